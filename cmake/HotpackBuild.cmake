@@ -1,0 +1,76 @@
+# What every room's CMakeLists.txt uses: flags, dependencies, hotpack_library(), hotpack_test().
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+include(GNUInstallDirs)
+
+add_library(hotpack_flags INTERFACE)
+target_compile_options(hotpack_flags INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+target_include_directories(hotpack_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+if(HOTPACK_SANITIZE STREQUAL "address")
+  target_compile_options(hotpack_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(hotpack_flags INTERFACE -fsanitize=address,undefined)
+elseif(HOTPACK_SANITIZE STREQUAL "thread")
+  target_compile_options(hotpack_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(hotpack_flags INTERFACE -fsanitize=thread)
+endif()
+
+# Invariant levels (see packer/check.h users): none < cheap < all.
+if(HOTPACK_CHECKS STREQUAL "")
+  set(HOTPACK_CHECK_LEVEL "$<IF:$<CONFIG:Debug>,2,0>")
+elseif(HOTPACK_CHECKS STREQUAL "none")
+  set(HOTPACK_CHECK_LEVEL 0)
+elseif(HOTPACK_CHECKS STREQUAL "cheap")
+  set(HOTPACK_CHECK_LEVEL 1)
+elseif(HOTPACK_CHECKS STREQUAL "all")
+  set(HOTPACK_CHECK_LEVEL 2)
+else()
+  message(FATAL_ERROR "HOTPACK_CHECKS must be none, cheap or all, not '${HOTPACK_CHECKS}'")
+endif()
+target_compile_definitions(hotpack_flags INTERFACE HOTPACK_CHECK_LEVEL=${HOTPACK_CHECK_LEVEL})
+
+find_package(absl REQUIRED)
+find_package(Threads REQUIRED)
+
+# CUDA headers (cuda.h): only the headers are needed to build; nvcc only for the training programs.
+find_path(HOTPACK_CUDA_INCLUDE_DIR cuda.h
+  HINTS ENV CUDA_HOME ENV CUDA_PATH ENV CUDA_INCLUDE_DIR
+  PATHS /usr/local/cuda /opt/cuda /usr/lib/cuda /usr
+  PATH_SUFFIXES include targets/x86_64-linux/include)
+if(NOT HOTPACK_CUDA_INCLUDE_DIR)
+  message(FATAL_ERROR "cuda.h was not found. Install the CUDA toolkit's headers, or say where they are: "
+    "CUDA_HOME=/path/to/cuda or -DHOTPACK_CUDA_INCLUDE_DIR=/path/to/cuda/include")
+endif()
+add_library(hotpack_cuda_headers INTERFACE)
+target_include_directories(hotpack_cuda_headers SYSTEM INTERFACE "${HOTPACK_CUDA_INCLUDE_DIR}")
+
+# hotpack_library(NAME SOURCES... [LIBS...]): one static, position-independent target a room, named hotpack_NAME.
+function(hotpack_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(hotpack_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(hotpack_${name} PUBLIC hotpack_flags ${ARG_LIBS})
+endfunction()
+
+# hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME.
+function(hotpack_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE hotpack_flags ${ARG_LIBS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    HOTPACK_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HOTPACK_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,40 @@
+// The seam between the runtime and the device: virtual address ranges and physical chunks of one context.
+#pragma once
+
+#include <cstdint>
+
+namespace hotpack {
+
+using DeviceAddress = uint64_t;
+using ChunkHandle = uint64_t;  // one piece of physical memory of ChunkBytes() bytes; 0: none
+
+enum class MemoryStatus : uint8_t {
+  kOk,
+  kOutOfMemory,    // the device has no physical memory left
+  kNotSupported,   // no virtual memory management on this device
+  kDeinitialized,  // the driver is shutting down
+  kFailed,         // any other driver error
+};
+
+// All functions may be called from any thread; the engine never holds a lock across them. Each counts as one driver call.
+// Implementations: CudaDeviceMemory (the driver), FakeDeviceMemory in tests.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual uint64_t ChunkBytes() const = 0;     // size and alignment of a chunk; a power of two, at least 64 KiB
+  virtual uint64_t TotalBytes() const = 0;     // physical memory of the device
+  virtual MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) = 0;
+  virtual MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) = 0;
+  virtual MemoryStatus CreateChunk(ChunkHandle* chunk) = 0;
+  virtual MemoryStatus ReleaseChunk(ChunkHandle chunk) = 0;
+  // Maps one chunk at `address` (a multiple of ChunkBytes()). Not accessible before Enable.
+  virtual MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) = 0;
+  // Makes [address, address + bytes), mapped throughout, readable and writable by the device.
+  virtual MemoryStatus Enable(DeviceAddress address, uint64_t bytes) = 0;
+  // Unmaps [address, address + bytes), mapped throughout. No work may be using it.
+  virtual MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) = 0;
+  // Waits until all work submitted to the context so far has finished. False: not possible now (a stream is capturing).
+  virtual bool Synchronize() = 0;
+};
+
+}  // namespace hotpack
