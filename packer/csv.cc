@@ -26,10 +26,9 @@ struct ColumnName {
   Column column;
 };
 constexpr ColumnName kColumnNames[] = {
-    {"id", kId},       {"buffer", kId},    {"buffer_id", kId}, {"lower", kLower},
-    {"begin", kLower}, {"start", kLower},  {"upper", kUpper},  {"end", kUpper},
-    {"size", kSize},   {"hint", kHint},    {"gaps", kGaps},    {"alignment", kAlignment},
-    {"offset", kOffset}};
+    {"id", kId},       {"buffer", kId},           {"buffer_id", kId}, {"lower", kLower}, {"begin", kLower},
+    {"start", kLower}, {"upper", kUpper},         {"end", kUpper},    {"size", kSize},   {"hint", kHint},
+    {"gaps", kGaps},   {"alignment", kAlignment}, {"offset", kOffset}};
 
 struct Field {
   absl::string_view text;

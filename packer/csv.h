@@ -10,8 +10,8 @@
 //   alignment  bytes, ≥ 1
 //   hint       ignored
 //   gaps       intervals a-b, separated by spaces, within [lower, upper), in which the block is not resident; b is the
-//              clock value after the gap, or its last one if there is a column `end`. Gaps that take away only a part of
-//              the block's bytes (a-b@c:d) are refused
+//              clock value after the gap, or its last one if there is a column `end`. Gaps that take away only a part
+//              of the block's bytes (a-b@c:d) are refused
 //   offset     bytes; -1 or nothing: none. It is what a solver found, so reading it pins nothing
 //
 // Columns come in any order; the first four are needed, others are refused. Lines end with LF or CRLF; empty lines are
@@ -34,20 +34,20 @@ struct NamedInstance {
   std::vector<Offset> offsets;   // by block, kNotPinned where the file has none; empty if there is no such column
 };
 
-// `name` stands for the file in errors, which are InvalidArgument with exactly the text "NAME:LINE:COLUMN: reason" (from 1;
-// the column counts bytes). O(n log n). Thread-safe.
+// `name` stands for the file in errors, which are InvalidArgument with exactly the text "NAME:LINE:COLUMN: reason"
+// (from 1; the column counts bytes). O(n log n). Thread-safe.
 absl::StatusOr<NamedInstance> ParseCsv(absl::string_view text, absl::string_view name);
 
 // The same for a file; one that cannot be read is an error of the same form.
 absl::StatusOr<NamedInstance> ReadCsvFile(const std::string& path);
 
-// Columns id, lower, upper, size, alignment if any is not 1, gaps if any block has some, offset if `placement` is not null.
-// `ids` is empty (the blocks are then numbered from 0) or has one a block. A block with several residency intervals gets
-// gaps; those that touch become one. Thread-safe.
+// Columns id, lower, upper, size, alignment if any is not 1, gaps if any block has some, offset if `placement` is not
+// null. `ids` is empty (the blocks are then numbered from 0) or has one a block. A block with several residency
+// intervals gets gaps; those that touch become one. Thread-safe.
 std::string FormatCsv(const Instance& instance, const std::vector<std::string>& ids, const Placement* placement);
 
-// Writes all of `text` or leaves what was there. The error is "PATH: reason". A file that exists and is not a regular one
-// (a pipe, a terminal) is written to directly.
+// Writes all of `text` or leaves what was there. The error is "PATH: reason". A file that exists and is not a regular
+// one (a pipe, a terminal) is written to directly.
 absl::Status WriteTextFile(const std::string& path, absl::string_view text);
 
 }  // namespace hotpack
