@@ -26,9 +26,9 @@ struct BestFitStep {
 // lifetime open; here the larger comes first, then the one with the smaller index. O(n log n).
 std::vector<int32_t> BestFitRanks(const Timeline& timeline);
 
-// Packs a well-formed instance (CheckInstance() says kOk) by the published rule; packer/skyline.h says what is done about
-// alignment, pinned blocks and several residency intervals, of which the paper does not speak. `steps`, unless null,
-// receives every step. About O(n log n). Thread-safe.
+// Packs a well-formed instance (CheckInstance() says kOk) by the published rule; packer/skyline.h says what is done
+// about alignment, pinned blocks and several residency intervals, of which the paper does not speak. `steps`, unless
+// null, receives every step. About O(n log n). Thread-safe.
 Placement PackBestFit(const Instance& instance, std::vector<BestFitStep>* steps = nullptr);
 
 }  // namespace hotpack

@@ -88,12 +88,12 @@ class CandidateTree {
 
   const Timeline& timeline_;
   const int32_t slots_;
-  int32_t leaves_;                     // a power of two
-  std::vector<Node> nodes_;            // heap order, the root at 1
-  std::vector<int32_t> leaf_blocks_;   // by leaf
-  std::vector<int32_t> leaf_ends_;     // by leaf
-  std::vector<int32_t> leaf_of_arc_;   // by index into timeline.arcs
-  std::vector<int32_t> first_leaf_;    // by slot, slots + 1 entries: the first arc that begins there or later
+  int32_t leaves_;                    // a power of two
+  std::vector<Node> nodes_;           // heap order, the root at 1
+  std::vector<int32_t> leaf_blocks_;  // by leaf
+  std::vector<int32_t> leaf_ends_;    // by leaf
+  std::vector<int32_t> leaf_of_arc_;  // by index into timeline.arcs
+  std::vector<int32_t> first_leaf_;   // by slot, slots + 1 entries: the first arc that begins there or later
 };
 
 }  // namespace hotpack

@@ -114,8 +114,8 @@ void FirstFit::InsertEntry(const Entry& entry) {
   }
   Chunk& chunk = chunks_[*at];
   Entry* const end = chunk.entries + chunk.count;
-  Entry* const place = std::upper_bound(
-      chunk.entries, end, entry.offset, [](Offset offset, const Entry& other) { return offset < other.offset; });
+  Entry* const place = std::upper_bound(chunk.entries, end, entry.offset,
+                                        [](Offset offset, const Entry& other) { return offset < other.offset; });
   std::copy_backward(place, end, end + 1);
   *place = entry;
   ++chunk.count;

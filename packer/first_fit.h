@@ -54,9 +54,9 @@ class FirstFit {
   std::vector<int32_t> span_starts_;  // blocks + 1 entries into spans_
   std::vector<Span> spans_;
   std::vector<int32_t> pinned_;
-  std::vector<Chunk> chunks_;         // a pool; chunks_used_ of it hold something
+  std::vector<Chunk> chunks_;  // a pool; chunks_used_ of it hold something
   int chunks_used_ = 0;
-  std::vector<int> chunk_order_;      // indices of used chunks, ascending offsets
+  std::vector<int> chunk_order_;  // indices of used chunks, ascending offsets
 };
 
 }  // namespace hotpack

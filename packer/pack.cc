@@ -57,8 +57,7 @@ void RunOneSolver(const Timeline& timeline, const PackOptions& options, int64_t 
   const bool done =
       options.algorithm == Algorithm::kBestFit
           ? Skyline(timeline).Dive(BestFitRanks(timeline), kAnyHeight, &stop, &placement.offsets, &placement.height)
-          : FirstFit(timeline).Place(FirstFitOrder(timeline), kAnyHeight, &stop, &placement.offsets,
-                                     &placement.height);
+          : FirstFit(timeline).Place(FirstFitOrder(timeline), kAnyHeight, &stop, &placement.offsets, &placement.height);
   if (done) *incumbent = {std::move(placement), AlgorithmName(options.algorithm)};
 }
 

@@ -7,6 +7,7 @@
 namespace hotpack {
 namespace {
 
+constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
 constexpr Offset kWallHeight = std::numeric_limits<Offset>::max();
 
 Offset RoundUp(Offset offset, Bytes alignment) {
@@ -16,7 +17,7 @@ Offset RoundUp(Offset offset, Bytes alignment) {
 
 }  // namespace
 
-Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(timeline) {
+Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(timeline), unplaced_(timeline.slots) {
   lines_.resize(timeline.slots);
   line_bits_.resize((static_cast<size_t>(timeline.slots) + 63) / 64);
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
@@ -27,7 +28,9 @@ Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(ti
   });
 }
 
-void Skyline::Reset(std::span<const int32_t> ranks) {
+void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
+  track_unplaced_ = highest < kAnyHeight;
+  if (track_unplaced_) unplaced_.Reset(timeline_.loads);
   candidates_.Reset(ranks);
   for (int32_t block : pinned_) candidates_.Remove(block);
   next_pin_ = 0;
@@ -184,8 +187,25 @@ bool Skyline::Place(int32_t block, Offset offset, Bytes highest) {
   height_ = std::max(height_, top);
   (*offsets_)[block] = offset;
   candidates_.Remove(block);
+  if (track_unplaced_) TakeFromUnplacedLoad(block);
   for (const Arc& arc : timeline_.arcs_of(block)) RaiseArc(arc, top);
   return true;
+}
+
+void Skyline::TakeFromUnplacedLoad(int32_t block) {
+  const Bytes size = timeline_.sizes[block];
+  for (const Arc& arc : timeline_.arcs_of(block)) {
+    unplaced_.Add(arc.begin, std::min(arc.end, timeline_.slots), -size);
+    if (arc.end > timeline_.slots) unplaced_.Add(0, arc.end - timeline_.slots, -size);
+  }
+}
+
+// True when what is still to be placed in some slot of the line would not fit between `height` and `highest`.
+bool Skyline::IsHopeless(int32_t line, Offset height, Bytes highest) const {
+  if (!track_unplaced_) return false;
+  const int32_t end = line + lines_[line].length;
+  return unplaced_.AnyAbove(highest - height, line, std::min(end, timeline_.slots)) ||
+         (end > timeline_.slots && unplaced_.AnyAbove(highest - height, 0, end - timeline_.slots));
 }
 
 // The lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
@@ -215,7 +235,7 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
   const int32_t blocks = timeline_.blocks();
   offsets->assign(blocks, 0);
   offsets_ = offsets;
-  Reset(ranks);
+  Reset(ranks, highest);
   for (int32_t placed = 0; placed < blocks;) {
     if ((*stop)(64)) return false;
     const int32_t line = LowestLine();
@@ -232,6 +252,7 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
       step.to = (*offsets)[step.block] + timeline_.sizes[step.block];
     } else {
       step.to = LiftTarget(line);
+      if (IsHopeless(line, step.to, highest)) return false;
       Lift(line, step.to);
     }
     if (steps != nullptr) steps->push_back(step);

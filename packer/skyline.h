@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packer/candidate_tree.h"
+#include "packer/load_tree.h"
 #include "packer/stop.h"
 #include "packer/timeline.h"
 #include "packer/types.h"
@@ -16,9 +17,9 @@ namespace hotpack {
 struct SkylineStep {
   int32_t line_begin;  // the chosen line: slots [line_begin, line_end), line_end may exceed the ring's length
   int32_t line_end;
-  Offset height;       // of the line before the step
-  int32_t block;       // placed on it; -1: the line was lifted
-  Offset to;           // top of the block, or the height that the line was lifted to
+  Offset height;  // of the line before the step
+  int32_t block;  // placed on it; -1: the line was lifted
+  Offset to;      // top of the block, or the height that the line was lifted to
 };
 
 // A dive repeats until all blocks are placed (Sekiyama 2018, §3.2): choose the lowest offset line, of several the
@@ -43,9 +44,11 @@ class Skyline {
   explicit Skyline(const Timeline& timeline);
 
   // ranks: by block, different numbers ≥ 0, the highest preferred. offsets: by block, overwritten. Gives up and returns
-  // false when `stop` says so, or as soon as the height would exceed `highest`. `steps`, unless null, is appended to.
-  bool Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets,
-            Bytes* height, std::vector<SkylineStep>* steps = nullptr);
+  // false when `stop` says so, or as soon as it is clear that the height would exceed `highest`: at each lift, no slot
+  // of the line may come to be higher than `highest` less what is still to be placed in it. `steps`, unless null, is
+  // appended to.
+  bool Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets, Bytes* height,
+            std::vector<SkylineStep>* steps = nullptr);
 
  private:
   // A line is named by its first slot.
@@ -63,7 +66,7 @@ class Skyline {
     }
   };
 
-  void Reset(std::span<const int32_t> ranks);
+  void Reset(std::span<const int32_t> ranks, Bytes highest);
   void Push(int32_t line);
   int32_t LowestLine();
   int32_t LineAt(int32_t slot) const;
@@ -75,6 +78,8 @@ class Skyline {
   bool ArcsAtHeight(int32_t block, Offset height) const;
 
   bool Place(int32_t block, Offset offset, Bytes highest);
+  bool IsHopeless(int32_t line, Offset height, Bytes highest) const;
+  void TakeFromUnplacedLoad(int32_t block);
   void RaiseArc(Arc arc, Offset to);
   void InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height);
   void EraseLine(int32_t line);
@@ -86,11 +91,13 @@ class Skyline {
 
   const Timeline& timeline_;
   CandidateTree candidates_;
-  std::vector<Line> lines_;            // by first slot
-  std::vector<uint64_t> line_bits_;    // bit s: a line begins at slot s
-  std::vector<HeapEntry> heap_;        // lazily cleaned: an entry counts if its line still has that height
-  std::vector<int32_t> pinned_;        // pinned blocks by ascending offset
-  size_t next_pin_ = 0;                // those before it are placed
+  LoadTree unplaced_;  // load of the unplaced blocks; kept only while track_unplaced_
+  bool track_unplaced_ = false;
+  std::vector<Line> lines_;                 // by first slot
+  std::vector<uint64_t> line_bits_;         // bit s: a line begins at slot s
+  std::vector<HeapEntry> heap_;             // lazily cleaned: an entry counts if its line still has that height
+  std::vector<int32_t> pinned_;             // pinned blocks by ascending offset
+  size_t next_pin_ = 0;                     // those before it are placed
   std::vector<Offset>* offsets_ = nullptr;  // of the dive in progress
   Bytes height_ = 0;
 };

@@ -25,8 +25,8 @@ class StopCheck {
     work_ += work;
     if (work_ >= kWorkPerClockRead && !stopped_) {
       work_ = 0;
-      stopped_ = (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) ||
-                 MonotonicNanoseconds() >= deadline_ns_;
+      stopped_ =
+          (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) || MonotonicNanoseconds() >= deadline_ns_;
     }
     return stopped_;
   }

@@ -26,9 +26,10 @@ struct Arc {
 // no block is resident at both ends, the ring has one more slot, the wall, at which nothing is resident and which no
 // skyline line may cross; the solvers then do what they would do on a straight time axis.
 struct Timeline {
-  int32_t slots = 0;       // length of the ring, the wall included
-  bool walled = false;     // the last slot is the wall
-  std::vector<Clock> clocks;  // clocks[s]: where slot s begins; one more at the end: where the last slot but the wall ends
+  int32_t slots = 0;    // length of the ring, the wall included
+  bool walled = false;  // the last slot is the wall
+  std::vector<Clock>
+      clocks;  // clocks[s]: where slot s begins; one more at the end: where the last slot but the wall ends
 
   // By block.
   std::vector<Bytes> sizes;

@@ -19,23 +19,26 @@ bool IsMultiple(const std::vector<uint32_t>& matches, uint64_t length) {
 struct Turnover {
   uint64_t asked = 0;
   uint64_t released = 0;
+  uint64_t foreign = 0;  // of what was released: asked for before the repetition began
 };
 
-Turnover LastTurnover(const HistoryTail& tail, uint64_t length) {
+Turnover LastTurnover(const HistoryTail& tail, uint64_t length, uint64_t run) {
   Turnover turnover;
   uint64_t n = tail.units.size();
   for (uint64_t i = 0; i < n; ++i) {
     if (i + length >= n) turnover.asked += tail.units[i];
     uint64_t released_at = i + tail.ages[i];  // relative to tail.first, like i; in (n - length, n]: in the last period
-    if (tail.ages[i] != kStillLive && released_at > n - length && released_at <= n) turnover.released += tail.units[i];
+    if (tail.ages[i] == kStillLive || released_at <= n - length || released_at > n) continue;
+    turnover.released += tail.units[i];
+    if (i + run + length < n) turnover.foreign += tail.units[i];
   }
   return turnover;
 }
 
-bool IsBalanced(const HistoryTail& tail, uint64_t length) {
-  Turnover turnover = LastTurnover(tail, length);
+bool IsBalanced(const HistoryTail& tail, uint64_t length, uint64_t run) {
+  Turnover turnover = LastTurnover(tail, length, run);
   uint64_t difference = std::max(turnover.asked, turnover.released) - std::min(turnover.asked, turnover.released);
-  return difference * 10 <= turnover.asked;
+  return difference * 10 <= turnover.asked && turnover.foreign * 100 <= turnover.asked;
 }
 
 }  // namespace
@@ -65,7 +68,7 @@ Period FindPeriod(const HistoryTail& tail) {
     if (run < length) continue;
     if (3 * (run + length) < n && run < 15 * length) continue;
     if (IsMultiple(matches, length)) continue;
-    if (!IsBalanced(tail, length)) continue;
+    if (!IsBalanced(tail, length, run)) continue;
     return {length, run};
   }
   return {};

@@ -15,6 +15,7 @@ MemoryStatus Arena::Open(uint64_t times) {
     if (status != MemoryStatus::kOk) continue;
     handle_.assign(bytes / chunk_, 0);
     used_epoch_.assign(bytes / chunk_, 0);
+    is_small_.assign(bytes / chunk_, false);
     unmapped_.Add(base, bytes);
     bytes_ = bytes;
     base_ = base;
@@ -23,11 +24,58 @@ MemoryStatus Arena::Open(uint64_t times) {
   return status;
 }
 
+void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
+  for (uint64_t c = IndexOf(begin); c <= IndexOf(begin + bytes - 1); ++c) used_epoch_[c] = epoch_;
+}
+
+// At that end of the best range which breaks into fewer of its wholly free chunks.
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
-  if (!free_.BestFit(bytes, address)) return false;
+  if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
+  DeviceAddress begin = 0;
+  if (!free_.BestFit(bytes, &begin)) return false;
+  DeviceAddress end = begin + free_.Containing(begin)->second;
+  DeviceAddress first = Up(begin), last = std::max(first, Down(end));
+  uint64_t low = begin + bytes > first ? Up(std::min(begin + bytes, last) - first) : 0;
+  uint64_t high = end - bytes < last ? last - std::max(first, Down(end - bytes)) : 0;
+  *address = high < low ? end - bytes : begin;
   free_.Remove(*address, bytes);
-  for (uint64_t c = IndexOf(*address); c <= IndexOf(*address + bytes - 1); ++c) used_epoch_[c] = epoch_;
+  MarkUsed(*address, bytes);
   return true;
+}
+
+bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
+  if (!small_.BestFit(bytes, address)) {
+    DeviceAddress chunk = 0;
+    if (!free_.BestFitAligned(chunk_, chunk_, &chunk)) return false;
+    free_.Remove(chunk, chunk_);
+    AddSmallChunk(chunk);
+    small_.BestFit(bytes, address);
+  }
+  small_.Remove(*address, bytes);
+  MarkUsed(*address, bytes);
+  return true;
+}
+
+void Arena::AddSmallChunk(DeviceAddress chunk) {
+  is_small_[IndexOf(chunk)] = true;
+  small_.Add(chunk, chunk_);
+}
+
+void Arena::Free(DeviceAddress address, uint64_t bytes) {
+  if (!is_small_[IndexOf(address)]) {
+    free_.Add(address, bytes);
+    return;
+  }
+  small_.Add(address, bytes);
+  // A chunk that is wholly free again serves for anything. (A small block may lie across two chunks.)
+  auto range = *small_.Containing(address);
+  DeviceAddress first = std::max(Up(range.first), Down(address));
+  DeviceAddress last = std::min(Down(range.first + range.second), Up(address + bytes));
+  for (DeviceAddress chunk = first; chunk < last; chunk += chunk_) {
+    small_.Remove(chunk, chunk_);
+    is_small_[IndexOf(chunk)] = false;
+    free_.Add(chunk, chunk_);
+  }
 }
 
 // --- where to grow ---------------------------------------------------------------------------------------------------
@@ -84,8 +132,14 @@ bool Arena::ChooseWindow(uint64_t bytes, AddressRange* window) const {
 }
 
 bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
-  if (!ChooseWindow(bytes, &work->block)) return false;
-  DeviceAddress begin = work->block.begin, end = begin + bytes;
+  work->small = IsSmall(bytes);
+  if (work->small) {
+    if (unmapped_.ranges().empty()) return false;
+    work->block = {unmapped_.ranges().begin()->first, chunk_};
+  } else if (!ChooseWindow(bytes, &work->block)) {
+    return false;
+  }
+  DeviceAddress begin = work->block.begin, end = begin + work->block.bytes;
   // Set the span aside: the mapped part of the block, and whole chunks where there are no pages.
   for (uint64_t c = IndexOf(begin); c <= IndexOf(end - 1); ++c) {
     DeviceAddress chunk = base_ + c * chunk_;
@@ -101,6 +155,12 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
   }
   GatherPages(create_up_to, work);
   return true;
+}
+
+uint64_t Arena::Shortfall(const PageWork& work, uint64_t create_up_to) const {
+  uint64_t found = work.handles.size() + (create_up_to > reserved() ? (create_up_to - reserved()) / chunk_ : 0);
+  for (const AddressRange& range : work.take) found += range.bytes / chunk_;
+  return work.targets.size() > found ? work.targets.size() - found : 0;
 }
 
 bool Arena::BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to, PageWork* work) {
@@ -169,25 +229,33 @@ bool Arena::BeginTrim(PageWork* work) {
 // --- driver calls, without the lock ----------------------------------------------------------------------------------
 
 void Arena::UnmapTaken(PageWork* work) {
-  if (work->take.empty()) return;
+  if (work->take.empty() && work->take_zone.empty()) return;
   ++driver_calls_;
   if (!memory_->Synchronize()) {  // work may still be using these pages
     work->not_taken.swap(work->take);
+    work->take_zone.clear();
     return;
   }
-  std::vector<AddressRange> taken;
-  for (const AddressRange& range : work->take) {
+  UnmapRanges(&work->take, &work->not_taken, work);
+  std::vector<AddressRange> kept;  // entries there count as unmapped until they are looked at again: harmless
+  UnmapRanges(&work->take_zone, &kept, work);
+}
+
+// Unmaps `ranges`, of which those remain that could be; the others go to `failed`.
+void Arena::UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work) {
+  std::vector<AddressRange> done;
+  for (const AddressRange& range : *ranges) {
     ++driver_calls_;
     if (memory_->Unmap(range.begin, range.bytes) != MemoryStatus::kOk) {
-      work->not_taken.push_back(range);
+      failed->push_back(range);
       continue;
     }
-    taken.push_back(range);
+    done.push_back(range);
     for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) {
       work->handles.push_back(handle_[c]);
     }
   }
-  work->take.swap(taken);
+  ranges->swap(done);
 }
 
 void Arena::MapTargets(PageWork* work) {
@@ -245,6 +313,9 @@ bool Arena::Finish(PageWork* work) {
     for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
     unmapped_.Add(range.begin, range.bytes);
   }
+  for (const AddressRange& range : work->take_zone) {
+    for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
+  }
   for (const AddressRange& range : work->not_taken) free_.Add(range.begin, range.bytes);
   for (uint64_t k = 0; k < work->mapped; ++k) handle_[IndexOf(work->targets[k])] = work->handles[k];
   for (uint64_t k = work->mapped + work->stuck; k < work->handles.size(); ++k) pool_.push_back(work->handles[k]);
@@ -264,6 +335,8 @@ bool Arena::Finish(PageWork* work) {
   }
   if (!ok) {
     for (const AddressRange& piece : work->span) free_.Add(piece.begin, piece.bytes);
+  } else if (work->small) {
+    AddSmallChunk(begin);
   }
   return ok;
 }
@@ -307,6 +380,9 @@ bool Arena::Consistent() const {
     if (!Mapped(begin, bytes)) return false;
     auto it = unmapped_.Containing(begin);
     if (it != unmapped_.ranges().end()) return false;
+  }
+  for (const auto& [begin, bytes] : small_.ranges()) {
+    if (!Mapped(begin, bytes) || !is_small_[IndexOf(begin)] || !is_small_[IndexOf(begin + bytes - 1)]) return false;
   }
   for (const auto& [begin, bytes] : unmapped_.ranges()) {
     if (begin % chunk_ != 0 || bytes % chunk_ != 0) return false;

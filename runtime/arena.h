@@ -4,7 +4,8 @@
 //                │█░░██░████░░ ░░░██│                              │ ████████ script ││
 //                 █ live  ░ free, mapped  (blank) free, no pages
 //
-// Best fit serves from mapped free memory. When nothing fits, the arena grows: it chooses the place that needs the
+// Best fit serves from mapped free memory; requests below half a chunk from chunks of their own, so that a few small
+// blocks that stay (a bias, a counter) do not keep a chunk each from being moved. When nothing fits, the arena grows: it chooses the place that needs the
 // fewest new pages, and takes these from wherever a whole chunk lies free, before it asks the driver for more. Planned
 // zones are taken from the top end; when a script ends, its zone becomes ordinary free memory around what still lives.
 //
@@ -31,6 +32,7 @@ struct AddressRange {
 // One change of pages.
 struct PageWork {
   std::vector<AddressRange> take;       // free mapped chunks whose pages are used elsewhere
+  std::vector<AddressRange> take_zone;  // the same, of a planned zone's chunks that nothing lives in
   std::vector<ChunkHandle> handles;     // pages at hand
   std::vector<DeviceAddress> targets;   // chunks to map
   uint64_t mapped = 0;                  // targets[0, mapped) have been mapped
@@ -42,6 +44,7 @@ struct PageWork {
   // The block this is for: set aside, and what of its span was mapped before.
   AddressRange block;
   std::vector<AddressRange> span;
+  bool small = false;  // the block is a chunk for small requests
 };
 
 class Arena {
@@ -57,11 +60,13 @@ class Arena {
 
   // A place of `bytes` in mapped free memory. O(log ranges). False: the arena must grow.
   bool TryAllocate(uint64_t bytes, DeviceAddress* address);
-  void Free(DeviceAddress address, uint64_t bytes) { free_.Add(address, bytes); }
+  void Free(DeviceAddress address, uint64_t bytes);
 
   // Growth for a block of `bytes`. New pages are created as long as no more than `create_up_to` bytes are held in all;
   // beyond that, free pages are moved first. False: no addresses left.
   bool BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work);
+  // Chunks that Execute will have to create beyond `create_up_to` bytes held, unless pages are found elsewhere.
+  uint64_t Shortfall(const PageWork& work, uint64_t create_up_to) const;
   // Pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. False: there are none.
   bool BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to, PageWork* work);
   // The same, but only as many chunks, from the lowest up, as there are pages in the pool, in free chunks and within the
@@ -82,7 +87,7 @@ class Arena {
 
   void NewEpoch() { ++epoch_; }
   uint64_t reserved() const { return chunks_held_ * chunk_; }  // physical bytes held
-  uint64_t free_mapped() const { return free_.total(); }
+  uint64_t free_mapped() const { return free_.total() + small_.total(); }
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
 
   bool Consistent() const;  // free ranges lie in mapped chunks, unmapped ones in none. O(chunks)
@@ -92,11 +97,16 @@ class Arena {
   uint64_t IndexOf(DeviceAddress address) const { return (address - base_) / chunk_; }
   uint64_t Up(uint64_t v) const { return (v + chunk_ - 1) & ~(chunk_ - 1); }
   uint64_t Down(uint64_t v) const { return v & ~(chunk_ - 1); }
+  bool IsSmall(uint64_t bytes) const { return bytes < chunk_ / 2; }
+  bool TryAllocateSmall(uint64_t bytes, DeviceAddress* address);
+  void AddSmallChunk(DeviceAddress chunk);
+  void MarkUsed(DeviceAddress begin, uint64_t bytes);
   bool ChooseWindow(uint64_t bytes, AddressRange* window) const;
   uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;
   void GatherPages(uint64_t create_up_to, PageWork* work);
   void TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work);
   void UnmapTaken(PageWork* work);
+  void UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work);
   void MapTargets(PageWork* work);
 
   DeviceMemory* memory_;
@@ -108,9 +118,11 @@ class Arena {
   std::atomic<uint64_t> driver_calls_{0};
   std::vector<ChunkHandle> handle_;   // by chunk: its page, 0 if not mapped
   std::vector<uint64_t> used_epoch_;  // by chunk: when a dynamic block was last put there
+  std::vector<bool> is_small_;        // by chunk: for small requests
   std::vector<ChunkHandle> pool_;     // pages that are not mapped
   std::pmr::unsynchronized_pool_resource nodes_;
   FreeRanges free_{&nodes_};      // free and mapped
+  FreeRanges small_{&nodes_};     // the same, in chunks for small requests
   FreeRanges unmapped_{&nodes_};  // free addresses without pages; whole chunks
 };
 

@@ -88,6 +88,7 @@ class Engine::Impl {
   void Housekeep(Lock& lock);
   uint64_t CreateUpTo() const;
   void MarkMappedEntries();
+  void TakeFromZone(uint64_t chunks, PageWork* work);
   void NoteReserved();
   AddressRange EntryRange(uint32_t entry) const;
 

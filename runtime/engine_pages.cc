@@ -85,9 +85,15 @@ EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* addre
       if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;
     }
     PageWork work;
-    if (!arena_.BeginGrowth(bytes, attempt == 0 ? CreateUpTo() : 0, &work)) break;
+    uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
+    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) break;
+    TakeFromZone(arena_.Shortfall(work, create_up_to), &work);
     if (scope.Run(&work)) {
-      *address = work.block.begin;
+      if (work.small) {
+        arena_.TryAllocate(bytes, address);
+      } else {
+        *address = work.block.begin;
+      }
       return EngineStatus::kOk;
     }
     if (work.status == MemoryStatus::kDeinitialized) return EngineStatus::kPassThrough;
@@ -104,6 +110,27 @@ void Engine::Impl::MarkMappedEntries() {
     if (follower_.Offset(i) == kNone) continue;
     AddressRange range = EntryRange(i);
     if (arena_.Mapped(range.begin, range.bytes)) follower_.SetMapped(i);
+  }
+}
+
+// A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
+// elsewhere. Entries that need them back will ask.
+void Engine::Impl::TakeFromZone(uint64_t chunks, PageWork* work) {
+  if (chunks == 0 || !follower_.active()) return;
+  std::vector<Follower::Range> live = follower_.LiveRanges();
+  uint64_t chunk = arena_.chunk();
+  for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
+    DeviceAddress begin = end - chunk;
+    if (!arena_.Mapped(begin, chunk)) continue;
+    auto first = static_cast<uint32_t>((begin - zone_.begin) / kUnitBytes);
+    auto last = static_cast<uint32_t>((end - zone_.begin) / kUnitBytes);
+    bool used = std::any_of(live.begin(), live.end(),
+                            [&](const Follower::Range& r) { return r.begin < last && first < r.end; });
+    if (used) continue;
+    follower_.SetUnmapped(first, last);
+    work->take_zone.push_back({begin, chunk});
+    settled_ = false;
+    --chunks;
   }
 }
 
@@ -156,13 +183,7 @@ void Engine::Impl::Housekeep(Lock& lock) {
   PageScope scope(this, lock);
   if (!follower_.active()) return;
   uint64_t calls = arena_.driver_calls();
-  if (bulk_map_due_) MapWhatIsFree(scope);
-  PageWork map;
-  if (follower_.UnmappedEntries() > 0 &&
-      arena_.BeginMap(zone_.begin, std::max<uint64_t>(follower_.script().height_bytes, 1), CreateUpTo(), &map)) {
-    scope.Run(&map);
-    MarkMappedEntries();
-  }
+  if (follower_.UnmappedEntries() > 0) MapWhatIsFree(scope);
   PageWork trim;
   if (arena_.BeginTrim(&trim)) scope.Run(&trim);
   settled_ = follower_.UnmappedEntries() == 0;

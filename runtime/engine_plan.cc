@@ -119,6 +119,7 @@ void Engine::Impl::Activate() {
   plan_lower_bound_ = current_->lower_bound_bytes;
   settled_ = follower_.UnmappedEntries() == 0;
   bulk_map_due_ = !settled_;
+  arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
   lost_since_ = 0;
 }
 

@@ -122,8 +122,7 @@ std::optional<Instance> WholeTrace(const std::string& path) {
   for (Clock length : recording->lengths) starts.push_back(starts.back() + length);
   Instance instance;
   for (const RecordedBlock& recorded : recording->blocks) {
-    const Clock end =
-        recorded.released_step < 0 ? starts.back() : starts[recorded.released_step] + recorded.released;
+    const Clock end = recorded.released_step < 0 ? starts.back() : starts[recorded.released_step] + recorded.released;
     Block block;
     block.size = recorded.size;
     block.residency = {{starts[recorded.step] + recorded.allocated, end}};
