@@ -55,6 +55,9 @@ using PoolFunction = CUresult(CUdeviceptr*, size_t, CUmemoryPool, CUstream);
   X(BeginCapture, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1,                                     \
     CUresult(CUstream, CUstreamCaptureMode))                                                                     \
   X(EndCapture, cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, CUresult(CUstream, CUgraph*))                \
+  X(BeginCapturePtsz, cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2,                            \
+    CUresult(CUstream, CUstreamCaptureMode))                                                                     \
+  X(EndCapturePtsz, cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, CUresult(CUstream, CUgraph*))       \
   X(Launch, cuLaunchKernel, "cuLaunchKernel", 4000, 1, LaunchFunction)                                           \
   X(LaunchPtsz, cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, 2, LaunchFunction)
 

@@ -250,6 +250,27 @@ void Capture() {
   CHECK(Syncs() == now + 1);
 }
 
+// A capture on the per-thread default stream, the only other stream there is: the switch comes before the capture.
+void CapturePerThread() {
+  Start();
+  CUgraph graph = nullptr;
+  const CUdeviceptr a = Alloc(4096);
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == 0);
+  OK(api.BeginCapturePtsz(nullptr, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CHECK(stub_count("cuCtxSynchronize") == 1 && stub_syncs_while_capturing() == 0);
+  OK(api.Free(a));
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+  std::thread([&] {
+    // This thread's per-thread stream is another one, and it is not the one that captures.
+    CHECK(api.EndCapture(CU_STREAM_LEGACY, &graph) != CUDA_SUCCESS);
+  }).join();
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+  OK(api.EndCapturePtsz(nullptr, &graph));
+  CHECK(stub_count("cuCtxSynchronize") == 2 && stub_syncs_while_capturing() == 0);
+  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);
+}
+
 void Threads() {
   const CUcontext context = Start();
   const CUdeviceptr a = Alloc(4096);
@@ -411,6 +432,7 @@ int main(int argc, char** argv) {
       {"per_thread_handle", PerThreadHandle},
       {"per_thread_variant", PerThreadVariant},
       {"capture", Capture},
+      {"capture_per_thread", CapturePerThread},
       {"threads", Threads},
       {"contexts", Contexts},
       {"inert", Inert},

@@ -117,6 +117,14 @@ STUB(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1, (CUdevice 
   S().primary[device].alive = false;
   return CUDA_SUCCESS;
 }
+STUB(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 1, (CUdevice device)) {
+  ENTER(cuDevicePrimaryCtxRelease)
+  return Stub_cuDevicePrimaryCtxRelease_v2(device);
+}
+STUB(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 1, (CUdevice device)) {
+  ENTER(cuDevicePrimaryCtxReset)
+  return Stub_cuDevicePrimaryCtxReset_v2(device);
+}
 STUB(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 1, (CUdevice device, unsigned* flags, int* active)) {
   ENTER(cuDevicePrimaryCtxGetState)
   *flags = 0;
@@ -228,6 +236,32 @@ STUB(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgra
   *graph = reinterpret_cast<CUgraph>(0x2000);
   return CUDA_SUCCESS;
 }
+STUB(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 1, (CUstream stream)) {
+  ENTER(cuStreamBeginCapture)
+  return Stub_cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+STUB(cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 2, (CUstream stream)) {
+  ENTER(cuStreamBeginCapture_ptsz)
+  return Stub_cuStreamBeginCapture_v2(stream == nullptr ? CU_STREAM_PER_THREAD : stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+STUB(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2, (CUstream stream, CUstreamCaptureMode mode)) {
+  ENTER(cuStreamBeginCapture_v2_ptsz)
+  return Stub_cuStreamBeginCapture_v2(stream == nullptr ? CU_STREAM_PER_THREAD : stream, mode);
+}
+STUB(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1,
+     (CUstream stream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t, CUstreamCaptureMode mode)) {
+  ENTER(cuStreamBeginCaptureToGraph)
+  return Stub_cuStreamBeginCapture_v2(stream, mode);
+}
+STUB(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2,
+     (CUstream stream, CUgraph, const CUgraphNode*, const CUgraphEdgeData*, size_t, CUstreamCaptureMode mode)) {
+  ENTER(cuStreamBeginCaptureToGraph_ptsz)
+  return Stub_cuStreamBeginCapture_v2(stream == nullptr ? CU_STREAM_PER_THREAD : stream, mode);
+}
+STUB(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph* graph)) {
+  ENTER(cuStreamEndCapture_ptsz)
+  return Stub_cuStreamEndCapture(stream == nullptr ? CU_STREAM_PER_THREAD : stream, graph);
+}
 
 // Memory.
 static CUresult NewBlock(CUdeviceptr* address, size_t bytes) {
@@ -317,6 +351,11 @@ STUB(cuDeviceGetMemPool, "cuDeviceGetMemPool", 11020, 1, (CUmemoryPool * pool, C
 }
 STUB(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, 1, (CUdevice, CUmemoryPool pool)) {
   ENTER(cuDeviceSetMemPool)
+  S().current_pool = pool;
+  return CUDA_SUCCESS;
+}
+STUB(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1, (CUmemLocation*, CUmemAllocationType, CUmemoryPool pool)) {
+  ENTER(cuMemSetMemPool)
   S().current_pool = pool;
   return CUDA_SUCCESS;
 }
