@@ -303,7 +303,8 @@ STUB(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1, (CUdeviceptr * ba
   if (size) *size = S().blocks[address];
   return CUDA_SUCCESS;
 }
-static CUresult NewAsync(CUdeviceptr* address, size_t bytes) {
+static CUresult NewAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+  if (reinterpret_cast<uintptr_t>(stream) <= 2 && Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   *address = S().next_block;
   S().next_block += (bytes + 511) / 512 * 512;
@@ -313,23 +314,23 @@ static CUresult NewAsync(CUdeviceptr* address, size_t bytes) {
 static CUresult FreeAsync(CUdeviceptr address) {
   return S().async_blocks.erase(address) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-STUB(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1, (CUdeviceptr * address, size_t bytes, CUstream)) {
+STUB(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1, (CUdeviceptr * address, size_t bytes, CUstream stream)) {
   ENTER(cuMemAllocAsync)
-  return NewAsync(address, bytes);
+  return NewAsync(address, bytes, stream);
 }
-STUB(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2, (CUdeviceptr * address, size_t bytes, CUstream)) {
+STUB(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2, (CUdeviceptr * address, size_t bytes, CUstream stream)) {
   ENTER(cuMemAllocAsync_ptsz)
-  return NewAsync(address, bytes);
+  return NewAsync(address, bytes, stream);
 }
 STUB(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1,
-     (CUdeviceptr * address, size_t bytes, CUmemoryPool, CUstream)) {
+     (CUdeviceptr * address, size_t bytes, CUmemoryPool, CUstream stream)) {
   ENTER(cuMemAllocFromPoolAsync)
-  return NewAsync(address, bytes);
+  return NewAsync(address, bytes, stream);
 }
 STUB(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2,
-     (CUdeviceptr * address, size_t bytes, CUmemoryPool, CUstream)) {
+     (CUdeviceptr * address, size_t bytes, CUmemoryPool, CUstream stream)) {
   ENTER(cuMemAllocFromPoolAsync_ptsz)
-  return NewAsync(address, bytes);
+  return NewAsync(address, bytes, stream);
 }
 STUB(cuMemFreeAsync, "cuMemFreeAsync", 11020, 1, (CUdeviceptr address, CUstream)) {
   ENTER(cuMemFreeAsync)
