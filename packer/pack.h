@@ -3,33 +3,35 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "packer/types.h"
 
 namespace hotpack {
 
 enum class Algorithm {
-  kAuto,     // portfolio: everything below, best result; stops at the lower bound
-  kBestFit,  // the best-fit heuristic as published (Sekiyama 2018, §3.2)
-  kFirstFit, // blocks in a fixed order of decreasing size, each at its lowest free offset
+  kAuto,      // portfolio: everything below, best result; stops at the lower bound
+  kBestFit,   // the best-fit heuristic as published (Sekiyama 2018, §3.2)
+  kFirstFit,  // blocks in a fixed order of decreasing size, each at its lowest free offset
 };
 
 struct PackOptions {
   Algorithm algorithm = Algorithm::kAuto;
-  int64_t time_limit_ns = 1'000'000'000;       // anytime: the best placement found by then is returned
-  Bytes capacity = 0;                          // > 0: stop as soon as the height is at most this
-  uint64_t seed = 1;                           // same seed, one thread, no time-out: same placement
-  int threads = 1;                             // ≥ 1
-  const std::atomic<bool>* cancel = nullptr;   // set from another thread: return the best found so far
-  const Placement* start = nullptr;            // a placement to begin from (offsets for all blocks), or null
+  int64_t time_limit_ns = 1'000'000'000;      // anytime: the best placement found by then is returned
+  Bytes capacity = 0;                         // > 0: stop as soon as the height is at most this
+  uint64_t seed = 1;                          // same seed, one thread, no time-out: same placement
+  int threads = 1;                            // ≥ 1
+  const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best found so far
+  const Placement* start = nullptr;           // a placement to begin from (offsets for all blocks), or null
 };
 
 enum class PackStatus {
   kOk,
-  kBadInstance,   // a block with size ≤ 0, no or an empty residency, alignment < 1, pinned offset misaligned, or
-                  // two pinned blocks that collide
-  kInfeasible,    // capacity given and proved to be too small
-  kOverflow,      // sizes add up to more than 2^62
+  kBadInstance,  // a block with size ≤ 0, no or an empty residency or intervals not ascending and disjoint, alignment <
+                 // 1, pinned offset negative (but kNotPinned) or misaligned, or two pinned blocks that collide
+  kInfeasible,  // capacity given and proved to be too small
+  kOverflow,    // sizes, alignments and the top of the highest pinned block add up to more than 2^62
 };
 
 struct PackResult {
@@ -41,9 +43,21 @@ struct PackResult {
   const char* algorithm = "";   // what produced the placement, a static string
 };
 
-// Packs `instance`. Thread-safe (no shared state). Never throws but for std::bad_alloc.
+// Packs `instance`. Thread-safe (no shared state). Never throws but for std::bad_alloc. With status kOk there is always
+// a valid placement, even if the time limit or `cancel` struck before the first solver was done (then the blocks are
+// simply stacked). The time limit is kept within 5 % + 5 ms up to about 100,000 blocks; above, reading the instance in
+// (O(n log n)) is not interrupted. kBestFit and kFirstFit run a single solver, and stop at time limit and `cancel`
+// alike. Memory: about 200 bytes a block and thread.
 PackResult Pack(const Instance& instance, const PackOptions& options = {});
 
 const char* PackStatusText(PackStatus status);  // a static string in plain words
+
+// The names used on command lines: auto, best-fit, first-fit.
+std::optional<Algorithm> AlgorithmFromName(std::string_view name);           // nothing if there is none of that name
+const char* AlgorithmName(Algorithm algorithm);                              // a static string
+inline constexpr const char* kAlgorithmNames = "auto, best-fit, first-fit";  // for messages
+
+// kOk, kBadInstance or kOverflow: what Pack() says about the instance before it starts. O(n log n). Thread-safe.
+PackStatus CheckInstance(const Instance& instance);
 
 }  // namespace hotpack

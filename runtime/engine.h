@@ -47,7 +47,8 @@ class Engine {
   // True if `address` lies in the arena's reservation (any part of it). Lock-free.
   bool Owns(DeviceAddress address) const;
 
-  // The live block that contains `address`: its start and the bytes asked for. False if there is none. O(log blocks).
+  // The live block that contains `address`: its start and the bytes asked for. False if there is none. O(blocks of the
+  // script).
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
 
   void Mark();       // an iteration begins here

@@ -1,0 +1,40 @@
+// Load by slot under changes: the sum of resident sizes that are still to be placed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "packer/types.h"
+
+namespace hotpack {
+
+// A segment tree with "add to a range" and "is any in a range above a limit", both O(log slots). Additions stay at the
+// nodes that cover the range and are summed up on the way down, so nothing is ever pushed. Not thread-safe.
+class LoadTree {
+ public:
+  explicit LoadTree(int32_t slots);
+
+  // values: one a slot. O(slots).
+  void Reset(const std::vector<Bytes>& values);
+  // Slots [begin, end), 0 ≤ begin < end ≤ slots.
+  void Add(int32_t begin, int32_t end, Bytes change);
+  bool AnyAbove(Bytes limit, int32_t begin, int32_t end) const { return AnyBelow(1, 0, leaves_, limit, begin, end); }
+
+ private:
+  struct Node {
+    Bytes max = 0;    // over the subtree, all additions at or below this node counted
+    Bytes added = 0;  // to every slot of the subtree, at this node
+  };
+
+  void AddTo(int32_t node, Bytes change) {
+    nodes_[node].max += change;
+    nodes_[node].added += change;
+  }
+  void PullAbove(int32_t leaf);
+  bool AnyBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const;
+
+  int32_t leaves_;  // a power of two
+  std::vector<Node> nodes_;
+};
+
+}  // namespace hotpack

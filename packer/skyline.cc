@@ -1,0 +1,264 @@
+#include "packer/skyline.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+namespace hotpack {
+namespace {
+
+constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
+constexpr Offset kWallHeight = std::numeric_limits<Offset>::max();
+
+Offset RoundUp(Offset offset, Bytes alignment) {
+  const Offset rest = offset % alignment;
+  return rest == 0 ? offset : offset + (alignment - rest);
+}
+
+}  // namespace
+
+Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(timeline), unplaced_(timeline.slots) {
+  lines_.resize(timeline.slots);
+  line_bits_.resize((static_cast<size_t>(timeline.slots) + 63) / 64);
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    if (timeline.pins[block] != kNotPinned) pinned_.push_back(block);
+  }
+  std::sort(pinned_.begin(), pinned_.end(), [&](int32_t a, int32_t b) {
+    return timeline.pins[a] != timeline.pins[b] ? timeline.pins[a] < timeline.pins[b] : a < b;
+  });
+}
+
+void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
+  track_unplaced_ = highest < kAnyHeight;
+  if (track_unplaced_) unplaced_.Reset(timeline_.loads);
+  candidates_.Reset(ranks);
+  for (int32_t block : pinned_) candidates_.Remove(block);
+  next_pin_ = 0;
+  height_ = 0;
+  heap_.clear();
+  std::fill(lines_.begin(), lines_.end(), Line{});
+  std::fill(line_bits_.begin(), line_bits_.end(), 0);
+  if (timeline_.walled) {
+    const int32_t wall = timeline_.slots - 1;
+    if (wall > 0) InsertLine(0, wall, wall, wall, 0);
+    InsertLine(wall, 1, 0, 0, kWallHeight);
+  } else {
+    InsertLine(0, timeline_.slots, 0, 0, 0);
+  }
+}
+
+// Links a line in between two others (which may be the line itself, where it is the only one).
+void Skyline::InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height) {
+  lines_[begin] = {length, previous, next, height};
+  lines_[previous].next = begin;
+  lines_[next].previous = begin;
+  line_bits_[begin / 64] |= uint64_t{1} << (begin % 64);
+  Push(begin);
+}
+
+void Skyline::EraseLine(int32_t line) {
+  lines_[line].length = 0;
+  line_bits_[line / 64] &= ~(uint64_t{1} << (line % 64));
+}
+
+void Skyline::Push(int32_t line) {
+  if (lines_[line].height == kWallHeight) return;
+  heap_.push_back({lines_[line].height, line});
+  std::push_heap(heap_.begin(), heap_.end());
+}
+
+// The lowest line, of several the leftmost. There is one as long as a block is unplaced.
+int32_t Skyline::LowestLine() {
+  for (;;) {
+    const HeapEntry top = heap_.front();
+    if (lines_[top.line].length > 0 && lines_[top.line].height == top.height) return top.line;
+    std::pop_heap(heap_.begin(), heap_.end());
+    heap_.pop_back();
+  }
+}
+
+// The line that covers the slot: the one that begins there or nearest to the left, across slot 0 if need be.
+int32_t Skyline::LineAt(int32_t slot) const {
+  int32_t word = slot / 64;
+  uint64_t bits = line_bits_[word] & (~uint64_t{0} >> (63 - slot % 64));
+  while (bits == 0) {
+    word = word == 0 ? static_cast<int32_t>(line_bits_.size()) - 1 : word - 1;
+    bits = line_bits_[word];
+  }
+  return word * 64 + 63 - std::countl_zero(bits);
+}
+
+bool Skyline::ArcsAtHeight(int32_t block, Offset height) const {
+  for (const Arc& arc : timeline_.arcs_of(block)) {
+    const int32_t at = LineAt(arc.begin);
+    const Line& line = lines_[at];
+    if (line.height != height) return false;
+    const int32_t skipped = arc.begin >= at ? arc.begin - at : arc.begin - at + timeline_.slots;
+    if (line.length != timeline_.slots && skipped + (arc.end - arc.begin) > line.length) return false;
+  }
+  return true;
+}
+
+// No unplaced pinned block that meets the block begins below `end`. (All of them begin above the lowest line.)
+bool Skyline::ClearOfPins(int32_t block, Offset end) const {
+  for (size_t i = next_pin_; i < pinned_.size() && timeline_.pins[pinned_[i]] < end; ++i) {
+    for (const Arc& pin_arc : timeline_.arcs_of(pinned_[i])) {
+      for (const Arc& arc : timeline_.arcs_of(block)) {
+        if (ArcsMeet(pin_arc, arc, timeline_.slots)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool Skyline::Accepts(int32_t block, Offset line_height) const {
+  if (timeline_.arcs_of(block).size() > 1 && !ArcsAtHeight(block, line_height)) return false;
+  if (next_pin_ == pinned_.size()) return true;
+  return ClearOfPins(block, RoundUp(line_height, timeline_.alignments[block]) + timeline_.sizes[block]);
+}
+
+int32_t Skyline::FindBlock(int32_t line) const {
+  const Offset height = lines_[line].height;
+  const auto accept = [&](int32_t block) { return Accepts(block, height); };
+  if (IsWholeRing(line)) return candidates_.FindBestAnywhere(accept);
+  return candidates_.FindBest(line, line + lines_[line].length, accept);
+}
+
+// The line takes over the slots of the one to its right.
+void Skyline::AbsorbNext(int32_t line) {
+  const int32_t gone = lines_[line].next;
+  const int32_t after = lines_[gone].next;  // the line itself where there were only two
+  lines_[line].length += lines_[gone].length;
+  lines_[line].next = after;
+  lines_[after].previous = line;
+  EraseLine(gone);
+}
+
+// Joins the line with the neighbours that have its height. The heap needs no new entry: whichever line remains has one
+// for this height already.
+void Skyline::MergeWithEqualNeighbours(int32_t line) {
+  const int32_t next = lines_[line].next;
+  if (next != line && lines_[next].height == lines_[line].height) AbsorbNext(line);
+  const int32_t previous = lines_[line].previous;
+  if (previous != line && lines_[previous].height == lines_[line].height) AbsorbNext(previous);
+}
+
+void Skyline::Lift(int32_t line, Offset to) {
+  lines_[line].height = to;
+  Push(line);
+  MergeWithEqualNeighbours(line);
+}
+
+// Raises the slots of one arc, which lies within one line, to the height `to`.
+//
+//      before ▁▁▁▁▁▁▁▁▁▁▁▁▁▁    after  ▁▁▁┌─────┐▁▁▁▁▁
+void Skyline::RaiseArc(Arc arc, Offset to) {
+  const int32_t slots = timeline_.slots;
+  const int32_t length = arc.end - arc.begin;
+  int32_t at = LineAt(arc.begin);
+  if (IsWholeRing(at)) {
+    // A line without ends may be taken to begin anywhere: here, with the arc.
+    const Offset height = lines_[at].height;
+    EraseLine(at);
+    at = arc.begin;
+    InsertLine(at, slots, at, at, height);
+  }
+  const Line line = lines_[at];
+  const int32_t skipped = arc.begin >= at ? arc.begin - at : arc.begin - at + slots;
+  const int32_t rest = line.length - skipped - length;
+  if (skipped > 0) {
+    lines_[at].length = skipped;  // keeps its height and its heap entry
+    InsertLine(arc.begin, length, at, line.next, to);
+  } else {
+    lines_[at].length = length;
+    lines_[at].height = to;
+    Push(at);
+  }
+  if (rest > 0) {
+    const int32_t begin = (arc.begin + length) % slots;
+    InsertLine(begin, rest, arc.begin, lines_[arc.begin].next, line.height);
+  }
+  MergeWithEqualNeighbours(arc.begin);
+}
+
+bool Skyline::Place(int32_t block, Offset offset, Bytes highest) {
+  const Offset top = offset + timeline_.sizes[block];
+  if (top > highest) return false;
+  height_ = std::max(height_, top);
+  (*offsets_)[block] = offset;
+  candidates_.Remove(block);
+  if (track_unplaced_) TakeFromUnplacedLoad(block);
+  for (const Arc& arc : timeline_.arcs_of(block)) RaiseArc(arc, top);
+  return true;
+}
+
+void Skyline::TakeFromUnplacedLoad(int32_t block) {
+  const Bytes size = timeline_.sizes[block];
+  for (const Arc& arc : timeline_.arcs_of(block)) {
+    unplaced_.Add(arc.begin, std::min(arc.end, timeline_.slots), -size);
+    if (arc.end > timeline_.slots) unplaced_.Add(0, arc.end - timeline_.slots, -size);
+  }
+}
+
+// True when what is still to be placed in some slot of the line would not fit between `height` and `highest`.
+bool Skyline::IsHopeless(int32_t line, Offset height, Bytes highest) const {
+  if (!track_unplaced_) return false;
+  const int32_t end = line + lines_[line].length;
+  return unplaced_.AnyAbove(highest - height, line, std::min(end, timeline_.slots)) ||
+         (end > timeline_.slots && unplaced_.AnyAbove(highest - height, 0, end - timeline_.slots));
+}
+
+// The lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
+Offset Skyline::LiftTarget(int32_t line) const {
+  Offset target = std::min(lines_[lines_[line].previous].height, lines_[lines_[line].next].height);
+  if (IsWholeRing(line)) target = kWallHeight;
+  const Arc slots{line, line + lines_[line].length};
+  for (size_t i = next_pin_; i < pinned_.size() && timeline_.pins[pinned_[i]] < target; ++i) {
+    for (const Arc& arc : timeline_.arcs_of(pinned_[i])) {
+      if (ArcsMeet(arc, slots, timeline_.slots)) return timeline_.pins[pinned_[i]];
+    }
+  }
+  return target;
+}
+
+// Lines stay at or below the unplaced pinned blocks in their slots, so when the lowest line has come up to the lowest
+// pinned block, that block's slots all have this very height.
+bool Skyline::PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block) {
+  *block = -1;
+  if (next_pin_ == pinned_.size() || timeline_.pins[pinned_[next_pin_]] != lowest) return true;
+  *block = pinned_[next_pin_++];
+  return Place(*block, lowest, highest);
+}
+
+bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets,
+                   Bytes* height, std::vector<SkylineStep>* steps) {
+  const int32_t blocks = timeline_.blocks();
+  offsets->assign(blocks, 0);
+  offsets_ = offsets;
+  Reset(ranks, highest);
+  for (int32_t placed = 0; placed < blocks;) {
+    if ((*stop)(64)) return false;
+    const int32_t line = LowestLine();
+    SkylineStep step{line, line + lines_[line].length, lines_[line].height, -1, 0};
+    if (!PlaceNextPinIfReached(step.height, highest, &step.block)) return false;
+    if (step.block < 0) {
+      step.block = FindBlock(line);
+      if (step.block >= 0 && !Place(step.block, RoundUp(step.height, timeline_.alignments[step.block]), highest)) {
+        return false;
+      }
+    }
+    if (step.block >= 0) {
+      ++placed;
+      step.to = (*offsets)[step.block] + timeline_.sizes[step.block];
+    } else {
+      step.to = LiftTarget(line);
+      if (IsHopeless(line, step.to, highest)) return false;
+      Lift(line, step.to);
+    }
+    if (steps != nullptr) steps->push_back(step);
+  }
+  *height = height_;
+  return true;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,105 @@
+// The skyline of offset lines, and one dive over it: the best-fit procedure with any order of preference among blocks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "packer/candidate_tree.h"
+#include "packer/load_tree.h"
+#include "packer/stop.h"
+#include "packer/timeline.h"
+#include "packer/types.h"
+
+namespace hotpack {
+
+// One step of a dive, for tests and drawings.
+struct SkylineStep {
+  int32_t line_begin;  // the chosen line: slots [line_begin, line_end), line_end may exceed the ring's length
+  int32_t line_end;
+  Offset height;  // of the line before the step
+  int32_t block;  // placed on it; -1: the line was lifted
+  Offset to;      // top of the block, or the height that the line was lifted to
+};
+
+// A dive repeats until all blocks are placed (Sekiyama 2018, §3.2): choose the lowest offset line, of several the
+// leftmost; place on it the block of highest rank among those that fit; if none fits, lift the line to its lowest
+// neighbour and merge (with both if they are equal).
+//
+//    height ▲   ┌──────┐              a line is a maximal run of slots of equal height
+//           │   │      │▁▁▁▁▁▁▁▁▁▁    ▁ two lines: the right one is chosen
+//           │▁▁▁│      │          │
+//           └───┴──────┴──────────┴──► slots, a ring or walled (packer/timeline.h)
+//
+// Beyond the paper; none of it does anything when the instance has no such blocks:
+//  - Alignment: a block goes to the line's height rounded up; what lies below it is lost.
+//  - Several arcs: a block fits a line if one arc lies within it and the others lie within lines of the same height.
+//  - Pinned blocks: a block fits only if it stays clear of the pinned blocks above the line; a lift stops at the first
+//    pinned block above the line; a pinned block is placed as soon as the lowest line has come up to its offset.
+//
+// Each of at most n placements and n + lines lifts takes about O(log n). Not thread-safe; reusable for further dives
+// without allocation.
+class Skyline {
+ public:
+  explicit Skyline(const Timeline& timeline);
+
+  // ranks: by block, different numbers ≥ 0, the highest preferred. offsets: by block, overwritten. Gives up and returns
+  // false when `stop` says so, or as soon as it is clear that the height would exceed `highest`: at each lift, no slot
+  // of the line may come to be higher than `highest` less what is still to be placed in it. `steps`, unless null, is
+  // appended to.
+  bool Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets, Bytes* height,
+            std::vector<SkylineStep>* steps = nullptr);
+
+ private:
+  // A line is named by its first slot.
+  struct Line {
+    int32_t length = 0;  // 0: no line begins here
+    int32_t previous = 0;
+    int32_t next = 0;
+    Offset height = 0;
+  };
+  struct HeapEntry {
+    Offset height;
+    int32_t line;
+    bool operator<(const HeapEntry& other) const {  // std heap functions keep the largest first
+      return height != other.height ? height > other.height : line > other.line;
+    }
+  };
+
+  void Reset(std::span<const int32_t> ranks, Bytes highest);
+  void Push(int32_t line);
+  int32_t LowestLine();
+  int32_t LineAt(int32_t slot) const;
+  bool IsWholeRing(int32_t line) const { return lines_[line].length == timeline_.slots; }
+
+  int32_t FindBlock(int32_t line) const;
+  bool Accepts(int32_t block, Offset line_height) const;
+  bool ClearOfPins(int32_t block, Offset end) const;
+  bool ArcsAtHeight(int32_t block, Offset height) const;
+
+  bool Place(int32_t block, Offset offset, Bytes highest);
+  bool IsHopeless(int32_t line, Offset height, Bytes highest) const;
+  void TakeFromUnplacedLoad(int32_t block);
+  void RaiseArc(Arc arc, Offset to);
+  void InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height);
+  void EraseLine(int32_t line);
+  void AbsorbNext(int32_t line);
+  void MergeWithEqualNeighbours(int32_t line);
+  void Lift(int32_t line, Offset to);
+  Offset LiftTarget(int32_t line) const;
+  bool PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block);
+
+  const Timeline& timeline_;
+  CandidateTree candidates_;
+  LoadTree unplaced_;  // load of the unplaced blocks; kept only while track_unplaced_
+  bool track_unplaced_ = false;
+  std::vector<Line> lines_;                 // by first slot
+  std::vector<uint64_t> line_bits_;         // bit s: a line begins at slot s
+  std::vector<HeapEntry> heap_;             // lazily cleaned: an entry counts if its line still has that height
+  std::vector<int32_t> pinned_;             // pinned blocks by ascending offset
+  size_t next_pin_ = 0;                     // those before it are placed
+  std::vector<Offset>* offsets_ = nullptr;  // of the dive in progress
+  Bytes height_ = 0;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,66 @@
+// An instance in the form that the solvers work on: clock values become consecutive slots, and a block that is resident
+// at both ends of time becomes one arc of a ring.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "packer/types.h"
+
+namespace hotpack {
+
+// The slots [begin, end) of the ring: 0 ≤ begin < slots, begin < end ≤ begin + slots. end > slots: the arc goes on
+// at slot 0.
+//
+//    carried block, as in the instance         the same as one arc
+//    ├──┐        ┌────┤                              ┌────┬──┐
+//    ├──┘        └────┤                              └────┴──┘
+//    0  a        b    N                              b    N  N + a
+struct Arc {
+  int32_t begin;
+  int32_t end;
+};
+
+// Gluing time's two ends together changes no collision: slots are only sets of blocks that are resident together. When
+// no block is resident at both ends, the ring has one more slot, the wall, at which nothing is resident and which no
+// skyline line may cross; the solvers then do what they would do on a straight time axis.
+struct Timeline {
+  int32_t slots = 0;    // length of the ring, the wall included
+  bool walled = false;  // the last slot is the wall
+  std::vector<Clock>
+      clocks;  // clocks[s]: where slot s begins; one more at the end: where the last slot but the wall ends
+
+  // By block.
+  std::vector<Bytes> sizes;
+  std::vector<Bytes> alignments;
+  std::vector<Offset> pins;
+  std::vector<Clock> lifetimes;     // clock ticks in residency
+  std::vector<int32_t> arc_starts;  // blocks + 1 entries into `arcs`
+  std::vector<Arc> arcs;            // of one block: ascending begin, disjoint, not touching
+
+  std::vector<Bytes> loads;  // by slot; the wall's is 0
+
+  int32_t blocks() const { return static_cast<int32_t>(sizes.size()); }
+  std::span<const Arc> arcs_of(int32_t block) const {
+    return {arcs.data() + arc_starts[block], arcs.data() + arc_starts[block + 1]};
+  }
+  // Resident at every slot.
+  bool AlwaysResident(int32_t block) const {
+    const Arc& arc = arcs[arc_starts[block]];
+    return arc.end - arc.begin == slots - (walled ? 1 : 0);
+  }
+};
+
+// The instance must be well-formed (CheckInstance() says kOk). O(n log n).
+Timeline MakeTimeline(const Instance& instance);
+
+// By block: the largest load at the slots in which it is resident. O(n log n).
+std::vector<Bytes> LargestLoadsMet(const Timeline& timeline);
+
+// True when the two arcs share a slot of a ring of `slots` slots.
+inline bool ArcsMeet(const Arc& a, const Arc& b, int32_t slots) {
+  return (a.begin < b.end && b.begin < a.end) || a.begin + slots < b.end || b.begin + slots < a.end;
+}
+
+}  // namespace hotpack

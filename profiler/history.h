@@ -1,0 +1,78 @@
+// The last requests of a run, compactly: how large each was and how long it lived. What iteration detection reads.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hotpack {
+
+// Sizes are counted in units of 512 bytes: the driver aligns to that, and so do we.
+inline constexpr uint64_t kUnitBytes = 512;
+inline constexpr uint64_t kMaxRequestBytes = uint64_t{1} << 40;  // larger requests fail as out of memory
+inline constexpr uint32_t UnitsOf(uint64_t bytes) { return static_cast<uint32_t>((bytes + kUnitBytes - 1) / kUnitBytes); }
+
+// Time is counted in requests: λ, over the whole run, from 0. A block asked for by request g that is released when r
+// requests have been made has the age r - g ≥ 1: it meets the requests g, g+1, ..., r-1. (Releases between the same two
+// requests may come in any order: the ages are the same.)
+inline constexpr uint32_t kStillLive = 0;           // the age of a block that has not been released
+inline constexpr uint32_t kMaxAge = UINT32_MAX;     // ages are cut off here
+
+// A ring. One writer at a time (the engine's lock); readers need no lock, but must check Holds() after reading.
+class History {
+ public:
+  // Remembers the last `window` requests (rounded up to a power of two): 8 bytes each, touched as they come.
+  explicit History(uint64_t window);
+  ~History();
+  History(const History&) = delete;
+  History& operator=(const History&) = delete;
+
+  // Adds a request and returns its ordinal. O(1), no allocation.
+  uint64_t Append(uint32_t units) {
+    uint64_t ordinal = count_.load(std::memory_order_relaxed);
+    Cell& cell = cells_[ordinal & mask_];
+    cell.units.store(units, std::memory_order_relaxed);
+    cell.age.store(kStillLive, std::memory_order_relaxed);
+    count_.store(ordinal + 1, std::memory_order_release);
+    return ordinal;
+  }
+
+  // The block of request `ordinal` is released now. Returns its age. O(1).
+  uint32_t Released(uint64_t ordinal) {
+    uint64_t age = count_.load(std::memory_order_relaxed) - ordinal;
+    uint32_t cut = age < kMaxAge ? static_cast<uint32_t>(age) : kMaxAge;
+    if (age <= mask_) cells_[ordinal & mask_].age.store(cut, std::memory_order_relaxed);
+    return cut;
+  }
+
+  uint64_t Count() const { return count_.load(std::memory_order_acquire); }  // requests so far
+  uint64_t Window() const { return mask_ + 1; }
+  // Whether request `ordinal` (< Count()) is still remembered.
+  bool Holds(uint64_t ordinal) const { return Count() - ordinal <= mask_; }
+  uint32_t Units(uint64_t ordinal) const { return cells_[ordinal & mask_].units.load(std::memory_order_relaxed); }
+  uint32_t Age(uint64_t ordinal) const { return cells_[ordinal & mask_].age.load(std::memory_order_relaxed); }
+
+ private:
+  struct Cell {
+    std::atomic<uint32_t> units;
+    std::atomic<uint32_t> age;
+  };
+  Cell* cells_;
+  uint64_t mask_;
+  size_t mapped_bytes_;
+  std::atomic<uint64_t> count_{0};
+};
+
+// A copy of the end of a history: requests [first, first + units.size()).
+struct HistoryTail {
+  uint64_t first = 0;
+  std::vector<uint32_t> units;
+  std::vector<uint32_t> ages;  // kStillLive, or the age
+  uint64_t end() const { return first + units.size(); }
+};
+
+// Copies the requests before `end` (≤ Count()), at most `limit`, while the writer may go on. O(limit).
+HistoryTail CopyTail(const History& history, uint64_t end, uint64_t limit);
+
+}  // namespace hotpack

@@ -1,0 +1,216 @@
+#include "profiler/profile.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kOccurrences = 2 * kMaxUnroll;  // periods looked at
+
+// How often blocks of the same position lived differently `distance` periods apart, weighted by size.
+uint64_t AgeMismatch(const HistoryTail& tail, uint64_t period, uint64_t occurrences, uint64_t distance) {
+  uint64_t n = tail.units.size();
+  uint64_t mismatch = 0, compared = 0;
+  for (uint64_t back = period; back + distance * period < occurrences * period; ++back) {
+    uint64_t i = n - 1 - back, j = i - distance * period;
+    ++compared;
+    if (tail.ages[i] != tail.ages[j] && tail.ages[i] != kStillLive) mismatch += tail.units[i];
+  }
+  return compared == 0 ? UINT64_MAX : mismatch * 1000 / compared;
+}
+
+// Equal requests, but lives that repeat only every m periods (micro-batches that accumulate): the smallest such m.
+uint64_t LifePeriod(const HistoryTail& tail, uint64_t period, uint64_t occurrences) {
+  uint64_t best = 1, least = AgeMismatch(tail, period, occurrences, 1);
+  if (least == 0 || least == UINT64_MAX) return 1;
+  for (uint64_t m = 2; m <= kMaxUnroll && 2 * m < occurrences; ++m) {
+    uint64_t mismatch = AgeMismatch(tail, period, occurrences, m);
+    if (mismatch == UINT64_MAX) break;
+    if (mismatch * 2 < least) {
+      best = m;
+      least = mismatch;
+    }
+  }
+  return best;
+}
+
+// The life of one position over its occurrences, the newest first at index `newest`, `step` apart.
+ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, uint64_t occurrences, uint64_t longest) {
+  ProfileBlock block;
+  block.units = tail.units[newest];
+  uint64_t n = tail.units.size();
+  uint64_t oldest_live = 0;  // the longest life so far among those not released
+  for (uint64_t k = 0; k < occurrences && k * step <= newest; ++k) {
+    uint64_t i = newest - k * step;
+    uint32_t age = tail.ages[i];
+    if (age == kStillLive) {
+      oldest_live = std::max(oldest_live, n - i);
+    } else {
+      block.age = std::max(block.age, age);
+      block.min_age = block.min_age == 0 ? age : std::min(block.min_age, age);
+    }
+  }
+  // Not released although others of its kind were long ago: it may stay.
+  bool lingers = oldest_live > step && oldest_live > block.age;
+  block.planned = block.age > 0 && block.age <= longest && !lingers;
+  if (!block.planned) block.age = block.min_age = 0;
+  return block;
+}
+
+// carried[b] = planned units live at the boundary just before request b.
+std::vector<uint64_t> CarriedUnits(const Profile& profile) {
+  uint64_t n = profile.blocks.size();
+  std::vector<int64_t> change(2 * n + 1, 0);
+  for (uint64_t i = 0; i < n; ++i) {
+    const ProfileBlock& block = profile.blocks[i];
+    if (!block.planned || block.age <= 1) continue;
+    change[i + 1] += block.units;  // boundaries i+1 .. i+age-1
+    change[i + block.age] -= block.units;
+  }
+  std::vector<uint64_t> carried(n, 0);
+  int64_t sum = 0;
+  for (uint64_t t = 0; t < 2 * n; ++t) {
+    sum += change[t];
+    carried[t % n] += static_cast<uint64_t>(sum);
+  }
+  return carried;
+}
+
+}  // namespace
+
+Profile BuildProfile(const HistoryTail& tail, const Period& period) {
+  uint64_t n = tail.units.size();
+  Profile profile;
+  profile.period = static_cast<uint32_t>(period.length);
+  uint64_t occurrences = std::min<uint64_t>((period.run + period.length) / period.length, kOccurrences);
+  uint64_t life = LifePeriod(tail, period.length, occurrences);
+  uint64_t step = life * period.length;
+  uint64_t rounds = std::max<uint64_t>(1, occurrences / life);
+  std::vector<ProfileBlock> once(step);
+  uint64_t longest = 1;
+  for (uint64_t i = 0; i < step; ++i) {
+    once[i] = Observe(tail, n - step + i, step, rounds, kMaxUnroll * period.length);
+    longest = std::max<uint64_t>(longest, once[i].age);
+  }
+  uint64_t copies = (longest + step - 1) / step;
+  profile.unroll = static_cast<uint32_t>(life * copies);
+  for (uint64_t c = 0; c < copies; ++c) profile.blocks.insert(profile.blocks.end(), once.begin(), once.end());
+  profile.first_ordinal = tail.end() - step;
+  profile.seen_from = tail.end() - std::min<uint64_t>(n, period.run + period.length);
+  Rotate(&profile);
+  return profile;
+}
+
+void Rotate(Profile* profile) {
+  std::vector<uint64_t> carried = CarriedUnits(*profile);
+  if (carried.empty()) return;
+  auto start = std::min_element(carried.begin(), carried.end()) - carried.begin();
+  std::rotate(profile->blocks.begin(), profile->blocks.begin() + start, profile->blocks.end());
+  profile->first_ordinal += static_cast<uint64_t>(start);
+  profile->carried_units = carried[static_cast<size_t>(start)];
+  profile->carried_blocks = 0;
+  uint64_t n = profile->blocks.size();
+  for (uint64_t i = 0; i < n; ++i) {
+    if (profile->blocks[i].planned && i + profile->blocks[i].age > n) ++profile->carried_blocks;
+  }
+}
+
+uint64_t PeakUnits(const Profile& profile) {
+  uint64_t n = profile.blocks.size();
+  std::vector<int64_t> change(2 * n + 1, 0);
+  for (uint64_t i = 0; i < n; ++i) {
+    const ProfileBlock& block = profile.blocks[i];
+    if (!block.planned) continue;
+    change[i] += block.units;
+    change[i + block.age] -= block.units;
+  }
+  std::vector<int64_t> load(n, 0);
+  int64_t sum = 0, peak = 0;
+  for (uint64_t t = 0; t < 2 * n; ++t) {
+    sum += change[t];
+    load[t % n] += sum;
+  }
+  for (int64_t l : load) peak = std::max(peak, l);
+  return static_cast<uint64_t>(peak);
+}
+
+bool WidenForJitter(Profile* profile, uint32_t percent) {
+  uint64_t n = profile->blocks.size();
+  struct Range {
+    uint64_t first, last;  // earliest and latest release seen
+    uint32_t block;
+  };
+  std::vector<Range> ranges;
+  for (uint32_t i = 0; i < n; ++i) {
+    const ProfileBlock& block = profile->blocks[i];
+    if (block.planned && block.min_age < block.age) ranges.push_back({i + block.min_age, i + uint64_t{block.age}, i});
+  }
+  if (ranges.empty()) return false;
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+  Profile wide = *profile;
+  for (size_t begin = 0; begin < ranges.size();) {
+    uint64_t last = ranges[begin].last;
+    size_t end = begin + 1;
+    while (end < ranges.size() && ranges[end].first <= last) last = std::max(last, ranges[end++].last);
+    for (; begin < end; ++begin) {
+      uint32_t i = ranges[begin].block;
+      wide.blocks[i].age = static_cast<uint32_t>(std::min<uint64_t>(last - i, n));
+    }
+  }
+  if (PeakUnits(wide) * 100 > PeakUnits(*profile) * (100 + percent)) return false;
+  *profile = std::move(wide);
+  return true;
+}
+
+Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index) {
+  Instance instance;
+  index->clear();
+  auto n = static_cast<Clock>(profile.blocks.size());
+  for (uint32_t i = 0; i < profile.blocks.size(); ++i) {
+    const ProfileBlock& from = profile.blocks[i];
+    if (!from.planned) continue;
+    Block block;
+    block.size = static_cast<Bytes>(from.units * kUnitBytes);
+    block.alignment = kUnitBytes;
+    Clock begin = i, end = begin + from.age;
+    if (end > n) block.residency.push_back({0, end - n});
+    if (end > n && end - n >= begin) {
+      block.residency[0].end = n;  // it fills the whole cycle
+    } else {
+      block.residency.push_back({begin, std::min(end, n)});
+    }
+    instance.blocks.push_back(block);
+    index->push_back(i);
+  }
+  return instance;
+}
+
+void Feed(const Trace& trace, History* history, std::vector<uint64_t>* marks) {
+  std::unordered_map<uint64_t, uint64_t> live;  // block id → ordinal
+  int interrupted = 0;
+  for (const Event& event : trace.events) {
+    switch (event.kind) {
+      case EventKind::kAllocate:
+        if (interrupted == 0) live[event.id] = history->Append(UnitsOf(event.bytes));
+        break;
+      case EventKind::kRelease:
+        if (auto it = live.find(event.id); it != live.end()) {
+          history->Released(it->second);
+          live.erase(it);
+        }
+        break;
+      case EventKind::kMark:
+        if (marks != nullptr) marks->push_back(history->Count());
+        break;
+      case EventKind::kInterrupt:
+        ++interrupted;
+        break;
+      case EventKind::kResume:
+        if (interrupted > 0) --interrupted;
+        break;
+    }
+  }
+}
+
+}  // namespace hotpack

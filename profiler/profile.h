@@ -1,0 +1,57 @@
+// The hot iteration: its requests in order, how long each block lives, where the iteration is best begun.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "packer/types.h"
+#include "profiler/event.h"
+#include "profiler/history.h"
+#include "profiler/period.h"
+
+namespace hotpack {
+
+struct ProfileBlock {
+  uint32_t units = 0;    // size in units of 512 bytes
+  uint32_t age = 0;      // longest life seen, in requests (history.h); 0 if not planned
+  uint32_t min_age = 0;  // shortest life seen; 0 if not planned
+  bool planned = false;  // false: retained, or not released often enough to say; served dynamically
+};
+
+// One iteration, as a cycle: after the last request comes the first one again. The block of request i is resident
+// while the requests i, i+1, ..., i+age-1 (modulo the length) are made; no planned age exceeds the length.
+struct Profile {
+  std::vector<ProfileBlock> blocks;  // in the order of the requests
+  uint64_t first_ordinal = 0;        // an occurrence of blocks[0] in the run's count of requests
+  uint64_t seen_from = 0;            // where in the run's count of requests the repetition begins
+  uint32_t period = 0;               // requests of one iteration; blocks.size() == period * unroll
+  uint32_t unroll = 1;               // iterations in a row that are planned as one (blocks that outlive a period)
+  uint32_t carried_blocks = 0;       // planned blocks that are live where the cycle begins
+  uint64_t carried_units = 0;
+};
+
+inline constexpr uint32_t kMaxUnroll = 8;  // a block not released within this many periods is retained
+
+// The profile of the iteration that `period` names at the end of `tail`. Ages are the largest seen in the last
+// occurrences; the rotation is the one that carries the fewest bytes. O(period × occurrences), at most 16 of them.
+Profile BuildProfile(const HistoryTail& tail, const Period& period);
+
+// Turns the cycle so that it begins where it carries the fewest bytes (the first such place) and counts what is carried.
+void Rotate(Profile* profile);
+
+// Releases that permute from iteration to iteration: blocks whose shortest and longest lives differ and whose ranges of
+// release meet are given the latest release of their group, so that the plan holds for every permutation seen or not.
+// Done only if the load grows by at most `percent`; returns whether it was.
+bool WidenForJitter(Profile* profile, uint32_t percent);
+
+// Largest sum of resident planned units over the cycle.
+uint64_t PeakUnits(const Profile& profile);
+
+// What the packer is given. Sizes in bytes; instance block i belongs to profile block (*index)[i]; clock: λ.
+Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index);
+
+// Feeds the requests and releases of a recording into a history, without those between interrupt and resume.
+// marks: ordinals of the first request after each mark.
+void Feed(const Trace& trace, History* history, std::vector<uint64_t>* marks);
+
+}  // namespace hotpack

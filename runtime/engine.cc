@@ -1,0 +1,250 @@
+#include "runtime/engine.h"
+
+#include "profiler/trace_writer.h"
+#include "runtime/engine_impl.h"
+#include "runtime/heap_count.h"
+
+namespace hotpack {
+
+Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
+    : memory_(memory),
+      options_(options),
+      history_(options.window),
+      arena_(memory),
+      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Plan(job, cancel); }) {
+  FlushStats();
+}
+
+// Whether a request may take the short way: nothing to be recorded, activated, or aligned.
+void Engine::Impl::UpdateFast() {
+  fast_ = follower_.active() && !follower_.lost() && !pending_ && interrupts_ == 0 && options_.trace == nullptr;
+}
+
+EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+  if (bytes == 0) return EngineStatus::kInvalidValue;
+  if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
+  if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kPassThrough;
+  uint32_t units = UnitsOf(bytes);
+  int64_t start = timer_.Armed() ? RequestTimer::Now() : 0;
+  Lock lock(mutex_);
+  if (fast_) [[likely]] {
+    uint64_t ordinal = history_.Count();
+    uint32_t offset = 0;
+    if (follower_.TryNext(units, ordinal, &offset)) [[likely]] {
+      history_.Append(units);
+      CountLive(units);
+      ++planned_;
+      if ((++requests_ & (RequestTimer::kEvery - 1)) == 0) timer_.Arm();
+      *address = AddressOf(offset);
+      if (start != 0) [[unlikely]] timer_.Add(RequestTimer::Now() - start);
+      if (follower_.ended()) [[unlikely]] EndIteration(lock);
+      return EngineStatus::kOk;
+    }
+  }
+  return AllocateSlow(lock, {bytes, units, stream}, address);
+}
+
+EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
+  uint64_t heap = HeapAllocationsOnThisThread();
+  if (broken_) return EngineStatus::kPassThrough;
+  if (!arena_.open()) {
+    EngineStatus status = OpenArena(lock);
+    if (status != EngineStatus::kOk) return status;
+  }
+  if (interrupts_ == 0) {
+    if (pending_) TryActivate(want.units);
+    want.ordinal = history_.Append(want.units);
+  }
+  ++requests_;
+  CountLive(want.units);
+  EngineStatus status = EngineStatus::kNotOurs;
+  if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
+  if (status == EngineStatus::kNotOurs) status = PlaceDynamic(lock, want, address);
+  if (status != EngineStatus::kOk) {
+    live_units_ -= want.units;
+    --requests_;
+    if (want.ordinal != kUnmonitored) history_.Released(want.ordinal);
+  }
+  if (want.displaced) ++displaced_;
+  if (want.ordinal != kUnmonitored) {
+    MaybeDetect();
+    MaybePark();
+  }
+  if (follower_.ended()) EndIteration(lock);
+  UpdateFast();
+  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
+  if ((requests_ & 63) == 0) FlushStats();
+  return status;
+}
+
+// kNotOurs: to be placed dynamically.
+EngineStatus Engine::Impl::ServeByScript(Lock& lock, Want& want, DeviceAddress* address) {
+  uint32_t offset = 0;
+  Follower::Answer answer{Follower::Outcome::kPlanned, kNone};
+  if (!follower_.lost() && follower_.TryNext(want.units, want.ordinal, &offset)) {
+    *address = AddressOf(offset);
+  } else {
+    answer = follower_.Next(want.units, want.ordinal, history_);
+    want.entry = answer.entry;
+  }
+  switch (answer.outcome) {
+    case Follower::Outcome::kPlanned:
+      break;
+    case Follower::Outcome::kUnmapped:
+      if (MapEntry(lock, answer.entry) != EngineStatus::kOk) {
+        want.displaced = true;
+        return EngineStatus::kNotOurs;
+      }
+      break;
+    case Follower::Outcome::kDisplaced:
+      want.displaced = true;
+      return EngineStatus::kNotOurs;
+    case Follower::Outcome::kUnplanned:
+    case Follower::Outcome::kOffScript:
+      return EngineStatus::kNotOurs;
+  }
+  if (answer.entry != kNone) *address = AddressOf(follower_.Offset(answer.entry));
+  ++planned_;
+  Record(EventKind::kAllocate, want.ordinal, want.bytes, want.stream);
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address) {
+  DynamicBlock block;
+  block.bytes = want.units * kUnitBytes;
+  block.units = want.units;
+  block.entry = want.entry;
+  block.ordinal = want.ordinal;
+  block.script = script_number_;
+  block.trace_id = want.ordinal != kUnmonitored ? want.ordinal : (uint64_t{1} << 63) + next_trace_id_++;
+  if (!arena_.TryAllocate(block.bytes, address)) {
+    block.foreign = PlaceInHole(want, address);
+    if (!block.foreign) {
+      EngineStatus status = Grow(lock, block.bytes, address);
+      if (status != EngineStatus::kOk) return status;
+    }
+  }
+  dynamic_.emplace(*address, block);
+  Record(EventKind::kAllocate, block.trace_id, want.bytes, want.stream);
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
+  if (!Owns(address)) return EngineStatus::kNotOurs;
+  if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kOk;
+  Lock lock(mutex_);
+  if (!follower_.active() || address % kUnitBytes != 0) [[unlikely]] return ReleaseDynamic(lock, address, stream);
+  uint32_t entry = follower_.LiveAt(OffsetOf(address));
+  if (entry == kNone) return ReleaseDynamic(lock, address, stream);
+  uint64_t ordinal = follower_.Ordinal(entry);
+  uint32_t age = history_.Released(ordinal);
+  if (age != follower_.ExpectedAge(entry)) [[unlikely]] follower_.NoteAge(entry, age);
+  live_units_ -= follower_.Units(entry);
+  if (options_.trace != nullptr) [[unlikely]] {
+    Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
+  }
+  follower_.Release(entry);
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::ReleaseDynamic(Lock&, DeviceAddress address, uint32_t stream) {
+  uint64_t heap = HeapAllocationsOnThisThread();
+  auto it = dynamic_.find(address);
+  if (it == dynamic_.end()) return EngineStatus::kInvalidValue;
+  const DynamicBlock block = it->second;
+  dynamic_.erase(it);
+  live_units_ -= block.units;
+  if (block.ordinal != kUnmonitored) {
+    uint32_t age = history_.Released(block.ordinal);
+    if (block.entry != kNone && follower_.active() && block.script == script_number_) {
+      follower_.NoteAge(block.entry, age);
+    }
+  }
+  if (block.foreign) {
+    follower_.RemoveForeign(OffsetOf(address), OffsetOf(address + block.bytes));
+    FreeOutside({address, block.bytes});
+  } else {
+    arena_.Free(address, block.bytes);
+  }
+  Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream);
+  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
+  return EngineStatus::kOk;
+}
+
+bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
+  Lock lock(mutex_);
+  if (follower_.active()) {
+    uint32_t offset = OffsetOf(address);
+    for (const Follower::Range& range : follower_.LiveRanges()) {
+      if (range.entry == kNone || offset < range.begin || offset >= range.end) continue;
+      *base = AddressOf(range.begin);
+      *bytes = follower_.Units(range.entry) * kUnitBytes;
+      return true;
+    }
+  }
+  auto it = dynamic_.upper_bound(address);
+  if (it == dynamic_.begin()) return false;
+  --it;
+  if (address >= it->first + it->second.bytes) return false;
+  *base = it->first;
+  *bytes = it->second.units * kUnitBytes;
+  return true;
+}
+
+void Engine::Impl::Interrupt() {
+  Lock lock(mutex_);
+  ++interrupts_;
+  Record(EventKind::kInterrupt, 0, 0, 0);
+  UpdateFast();
+}
+
+void Engine::Impl::Resume() {
+  Lock lock(mutex_);
+  if (interrupts_ > 0) --interrupts_;
+  Record(EventKind::kResume, 0, 0, 0);
+  UpdateFast();
+}
+
+void Engine::Impl::NotePassedThrough() {
+  Lock lock(mutex_);
+  ++passed_through_;
+}
+
+void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream) {
+  if (options_.trace == nullptr) [[likely]] return;
+  Event event;
+  event.kind = kind;
+  event.id = id;
+  event.bytes = bytes;
+  event.stream = stream;
+  auto now = static_cast<uint64_t>(RequestTimer::Now());
+  if (trace_start_ns_ == 0) trace_start_ns_ = now;
+  event.time_ns = now - trace_start_ns_;
+  options_.trace->Append(event);
+}
+
+// No lock: the thread that held it may not exist in this process.
+void Engine::Impl::AbandonAfterFork() {
+  abandoned_ = true;
+  planner_.Abandon();
+}
+
+Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
+Engine::~Engine() = default;
+EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+  return impl_->Allocate(bytes, stream, address);
+}
+EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) { return impl_->Release(address, stream); }
+bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
+bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
+  return impl_->FindBlock(address, base, bytes);
+}
+void Engine::Mark() { impl_->Mark(); }
+void Engine::Interrupt() { impl_->Interrupt(); }
+void Engine::Resume() { impl_->Resume(); }
+bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
+void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
+hotpack_stats Engine::Stats() { return impl_->Stats(); }
+void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
+
+}  // namespace hotpack

@@ -1,0 +1,187 @@
+// The engine's state. One lock (mutex_) guards all of it; growth_ serialises changes of pages, which are made without
+// mutex_. Order of locks: growth_, then mutex_, then the planner's own.
+//
+//   observing ── a plan is ready, the iteration's end is seen ──► serving (transition) ── one iteration ──► steady
+//       ▲                                                            │
+//       └──────────── lost for longer than an iteration: parked ─────┘   (a parked plan is taken up again when its
+//                                                                         iteration's end is seen)
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
+
+#include "profiler/history.h"
+#include "runtime/arena.h"
+#include "runtime/engine.h"
+#include "runtime/follower.h"
+#include "runtime/planning.h"
+#include "runtime/request_timer.h"
+
+namespace hotpack {
+
+class Engine::Impl {
+ public:
+  Impl(DeviceMemory* memory, const EngineOptions& options);
+  ~Impl() = default;
+
+  EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address);
+  EngineStatus Release(DeviceAddress address, uint32_t stream);
+  bool Owns(DeviceAddress address) const {
+    DeviceAddress base = owned_base_.load(std::memory_order_acquire);
+    return base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed);
+  }
+  bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
+  void Mark();
+  void Interrupt();
+  void Resume();
+  bool WaitPlan(int timeout_ms) { return planner_.WaitIdle(timeout_ms); }
+  void NotePassedThrough();
+  hotpack_stats Stats();
+  void AbandonAfterFork();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  static constexpr uint64_t kUnmonitored = UINT64_MAX;
+
+  // A block that is not served by script (where it lies does not matter: dynamic zone, a retired zone, a hole).
+  struct DynamicBlock {
+    uint64_t bytes = 0;               // of addresses, a multiple of 512
+    uint32_t units = 0;               // asked for
+    uint32_t entry = kNone;           // the script's entry that it stands for; kNone: none
+    uint64_t ordinal = kUnmonitored;  // its request
+    uint64_t script = 0;              // number of the script that `entry` belongs to
+    uint64_t trace_id = 0;
+    bool foreign = false;             // it lies, at least in part, where the script has places
+  };
+  struct Want {
+    uint64_t bytes;     // asked for
+    uint32_t units;
+    uint32_t stream;
+    uint64_t ordinal = kUnmonitored;
+    uint32_t entry = kNone;
+    bool displaced = false;
+  };
+
+  // engine.cc: requests and releases
+  EngineStatus AllocateSlow(Lock& lock, Want want, DeviceAddress* address);
+  EngineStatus ServeByScript(Lock& lock, Want& want, DeviceAddress* address);
+  EngineStatus PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address);
+  EngineStatus ReleaseDynamic(Lock& lock, DeviceAddress address, uint32_t stream);
+  void CountLive(uint32_t units) {
+    live_units_ += units;
+    if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
+  }
+  void Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream);
+  void UpdateFast();
+
+  // engine_pages.cc: everything that changes pages
+  class PageScope;
+  EngineStatus OpenArena(Lock& lock);
+  EngineStatus Grow(Lock& lock, uint64_t bytes, DeviceAddress* address);
+  EngineStatus MapEntry(Lock& lock, uint32_t entry);
+  bool PlaceInHole(const Want& want, DeviceAddress* address);
+  void MapWhatIsFree(PageScope& scope);
+  void Housekeep(Lock& lock);
+  uint64_t CreateUpTo() const;
+  void MarkMappedEntries();
+  void TakeFromZone(uint64_t chunks, PageWork* work);
+  void NoteReserved();
+  AddressRange EntryRange(uint32_t entry) const;
+  bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }
+  bool HasPages(const AddressRange& range) const;
+  uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kUnitBytes); }
+  DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kUnitBytes; }
+
+  // engine_plan.cc: plans and iterations
+  void MaybeDetect();
+  void Post(PlanJob job);
+  void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
+  std::vector<AddressRange> SpareMemory(const Profile& profile);
+  bool TryActivate(uint32_t units);
+  bool TailMatches(const Script& script, uint32_t units) const;
+  void Activate();
+  bool ReuseZone(const std::shared_ptr<const Script>& script);
+  void RetireScript();
+  void TakeHoles();
+  void FreeOutside(const AddressRange& range);
+  DynamicBlock ToDynamic(uint32_t entry) const;
+  void MaybePark();
+  void EndIteration(Lock& lock);
+  void BeginSteady();
+
+  // engine_stats.cc
+  void FlushStats();
+  uint64_t Divergences() const { return divergences_ + (follower_.active() ? follower_.divergences() : 0); }
+
+  DeviceMemory* memory_;
+  EngineOptions options_;
+  std::mutex growth_;
+  mutable std::mutex mutex_;
+  std::atomic<DeviceAddress> owned_base_{0};
+  std::atomic<uint64_t> owned_bytes_{0};
+  std::atomic<bool> abandoned_{false};
+
+  // The common case: a script is followed, nothing else is going on.
+  bool fast_ = false;
+  bool broken_ = false;     // this device cannot be served
+  bool page_work_ = false;  // pages are being changed without the lock: the zone must stay
+  int mapping_entries_ = 0; // claimed entries whose pages are still to be mapped: the script must stay
+  int interrupts_ = 0;
+  DeviceAddress base_ = 0;  // of the arena
+  AddressRange zone_;       // of the script being followed
+  std::vector<AddressRange> holes_;  // that it uses, ascending
+  Follower follower_;
+  History history_;
+  Arena arena_;
+  std::pmr::unsynchronized_pool_resource nodes_;
+  std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
+
+  // planning
+  std::shared_ptr<const Script> current_;  // the one followed
+  std::shared_ptr<const Script> pending_;  // to be taken up at the end of its iteration
+  uint64_t pending_refines_ = 0;           // number of the script whose requests it repeats; 0: none
+  uint64_t job_refines_ = 0;               // the same of the job under way
+  uint64_t pending_since_ = 0;             // requests
+  uint64_t script_number_ = 0;             // scripts taken up so far
+  uint64_t next_detection_ = 64;           // requests
+  uint64_t divergences_at_detection_ = 0;
+  uint64_t marks_ = 0;
+  uint64_t last_mark_ = 0;                 // requests before it
+  uint64_t divergences_at_mark_ = 0;
+  uint64_t lost_since_ = 0;
+
+  // iterations
+  uint64_t iterations_ = 0;
+  uint64_t iterations_from_ = 0;  // requests when iterations_ was last brought up to date
+  bool steady_ = false;           // steady_iteration_ has begun
+  bool settled_ = false;          // the script's pages are all mapped, others given back
+  bool bulk_map_due_ = false;     // the script has just been taken up
+  bool grew_ = false;             // pages changed since the last trim
+  bool grew_now_ = false;         // ... in this iteration
+
+  // figures
+  uint64_t live_units_ = 0, live_peak_units_ = 0;
+  uint64_t requests_ = 0, planned_ = 0, displaced_ = 0, passed_through_ = 0;
+  uint64_t divergences_ = 0;  // of scripts no longer followed
+  uint64_t plans_ = 0;
+  uint64_t reserved_peak_ = 0, reserved_steady_ = 0;
+  int64_t steady_iteration_ = -1;
+  uint64_t requests_before_ = 0, planned_before_ = 0, calls_before_ = 0, heap_before_ = 0, passed_before_ = 0;
+  uint64_t heap_allocations_ = 0;
+  uint64_t next_trace_id_ = 0;
+  uint64_t trace_start_ns_ = 0;
+  uint32_t carried_ = 0;
+  uint64_t retained_ = 0;
+  uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
+  RequestTimer timer_;
+  hotpack_stats own_stats_{};
+
+  // Last, so that its thread ends before what it reads is gone.
+  Planner planner_;
+};
+
+}  // namespace hotpack

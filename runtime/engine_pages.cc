@@ -1,0 +1,202 @@
+// The engine's changes of pages: opening the arena, growth, mapping a script's zone, giving back.
+#include <algorithm>
+
+#include "runtime/engine_impl.h"
+
+namespace hotpack {
+
+// While it lives, this thread alone changes pages. Takes growth_ without holding mutex_, and returns with both.
+class Engine::Impl::PageScope {
+ public:
+  PageScope(Impl* impl, Lock& lock) : impl_(impl), lock_(lock) {
+    lock_.unlock();
+    growth_ = std::unique_lock(impl_->growth_);
+    lock_.lock();
+    impl_->page_work_ = true;
+  }
+  ~PageScope() {
+    impl_->page_work_ = false;
+    impl_->NoteReserved();
+  }
+  // The driver calls of `work`, without the lock; then the commit.
+  bool Run(PageWork* work) {
+    lock_.unlock();
+    impl_->arena_.Execute(work);
+    lock_.lock();
+    bool ok = impl_->arena_.Finish(work);
+    impl_->grew_ = impl_->grew_now_ = true;
+    impl_->NoteReserved();
+    return ok;
+  }
+  // Driver calls of another kind.
+  template <typename Call>
+  auto Unlocked(Call call) {
+    lock_.unlock();
+    auto result = call();
+    lock_.lock();
+    return result;
+  }
+
+ private:
+  Impl* impl_;
+  Lock& lock_;
+  std::unique_lock<std::mutex> growth_;
+};
+
+// New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
+uint64_t Engine::Impl::CreateUpTo() const {
+  uint64_t live = live_peak_units_ * kUnitBytes;
+  return live + live / 10 + 2 * arena_.chunk();
+}
+
+void Engine::Impl::NoteReserved() {
+  reserved_peak_ = std::max(reserved_peak_, arena_.reserved());
+  if (steady_) reserved_steady_ = std::max(reserved_steady_, arena_.reserved());
+}
+
+EngineStatus Engine::Impl::OpenArena(Lock& lock) {
+  constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
+  PageScope scope(this, lock);
+  if (arena_.open()) return EngineStatus::kOk;
+  MemoryStatus status = scope.Unlocked([&] { return arena_.Open(kTimes); });
+  if (status != MemoryStatus::kOk) {
+    if (status != MemoryStatus::kDeinitialized) broken_ = true;
+    return EngineStatus::kPassThrough;
+  }
+  base_ = arena_.base();
+  owned_bytes_.store(arena_.bytes(), std::memory_order_relaxed);
+  owned_base_.store(arena_.base(), std::memory_order_release);
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* address) {
+  PageScope scope(this, lock);
+  if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;  // something was released meanwhile
+  // First new pages within reason, then free ones from elsewhere, at last those of the script's zone.
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (attempt == 2) {
+      if (!follower_.active() || mapping_entries_ != 0) break;
+      std::shared_ptr<const Script> script = current_;
+      RetireScript();
+      if (!pending_) {
+        pending_ = std::move(script);
+        pending_since_ = history_.Count();
+        pending_refines_ = 0;
+      }
+      if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;
+    }
+    PageWork work;
+    uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
+    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) break;
+    TakeFromZone(arena_.Shortfall(work, create_up_to), &work);
+    if (scope.Run(&work)) {
+      if (work.small) {
+        arena_.TryAllocate(bytes, address);
+      } else {
+        *address = work.block.begin;
+      }
+      return EngineStatus::kOk;
+    }
+    if (work.status == MemoryStatus::kDeinitialized) return EngineStatus::kPassThrough;
+  }
+  return EngineStatus::kOutOfMemory;
+}
+
+AddressRange Engine::Impl::EntryRange(uint32_t entry) const {
+  return {AddressOf(follower_.Offset(entry)), follower_.PlannedUnits(entry) * kUnitBytes};
+}
+
+// Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it could
+// be had at all.
+bool Engine::Impl::HasPages(const AddressRange& range) const {
+  if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
+  auto it = std::upper_bound(holes_.begin(), holes_.end(), range.begin,
+                             [](DeviceAddress begin, const AddressRange& hole) { return begin < hole.begin; });
+  return it != holes_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
+}
+
+void Engine::Impl::MarkMappedEntries() {
+  for (uint32_t i = 0; i < follower_.script().size() && follower_.UnmappedEntries() > 0; ++i) {
+    if (follower_.Offset(i) == kNone) continue;
+    if (HasPages(EntryRange(i))) follower_.SetMapped(i);
+  }
+}
+
+// A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
+// elsewhere. Entries that need them back will ask.
+void Engine::Impl::TakeFromZone(uint64_t chunks, PageWork* work) {
+  if (chunks == 0 || !follower_.active()) return;
+  std::vector<Follower::Range> live = follower_.LiveRanges();
+  uint64_t chunk = arena_.chunk();
+  for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
+    DeviceAddress begin = end - chunk;
+    if (!arena_.Mapped(begin, chunk)) continue;
+    uint32_t first = OffsetOf(begin), last = OffsetOf(end);
+    bool used = std::any_of(live.begin(), live.end(),
+                            [&](const Follower::Range& r) { return r.begin < last && first < r.end; });
+    if (used) continue;
+    follower_.SetUnmapped(first, last);
+    work->take_zone.push_back({begin, chunk});
+    settled_ = false;
+    --chunks;
+  }
+}
+
+// A script has just been taken up: its zone gets the pages that are to be had without asking for more than is live.
+void Engine::Impl::MapWhatIsFree(PageScope& scope) {
+  bulk_map_due_ = false;
+  PageWork work;
+  AddressRange used{zone_.begin, follower_.script().height_bytes};
+  used.bytes = (used.bytes + arena_.chunk() - 1) & ~(arena_.chunk() - 1);
+  if (arena_.BeginMapAvailable(used, CreateUpTo(), &work)) scope.Run(&work);
+  MarkMappedEntries();
+}
+
+// Pages for an entry that has been claimed. On failure the claim is given up.
+EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
+  ++mapping_entries_;
+  bool ok = false;
+  {
+    PageScope scope(this, lock);
+    if (bulk_map_due_) MapWhatIsFree(scope);
+    AddressRange range = EntryRange(entry);
+    ok = HasPages(range);
+    for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
+      PageWork work;
+      ok = !arena_.BeginMap(range.begin, range.bytes, attempt == 0 ? CreateUpTo() : 0, &work) || scope.Run(&work);
+    }
+  }
+  --mapping_entries_;
+  if (ok) {
+    follower_.SetMapped(entry);
+    return EngineStatus::kOk;
+  }
+  follower_.Release(entry);
+  return EngineStatus::kOutOfMemory;
+}
+
+// A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.
+bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
+  if (!want.displaced || want.entry == kNone || !follower_.active() || follower_.ExpectedAge(want.entry) == 0) return false;
+  uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry));
+  if (begin == kNone) return false;
+  DeviceAddress place = AddressOf(begin);
+  if (!arena_.Mapped(place, want.units * kUnitBytes)) return false;
+  follower_.AddForeign(begin, begin + want.units);
+  *address = place;
+  return true;
+}
+
+// At the end of an iteration: what is missing of the zone is mapped, what has not been used is given back.
+void Engine::Impl::Housekeep(Lock& lock) {
+  PageScope scope(this, lock);
+  if (!follower_.active()) return;
+  uint64_t calls = arena_.driver_calls();
+  if (follower_.UnmappedEntries() > 0) MapWhatIsFree(scope);
+  PageWork trim;
+  if (arena_.BeginTrim(&trim)) scope.Run(&trim);
+  settled_ = follower_.UnmappedEntries() == 0;
+  grew_ = !settled_ && arena_.driver_calls() != calls;
+}
+
+}  // namespace hotpack

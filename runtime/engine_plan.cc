@@ -1,0 +1,282 @@
+// The engine's plans: when to look for one, when to take it up, what an iteration's end means.
+#include <algorithm>
+
+#include "runtime/engine_impl.h"
+#include "runtime/heap_count.h"
+
+namespace hotpack {
+
+// --- looking for a plan ----------------------------------------------------------------------------------------------
+
+void Engine::Impl::Post(PlanJob job) {
+  uint64_t refines = job.profile ? script_number_ : 0;
+  job.known_period = follower_.active() && !follower_.lost() ? static_cast<uint32_t>(period_) : 0;
+  if (planner_.Post(std::move(job))) job_refines_ = refines;
+}
+
+// Without marks: looks at the history each time it has grown by a sixteenth. While a script is followed: only after the
+// job has left it, for a longer period that explains that as well.
+void Engine::Impl::MaybeDetect() {
+  uint64_t count = history_.Count();
+  if (marks_ > 0 || count < next_detection_ || planner_.Busy()) return;
+  next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
+  bool followed = follower_.active() && !follower_.lost();
+  if (followed && Divergences() == divergences_at_detection_) return;
+  divergences_at_detection_ = Divergences();
+  PlanJob job;
+  job.end = count;
+  job.replace = !followed;
+  Post(std::move(job));
+}
+
+// Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script.
+void Engine::Impl::Mark() {
+  Lock lock(mutex_);
+  Record(EventKind::kMark, 0, 0, 0);
+  ++marks_;
+  uint64_t count = history_.Count();
+  bool followed = follower_.active() && !follower_.lost() && Divergences() == divergences_at_mark_;
+  if (marks_ >= 2 && count > last_mark_ && !followed && !planner_.Busy()) {
+    PlanJob job;
+    job.end = count;
+    job.period = count - last_mark_;
+    job.replace = true;
+    Post(std::move(job));
+  }
+  last_mark_ = count;
+  divergences_at_mark_ = Divergences();
+  if (!follower_.active()) {
+    iterations_ = marks_ - 1;
+    iterations_from_ = count;
+  }
+}
+
+// On the planner's thread.
+void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
+  std::optional<Profile> profile = FindProfile(history_, job);
+  if (!profile) return;
+  std::vector<AddressRange> spare = SpareMemory(*profile);
+  std::shared_ptr<const Script> script =
+      MakeScript(std::move(*profile), spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
+  if (!script) return;
+  Lock lock(mutex_);
+  pending_ = std::move(script);
+  pending_since_ = history_.Count();
+  pending_refines_ = job_refines_;
+  ++plans_;
+  UpdateFast();
+}
+
+// Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
+// is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
+std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile) {
+  Lock lock(mutex_);
+  std::vector<AddressRange> kept;
+  uint64_t count = history_.Count();
+  for (const auto& [address, block] : dynamic_) {
+    bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
+    if (stays) kept.push_back({address, block.bytes});
+  }
+  std::vector<AddressRange> spare = arena_.Fragments(kept);
+  uint64_t sum = 0;
+  for (const AddressRange& range : spare) sum += range.bytes;
+  if (sum < 2 * arena_.chunk() || sum < live_peak_units_ * kUnitBytes / 200) spare.clear();
+  return spare;
+}
+
+// --- taking it up ----------------------------------------------------------------------------------------------------
+
+// Whether the next request, of `units`, begins an iteration of `script`: the requests before are the script's last. All
+// of them at first; after waiting for long, fewer are enough.
+bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
+  if (script.entries[0].units != units) return false;
+  uint64_t n = script.size(), count = history_.Count(), waited = count - pending_since_;
+  uint64_t limit = waited < 2 * n ? 4096 : waited < 8 * n ? 256 : 64;
+  uint64_t length = std::min({n, limit, count, history_.Window() - 1});
+  for (uint64_t k = 1; k <= length; ++k) {
+    if (history_.Units(count - k) != script.entries[n - k].units) return false;
+  }
+  return true;
+}
+
+bool Engine::Impl::TryActivate(uint32_t units) {
+  if (page_work_ || mapping_entries_ != 0) return false;  // at the next iteration, then
+  bool refines = pending_refines_ != 0 && pending_refines_ == script_number_ && follower_.active() && !follower_.lost();
+  if (refines ? follower_.cursor() != 0 : !TailMatches(*pending_, units)) return false;
+  Activate();
+  return true;
+}
+
+void Engine::Impl::Activate() {
+  std::shared_ptr<const Script> script = std::move(pending_);
+  pending_.reset();
+  uint64_t count = history_.Count();
+  const Profile& profile = script->profile;
+  if (!ReuseZone(script)) {
+    if (follower_.active()) RetireScript();
+    // Half as many addresses again as needed: a plan that grows can stay where it is.
+    if (!arena_.TakeZone(script->height_bytes + script->height_bytes / 2, &zone_)) return;
+    follower_.Start(script, 0, base_, zone_.begin);
+    TakeHoles();
+  }
+  MarkMappedEntries();
+  ++script_number_;
+  if (period_ != profile.period) {
+    steady_ = false;
+    steady_iteration_ = -1;
+    if (marks_ == 0) {
+      // What came before the repetition, if it was more than a part of an iteration, counts as one.
+      uint64_t before = profile.seen_from > profile.period / 2 ? 1 : 0;
+      iterations_ = before + (count - std::min(count, profile.seen_from)) / profile.period;
+    }
+  } else if (current_ != script) {
+    iterations_ += (count - iterations_from_) / profile.period;
+  }
+  iterations_from_ = count;
+  current_ = std::move(script);
+  period_ = profile.period;
+  carried_ = profile.carried_blocks;
+  plan_height_ = current_->height_bytes + current_->hole_bytes;
+  plan_lower_bound_ = current_->lower_bound_bytes;
+  settled_ = follower_.UnmappedEntries() == 0;
+  bulk_map_due_ = !settled_;
+  arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
+  lost_since_ = 0;
+}
+
+Engine::Impl::DynamicBlock Engine::Impl::ToDynamic(uint32_t entry) const {
+  DynamicBlock block;
+  block.bytes = follower_.PlannedUnits(entry) * kUnitBytes;
+  block.units = follower_.Units(entry);
+  block.ordinal = block.trace_id = follower_.Ordinal(entry);
+  return block;
+}
+
+// The script's holes are its own from now on. Blocks that still lie there are waited for.
+void Engine::Impl::TakeHoles() {
+  for (const Hole& hole : follower_.script().holes) {
+    AddressRange range{hole.address, hole.units * kUnitBytes};
+    if (!arena_.TakeRange(range)) continue;  // its pages have gone since: entries there will be served elsewhere
+    holes_.push_back(range);
+    auto it = dynamic_.upper_bound(range.begin);
+    if (it != dynamic_.begin()) --it;
+    for (; it != dynamic_.end() && it->first < range.begin + range.bytes; ++it) {
+      if (it->first + it->second.bytes <= range.begin || it->second.foreign) continue;
+      it->second.foreign = true;
+      follower_.AddForeign(OffsetOf(it->first), OffsetOf(it->first + it->second.bytes));
+    }
+  }
+  std::sort(holes_.begin(), holes_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+// Frees what of `range` lies neither in the zone nor in a hole of the script.
+void Engine::Impl::FreeOutside(const AddressRange& range) {
+  if (InZone(range)) return;  // blocks never lie across the zone's ends
+  DeviceAddress from = range.begin, end = range.begin + range.bytes;
+  for (const AddressRange& hole : holes_) {
+    if (hole.begin + hole.bytes <= from) continue;
+    if (hole.begin >= end) break;
+    if (hole.begin > from) arena_.Free(from, hole.begin - from);
+    from = hole.begin + hole.bytes;
+  }
+  if (from < end) arena_.Free(from, end - from);
+}
+
+// A plan without holes that fits into the zone that is there: follow it around the blocks that still live. Their pages
+// stay where they are.
+bool Engine::Impl::ReuseZone(const std::shared_ptr<const Script>& script) {
+  if (!follower_.active() || script->height_bytes > zone_.bytes) return false;
+  if (!script->holes.empty() || !holes_.empty()) return false;
+  std::vector<Follower::Range> live = follower_.LiveRanges();
+  for (const Follower::Range& range : live) {
+    if (range.entry == kNone) continue;
+    DynamicBlock block = ToDynamic(range.entry);
+    block.foreign = true;
+    dynamic_.emplace(AddressOf(range.begin), block);
+  }
+  divergences_ += follower_.divergences();
+  follower_.Start(script, 0, base_, zone_.begin);
+  for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);
+  return true;
+}
+
+// Nothing is followed any more; what lives at the script's places goes on living there, in ordinary memory.
+void Engine::Impl::RetireScript() {
+  std::vector<AddressRange> in_zone;
+  std::vector<AddressRange> live;
+  for (const Follower::Range& range : follower_.LiveRanges()) {
+    AddressRange place{AddressOf(range.begin), uint64_t{range.end - range.begin} * kUnitBytes};
+    (InZone(place) ? in_zone : live).push_back(place);
+    if (range.entry == kNone) {
+      dynamic_[place.begin].foreign = false;
+    } else {
+      dynamic_.emplace(place.begin, ToDynamic(range.entry));
+    }
+  }
+  arena_.RetireZone(zone_, in_zone);
+  zone_ = {};
+  // What is free of the holes, around the blocks there: in ascending order, like these.
+  for (const AddressRange& hole : holes_) {
+    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
+    for (const AddressRange& block : live) {
+      if (block.begin + block.bytes <= from || block.begin >= end) continue;
+      if (block.begin > from) arena_.Free(from, block.begin - from);
+      from = block.begin + block.bytes;
+    }
+    if (from < end) arena_.Free(from, end - from);
+  }
+  holes_.clear();
+  divergences_ += follower_.divergences();
+  follower_.Stop();
+  iterations_from_ = history_.Count();
+  settled_ = bulk_map_due_ = false;
+}
+
+// Lost for longer than an iteration: the script waits, without memory, until its iteration is seen again.
+void Engine::Impl::MaybePark() {
+  if (!follower_.active() || !follower_.lost()) {
+    lost_since_ = 0;
+    return;
+  }
+  uint64_t count = history_.Count();
+  if (lost_since_ == 0) lost_since_ = count;
+  if (count - lost_since_ <= std::max<uint64_t>(256, follower_.script().size())) return;
+  if (page_work_ || mapping_entries_ != 0) return;
+  RetireScript();
+  lost_since_ = 0;
+  if (pending_) return;
+  pending_ = current_;
+  pending_since_ = count;
+  pending_refines_ = 0;
+}
+
+// --- iterations ------------------------------------------------------------------------------------------------------
+
+void Engine::Impl::EndIteration(Lock& lock) {
+  iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
+  iterations_from_ = history_.Count();
+  retained_ = dynamic_.size();
+  if (follower_.learned() && !pending_ && !planner_.Busy()) {
+    PlanJob job;
+    job.profile = follower_.LearnedProfile();
+    Post(std::move(job));
+  }
+  if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
+  grew_now_ = false;
+  arena_.NewEpoch();
+  if (settled_ && !steady_) BeginSteady();
+  FlushStats();
+}
+
+void Engine::Impl::BeginSteady() {
+  steady_ = true;
+  steady_iteration_ = static_cast<int64_t>(iterations_);
+  requests_before_ = requests_;
+  planned_before_ = planned_;
+  calls_before_ = arena_.driver_calls();
+  passed_before_ = passed_through_;
+  heap_before_ = heap_allocations_;
+  reserved_steady_ = arena_.reserved();
+}
+
+}  // namespace hotpack

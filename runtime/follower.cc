@@ -1,0 +1,365 @@
+#include "runtime/follower.h"
+
+#include <algorithm>
+
+namespace hotpack {
+
+// From the script's own space of offsets to units from `base`.
+void Follower::Place(uint64_t base, uint64_t zone) {
+  placed_ = script_->entries;
+  zone_begin_ = static_cast<uint32_t>((zone - base) / kUnitBytes);
+  std::vector<uint32_t> offsets;
+  offsets.reserve(size_);
+  for (ScriptEntry& entry : placed_) {
+    if (entry.offset == kNone) continue;
+    if (entry.offset >= script_->zone_offset) {
+      entry.offset = entry.offset - script_->zone_offset + zone_begin_;
+    } else {
+      auto hole = std::upper_bound(script_->holes.begin(), script_->holes.end(), entry.offset,
+                                   [](uint32_t offset, const Hole& h) { return offset < h.offset; }) - 1;
+      entry.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kUnitBytes);
+    }
+    offsets.push_back(entry.offset);
+  }
+  slots_.Build(offsets);
+  for (ScriptEntry& entry : placed_) {
+    if (entry.offset != kNone) entry.slot = slots_.Find(entry.offset);
+  }
+  entries_ = placed_.data();
+}
+
+void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone) {
+  script_ = std::move(script);
+  size_ = script_->size();
+  Place(base, zone);
+  successors_ = script_->successors.data();
+  state_storage_.assign(size_, State{});
+  live_storage_.assign(slots_.Count(), kNone);
+  states_ = state_storage_.data();
+  live_ = live_storage_.data();
+  cursor_ = position;
+  holes_.clear();
+  holes_.reserve(kWindow + 1);
+  foreign_.clear();
+  lost_ = learned_ = last_was_novel_ = false;
+  unmatched_ = ended_ = unmapped_ = 0;
+  divergences_ = 0;
+  seen_.assign(size_, Seen{});
+  // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
+  // turns count as ended.
+  auto turn = [&](uint32_t i) { return i >= position ? i - position : i + size_ - position; };
+  for (uint32_t i = 0; i < size_; ++i) {
+    for (uint32_t s = entries_[i].first_successor; s < entries_[i + 1].first_successor; ++s) {
+      if (turn(i) < turn(successors_[s])) ++states_[successors_[s]].pending;
+    }
+    if (entries_[i].offset == kNone) {
+      states_[i].pending |= kUnplannedBit;
+    } else {
+      states_[i].pending |= kUnmappedBit;
+      ++unmapped_;
+    }
+  }
+}
+
+void Follower::Stop() {
+  script_.reset();
+  slots_.Build({});
+  live_storage_.assign(slots_.Count(), kNone);
+  live_ = live_storage_.data();
+  size_ = 0;
+  foreign_.clear();
+  holes_.clear();
+}
+
+// --- turns -----------------------------------------------------------------------------------------------------------
+
+// The turn of `entry` is not taken.
+void Follower::Ghost(uint32_t entry) {
+  if (entries_[entry].offset == kNone) return;
+  ++states_[entry].ghosts;
+  if ((states_[entry].pending & kCountMask) == 0) EndGhosts(entry);
+}
+
+// Ends waiting ghost turns of `entry` and of whatever that sets free. A list, not recursion: chains can be long.
+void Follower::EndGhosts(uint32_t entry) {
+  std::vector<uint32_t> ready{entry};
+  while (!ready.empty()) {
+    uint32_t i = ready.back();
+    ready.pop_back();
+    State& state = states_[i];
+    if (state.ghosts == 0 || (state.pending & kCountMask) != 0) continue;
+    --state.ghosts;
+    state.pending += entries_[i].predecessors;  // now it waits for its next turn
+    for (uint32_t s = entries_[i].first_successor; s < entries_[i + 1].first_successor; ++s) {
+      uint32_t k = successors_[s];
+      --states_[k].pending;
+      if (states_[k].ghosts != 0 && (states_[k].pending & kCountMask) == 0) ready.push_back(k);
+    }
+  }
+}
+
+void Follower::GhostHoles() {
+  for (uint32_t hole : holes_) Ghost(hole);
+  holes_.clear();
+}
+
+void Follower::WrapAround() {
+  cursor_ = 0;
+  ++ended_;
+  GhostHoles();
+}
+
+// Moves the cursor to `position`. Entries passed over become holes (their turn may still come) or ghosts at once.
+void Follower::MoveTo(uint32_t position, bool holes) {
+  if (!holes) GhostHoles();
+  while (cursor_ != position) {
+    if (!holes) {
+      Ghost(cursor_);
+    } else {
+      if (holes_.size() >= kWindow) {
+        Ghost(holes_.front());
+        holes_.erase(holes_.begin());
+      }
+      holes_.push_back(cursor_);
+    }
+    Advance();
+  }
+}
+
+void Follower::SkipToEnd() {
+  if (cursor_ == 0 && holes_.empty()) return;
+  GhostHoles();
+  while (cursor_ != 0) {
+    Ghost(cursor_);
+    Advance();
+  }
+}
+
+// --- finding the place -----------------------------------------------------------------------------------------------
+
+Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History& history) {
+  bool is_hole = false;
+  uint32_t position = Locate(units, ordinal, history, &is_hole);
+  if (position == kNone) {
+    if (unmatched_ == 0) ++divergences_;
+    ++unmatched_;
+    last_unmatched_ = units;
+    if (unmatched_ > kWindow) lost_ = true;
+    return {Outcome::kOffScript, kNone};
+  }
+  if (position != cursor_ && !is_hole && unmatched_ == 0) ++divergences_;
+  unmatched_ = 0;
+  last_was_novel_ = false;
+  return Take(position, units, ordinal, is_hole);
+}
+
+uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole) {
+  if (!lost_) {
+    if (entries_[cursor_].units == units) return cursor_;
+    for (uint32_t hole : holes_) {
+      if (entries_[hole].units == units) {
+        *is_hole = true;
+        return hole;
+      }
+    }
+    uint32_t ahead = FindAhead(units);
+    if (ahead != kNone) return ahead;
+  }
+  if (lost_ || unmatched_ + 1 >= Script::kContext) {
+    uint32_t position = FindContext(ordinal, history);
+    if (position != kNone) {
+      // Far away: whatever lies between is not coming.
+      MoveTo(position, /*holes=*/false);
+      lost_ = false;
+      return position;
+    }
+  }
+  return kNone;
+}
+
+// One request missing, several missing, one changed: the entry at most kWindow ahead that `units` means, if that is
+// clear. One inserted leaves the cursor where it is, which is right as well.
+uint32_t Follower::FindAhead(uint32_t units) {
+  uint32_t reach = std::min(kWindow, size_ - 1);
+  uint32_t count = 0, first = kNone;
+  for (uint32_t k = 1; k <= reach; ++k) {
+    uint32_t i = After(cursor_, k);
+    if (entries_[i].units != units) continue;
+    if (count++ == 0) first = i;
+    if (k >= 2 && unmatched_ > 0 && entries_[After(cursor_, k - 1)].units == last_unmatched_) return i;
+  }
+  if (count == 1) return first;
+  bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && entries_[After(cursor_, 1)].units == units;
+  if (after_changed) {
+    if (last_unmatched_ > std::max(entries_[cursor_].units, seen_[cursor_].units)) {
+      seen_[cursor_].units = last_unmatched_;
+      learned_ = true;
+    }
+    return After(cursor_, 1);
+  }
+  last_was_novel_ = count == 0;
+  // Smaller than planned, but not by much: the same request, in place.
+  if (count == 0 && unmatched_ == 0 && units < entries_[cursor_].units && entries_[cursor_].units / 2 <= units) {
+    return cursor_;
+  }
+  return kNone;
+}
+
+// The entry at whose end the last requests agree with the script for longest, at least kContext; kNone if none does.
+uint32_t Follower::FindContext(uint64_t ordinal, const History& history) const {
+  constexpr uint32_t kLongest = 64;
+  if (ordinal + 1 < Script::kContext) return kNone;
+  uint32_t window[Script::kContext];
+  for (uint32_t k = 0; k < Script::kContext; ++k) window[k] = history.Units(ordinal + 1 - Script::kContext + k);
+  uint32_t hash = ContextHash(window, Script::kContext);
+  auto it = std::lower_bound(script_->contexts.begin(), script_->contexts.end(), std::make_pair(hash, 0u));
+  uint32_t best = kNone, best_length = Script::kContext - 1, best_distance = kNone;
+  for (int tries = 0; tries < 256 && it != script_->contexts.end() && it->first == hash; ++it, ++tries) {
+    uint32_t last = Before(it->second, 1);  // the entry that this request would be
+    uint32_t length = 0;
+    while (length < kLongest && length <= ordinal &&
+           history.Units(ordinal - length) == entries_[Before(last, length)].units) {
+      ++length;
+    }
+    uint32_t distance = last >= cursor_ ? last - cursor_ : last + size_ - cursor_;
+    if (length > best_length || (length == best_length && best != kNone && distance < best_distance)) {
+      best = last;
+      best_length = length;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+// The request is entry `position`. Claims its place if it is free.
+Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole) {
+  const ScriptEntry& entry = entries_[position];
+  State& state = states_[position];
+  if (is_hole) {
+    holes_.erase(std::find(holes_.begin(), holes_.end(), position));
+  } else {
+    MoveTo(position, /*holes=*/true);
+  }
+  // An entry that was skipped and is still missing holds up its successors: it is not coming.
+  if ((state.pending & kCountMask) != 0 && !holes_.empty()) GhostHoles();
+  Answer answer{Outcome::kUnplanned, position};
+  if (entry.offset == kNone) {
+    // dynamic by the script
+  } else if ((state.pending & kCountMask) != 0 || units > entry.units) {
+    answer.outcome = Outcome::kDisplaced;
+    Ghost(position);
+  } else {
+    answer.outcome = (state.pending & kUnmappedBit) != 0 ? Outcome::kUnmapped : Outcome::kPlanned;
+    Claim(position, state, entry, units, ordinal);
+  }
+  if (!is_hole) Advance();
+  return answer;
+}
+
+// --- what the zone holds besides -------------------------------------------------------------------------------------
+
+void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
+  for (uint32_t i = 0; i < size_; ++i) {
+    if (!Overlaps(i, begin, end) || (states_[i].pending & kUnmappedBit) != 0) continue;
+    states_[i].pending |= kUnmappedBit;
+    ++unmapped_;
+  }
+}
+
+void Follower::AddForeign(uint32_t begin, uint32_t end) {
+  foreign_.push_back({begin, end, kNone});
+  for (uint32_t i = 0; i < size_; ++i) {
+    if (Overlaps(i, begin, end)) ++states_[i].pending;
+  }
+}
+
+void Follower::RemoveForeign(uint32_t begin, uint32_t end) {
+  auto it = std::find_if(foreign_.begin(), foreign_.end(),
+                         [&](const Range& r) { return r.begin == begin && r.end == end; });
+  if (it == foreign_.end()) return;
+  foreign_.erase(it);
+  for (uint32_t i = 0; i < size_; ++i) {
+    if (!Overlaps(i, begin, end)) continue;
+    --states_[i].pending;
+    if (states_[i].ghosts != 0 && (states_[i].pending & kCountMask) == 0) EndGhosts(i);
+  }
+}
+
+std::vector<Follower::Range> Follower::LiveRanges() const {
+  std::vector<Range> ranges = foreign_;
+  for (uint32_t slot = 0; slot < live_storage_.size(); ++slot) {
+    uint32_t i = live_[slot];
+    if (i != kNone) ranges.push_back({entries_[i].offset, entries_[i].offset + entries_[i].units, i});
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  return ranges;
+}
+
+uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
+  std::vector<Range> busy = LiveRanges();
+  auto use = [&](uint32_t i) {
+    if (entries_[i].offset != kNone) busy.push_back({entries_[i].offset, entries_[i].offset + entries_[i].units, i});
+  };
+  for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
+  for (uint32_t hole : holes_) use(hole);
+  std::sort(busy.begin(), busy.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  uint32_t top = zone_begin_ + static_cast<uint32_t>(script_->height_bytes / kUnitBytes);
+  uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;
+  auto consider = [&](uint32_t end) {
+    if (end > free_from && end - free_from >= units && end - free_from < best_size) {
+      best = free_from;
+      best_size = end - free_from;
+    }
+  };
+  for (const Range& range : busy) {
+    if (range.end <= zone_begin_ || range.begin >= top) continue;
+    consider(range.begin);
+    free_from = std::max(free_from, range.end);
+  }
+  consider(top);
+  return best;
+}
+
+// --- learning --------------------------------------------------------------------------------------------------------
+
+void Follower::NoteAge(uint32_t entry, uint32_t age) {
+  Seen& seen = seen_[entry];
+  const ProfileBlock& known = script_->profile.blocks[entry];
+  if (!known.planned || age > known.age) learned_ = true;
+  seen.max_age = std::max(seen.max_age, age);
+  seen.min_age = seen.min_age == 0 ? age : std::min(seen.min_age, age);
+}
+
+Profile Follower::LearnedProfile() const {
+  Profile profile = script_->profile;
+  for (uint32_t i = 0; i < size_; ++i) {
+    ProfileBlock& block = profile.blocks[i];
+    const Seen& seen = seen_[i];
+    block.units = std::max(block.units, seen.units);
+    if (seen.max_age == 0) continue;
+    block.age = std::max(block.age, seen.max_age);
+    block.min_age = block.min_age == 0 ? seen.min_age : std::min(block.min_age, seen.min_age);
+    block.planned = block.age <= size_;
+    if (!block.planned) block.age = block.min_age = 0;
+  }
+  return profile;
+}
+
+bool Follower::Consistent() const {
+  // At most one live block an address, and a live entry's successors are waiting.
+  std::vector<Range> ranges = LiveRanges();
+  for (size_t k = 1; k < ranges.size(); ++k) {
+    if (ranges[k].begin < ranges[k - 1].end) return false;
+  }
+  for (const Range& range : ranges) {
+    if (range.entry == kNone) continue;
+    const ScriptEntry* e = &entries_[range.entry];
+    for (uint32_t s = e[0].first_successor; s < e[1].first_successor; ++s) {
+      uint32_t count = states_[successors_[s]].pending & kCountMask;
+      if (count == 0 || count > size_ * 2 + foreign_.size()) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,192 @@
+// Follows a script: which entry a request is, and whether its place is free. Holds all state of serving but memory.
+//
+// Each planned entry i counts its unreleased spatial predecessors: pending. A request is served at the entry's offset
+// only when pending is zero; a release counts down its successors. Why that is enough, for any order of requests and
+// releases, is in docs/correctness.md; in short: at every address the entries take turns in the order of the cycle, and
+// each turn starts only when the one before has ended. A turn that is not taken (request missing, or displaced because
+// its place was still in use) is a ghost: it ends by itself as soon as its own predecessors have ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "profiler/history.h"
+#include "runtime/script.h"
+
+namespace hotpack {
+
+class Follower {
+ public:
+  enum class Outcome : uint8_t {
+    kPlanned,    // claimed: serve at the entry's offset
+    kUnmapped,   // claimed as well, but its pages must be mapped first
+    kDisplaced,  // expected, but its place is still in use: serve it elsewhere
+    kUnplanned,  // expected, and dynamic by the script
+    kOffScript,  // not expected
+  };
+  struct Answer {
+    Outcome outcome;
+    uint32_t entry;  // kNone if off script
+  };
+
+  // Begins to follow `script` at `position`, with nothing live at its places. From here on offsets are units from `base`;
+  // the planned zone begins at the address `zone`. All entries count as unmapped. O(n + edges).
+  void Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone);
+  void Stop();
+  bool active() const { return script_ != nullptr; }
+  const Script& script() const { return *script_; }
+
+  // The next request is for `units`; true if it is served on script, at once: *offset in units. The common case. O(1).
+  bool TryNext(uint32_t units, uint64_t ordinal, uint32_t* offset) {
+    State& state = states_[cursor_];
+    const ScriptEntry& entry = entries_[cursor_];
+    if (entry.units != units || state.pending != 0) return false;
+    Claim(cursor_, state, entry, units, ordinal);
+    *offset = entry.offset;
+    Advance();
+    return true;
+  }
+
+  // Every other request: aligns, resynchronises, displaces. `history` ends with this request. O(window) as a rule.
+  Answer Next(uint32_t units, uint64_t ordinal, const History& history);
+
+  // The planned entry whose block lives at `offset` (units); kNone if there is none.
+  uint32_t LiveAt(uint32_t offset) const {
+    uint32_t slot = slots_.Find(offset);
+    return slot == kNone ? kNone : live_[slot];
+  }
+  uint64_t Ordinal(uint32_t entry) const { return states_[entry].ordinal; }
+  uint32_t Units(uint32_t entry) const { return states_[entry].units; }
+  uint32_t ExpectedAge(uint32_t entry) const { return entries_[entry].age; }
+  uint32_t Offset(uint32_t entry) const { return entries_[entry].offset; }
+  uint32_t PlannedUnits(uint32_t entry) const { return entries_[entry].units; }
+
+  // The block of `entry`, live, is released. O(successors), more only when ghosts end.
+  void Release(uint32_t entry) {
+    live_[entries_[entry].slot] = kNone;
+    End(entry);
+  }
+
+  // A block of this entry lived `age` requests: remembered for the next plan.
+  void NoteAge(uint32_t entry, uint32_t age);
+
+  // The entry's pages are mapped / one of its pages was taken away.
+  void SetMapped(uint32_t entry) {
+    if (states_[entry].pending & kUnmappedBit) --unmapped_;
+    states_[entry].pending &= ~kUnmappedBit;
+  }
+  uint32_t UnmappedEntries() const { return unmapped_; }
+  // Entries that lie (partly) in [begin, end) units of the zone count as unmapped. O(n).
+  void SetUnmapped(uint32_t begin, uint32_t end);
+
+  // A foreign block lies in [begin, end) units of the zone from now on / no longer: entries there wait. O(n).
+  void AddForeign(uint32_t begin, uint32_t end);
+  void RemoveForeign(uint32_t begin, uint32_t end);
+  // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
+  uint32_t FindHole(uint32_t units, uint32_t age) const;
+  // Offset ranges of live blocks (planned and foreign), sorted by begin.
+  struct Range {
+    uint32_t begin, end;
+    uint32_t entry;  // kNone: foreign
+  };
+  std::vector<Range> LiveRanges() const;
+
+  // Skips to the start of the next iteration; what was not requested counts as missing.
+  void SkipToEnd();
+  uint32_t cursor() const { return cursor_; }
+  bool lost() const { return lost_; }
+
+  // Iterations ended since the last call; and what the last of them were like.
+  uint32_t TakeEnded() {
+    uint32_t ended = ended_;
+    ended_ = 0;
+    return ended;
+  }
+  bool ended() const { return ended_ != 0; }
+  uint64_t divergences() const { return divergences_; }  // since Start
+  bool learned() const { return learned_; }              // sizes or lives that the profile does not have
+  // The script's profile with what was seen since: larger sizes, longer and shorter lives.
+  Profile LearnedProfile() const;
+
+  // All counters recomputed from scratch agree (for tests and HOTPACK_CHECKS=all). O(n + edges).
+  bool Consistent() const;
+
+ private:
+  static constexpr uint32_t kUnmappedBit = 1u << 31;
+  static constexpr uint32_t kUnplannedBit = 1u << 30;
+  static constexpr uint32_t kCountMask = kUnplannedBit - 1;
+  static constexpr uint32_t kWindow = 64;  // how far a request is looked for around the cursor
+
+  struct State {
+    uint32_t pending = 0;  // unreleased predecessors; plus the bits
+    uint32_t ghosts = 0;   // turns not taken that have not ended
+    uint32_t units = 0;    // what the block that claimed it last asked for
+    uint64_t ordinal = 0;  // ... and which request that was
+  };
+
+  void Claim(uint32_t i, State& state, const ScriptEntry& entry, uint32_t units, uint64_t ordinal) {
+    state.pending += entry.predecessors;
+    state.units = units;
+    state.ordinal = ordinal;
+    live_[entry.slot] = i;
+  }
+  void Advance() {
+    if (++cursor_ == size_) [[unlikely]] WrapAround();
+  }
+  void End(uint32_t entry) {
+    const uint32_t* k = successors_ + entries_[entry].first_successor;
+    const uint32_t* last = successors_ + entries_[entry + 1].first_successor;
+    for (; k != last; ++k) {
+      State& state = states_[*k];
+      --state.pending;
+      if (state.ghosts != 0 && (state.pending & kCountMask) == 0) [[unlikely]] EndGhosts(*k);
+    }
+  }
+  void EndGhosts(uint32_t entry);
+  void Ghost(uint32_t entry);
+  void WrapAround();
+  void GhostHoles();
+  void MoveTo(uint32_t position, bool holes);
+  uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
+  uint32_t FindAhead(uint32_t units);
+  uint32_t FindContext(uint64_t ordinal, const History& history) const;
+  Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole);
+  bool Overlaps(uint32_t i, uint32_t begin, uint32_t end) const {
+    const ScriptEntry& e = entries_[i];
+    return e.offset != kNone && e.offset < end && begin < e.offset + e.units;
+  }
+  uint32_t After(uint32_t position, uint32_t steps) const { return (position + uint64_t{steps}) % size_; }
+  uint32_t Before(uint32_t position, uint32_t steps) const { return (position + uint64_t{size_} - steps % size_) % size_; }
+
+  void Place(uint64_t base, uint64_t zone);
+
+  std::shared_ptr<const Script> script_;
+  std::vector<ScriptEntry> placed_;  // the script's entries, at their places
+  OffsetSlots slots_;
+  uint32_t zone_begin_ = 0;  // units
+  const ScriptEntry* entries_ = nullptr;
+  const uint32_t* successors_ = nullptr;
+  State* states_ = nullptr;
+  uint32_t* live_ = nullptr;  // by slot: the entry whose block lives there
+  uint32_t size_ = 0;
+  uint32_t cursor_ = 0;
+  uint32_t unmapped_ = 0;
+  uint32_t ended_ = 0;
+  bool lost_ = false;
+  bool learned_ = false;
+  uint32_t unmatched_ = 0;       // requests in a row that matched nothing
+  uint32_t last_unmatched_ = 0;  // the size of the last of them
+  bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
+  uint64_t divergences_ = 0;
+  std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
+  std::vector<Range> foreign_;
+  std::vector<State> state_storage_;
+  std::vector<uint32_t> live_storage_;
+  struct Seen {
+    uint32_t units, min_age, max_age;
+  };
+  std::vector<Seen> seen_;
+};
+
+}  // namespace hotpack

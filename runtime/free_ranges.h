@@ -1,0 +1,42 @@
+// Free address ranges with best fit and coalescing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory_resource>
+#include <set>
+
+namespace hotpack {
+
+// Disjoint, maximal ranges [begin, begin + bytes). Not thread-safe. O(log ranges) each; nodes come from `memory`, so that
+// a steady state allocates nothing from the heap.
+class FreeRanges {
+ public:
+  using Map = std::pmr::map<uint64_t, uint64_t>;  // begin → bytes
+
+  explicit FreeRanges(std::pmr::memory_resource* memory) : by_begin_(memory), by_bytes_(memory) {}
+
+  // Adds a range that overlaps none; joins it with its neighbours.
+  void Add(uint64_t begin, uint64_t bytes);
+  // Removes [begin, begin + bytes), which must lie within one range.
+  void Remove(uint64_t begin, uint64_t bytes);
+  // The smallest range that holds `bytes`, the lowest of several; false if there is none. Not removed.
+  bool BestFit(uint64_t bytes, uint64_t* begin) const;
+  // The smallest range that holds `bytes` at a multiple of `alignment` (a power of two), and the lowest such place in it.
+  bool BestFitAligned(uint64_t bytes, uint64_t alignment, uint64_t* begin) const;
+  // The range that contains `address`; ranges().end() if none does.
+  Map::const_iterator Containing(uint64_t address) const;
+
+  const Map& ranges() const { return by_begin_; }
+  uint64_t total() const { return total_; }
+
+ private:
+  void Insert(uint64_t begin, uint64_t bytes);
+  void Erase(Map::iterator it);
+
+  Map by_begin_;
+  std::pmr::set<std::pair<uint64_t, uint64_t>> by_bytes_;  // (bytes, begin)
+  uint64_t total_ = 0;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,169 @@
+#include "runtime/planning.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+#include "packer/pack.h"
+
+namespace hotpack {
+namespace {
+
+// How much higher the load may get so that releases may permute without a block being displaced.
+constexpr uint32_t kJitterPercent = 10;
+
+// A marked iteration: how far its repetition reaches back.
+Period MarkedPeriod(const HistoryTail& tail, uint64_t length) {
+  uint64_t n = tail.units.size(), run = 0;
+  while (run + length < n && tail.units[n - 1 - run] == tail.units[n - 1 - run - length]) ++run;
+  return {length, run};
+}
+
+}  // namespace
+
+std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
+  if (job.profile) return job.profile;
+  HistoryTail tail = CopyTail(history, job.end, history.Window());
+  Period period;
+  if (job.period != 0) {
+    if (job.period > tail.units.size()) return std::nullopt;
+    period = MarkedPeriod(tail, job.period);
+  } else {
+    period = FindPeriod(tail);
+    if (period.length == 0) return std::nullopt;
+    if (!job.replace && job.known_period != 0 && period.length <= job.known_period) return std::nullopt;
+  }
+  Profile profile = BuildProfile(tail, period);
+  for (const ProfileBlock& block : profile.blocks) {
+    if (block.planned) return profile;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The walls are blocks that
+// are always there, so that nothing is placed across.
+std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
+  std::vector<Hole> holes;
+  uint32_t at = 0;
+  for (const AddressRange& range : spare) {
+    auto units = static_cast<uint32_t>(range.bytes / kUnitBytes);
+    if (units == 0) continue;
+    holes.push_back({at, units, range.begin});
+    at += units;
+    Block wall;
+    wall.size = kUnitBytes;
+    wall.pinned = static_cast<Offset>(at * kUnitBytes);
+    wall.residency.push_back({0, length});
+    instance->blocks.push_back(wall);
+    ++at;
+  }
+  *zone_offset = at;
+  return holes;
+}
+
+}  // namespace
+
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel) {
+  WidenForJitter(&profile, kJitterPercent);
+  std::vector<uint32_t> index;
+  Instance instance = ToInstance(profile, &index);
+  PackOptions options;
+  options.time_limit_ns = time_limit_ns;
+  options.cancel = cancel;
+  PackResult plain = Pack(instance, options);
+  if (plain.status != PackStatus::kOk) return nullptr;
+  if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
+  if (!spare.empty()) {
+    uint32_t zone_offset = 0;
+    std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+    // The load is no bound worth reaching here: a few times what the plain solve took is enough.
+    options.time_limit_ns = std::min(time_limit_ns, std::max<int64_t>(100'000'000, 4 * plain.nanoseconds));
+    PackResult filled = Pack(instance, options);
+    Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
+    if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(worth_bytes) <= plain.placement.height) {
+      return std::make_shared<const Script>(
+          CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
+    }
+  }
+  return std::make_shared<const Script>(
+      CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound));
+}
+
+Planner::~Planner() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    cancel_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+// Signals are the program's: none is handled on our thread.
+void Planner::StartThread() {
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread_ = std::thread([this] { Loop(); });
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+bool Planner::Post(PlanJob job) {
+  if (Busy()) return false;
+  std::lock_guard lock(mutex_);
+  if (busy_ || stop_) return false;
+  job_ = std::move(job);
+  busy_ = true;
+  if (!thread_.joinable()) {
+    try {
+      StartThread();
+    } catch (...) {  // no thread to be had: no plan
+      job_.reset();
+      busy_ = false;
+      return false;
+    }
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void Planner::Loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stop_ || job_.has_value(); });
+    if (stop_) return;
+    PlanJob job = std::move(*job_);
+    job_.reset();
+    lock.unlock();
+    try {
+      work_(job, &cancel_);
+    } catch (const std::bad_alloc&) {  // the host is out of memory: no plan
+    }
+    lock.lock();
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+bool Planner::WaitIdle(int timeout_ms) {
+  std::unique_lock lock(mutex_);
+  auto idle = [this] { return !busy_ || stop_; };
+  if (timeout_ms < 0) {
+    changed_.wait(lock, idle);
+    return true;
+  }
+  return changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
+}
+
+void Planner::Abandon() {
+  busy_ = true;  // takes no more jobs
+  if (thread_.joinable()) thread_.detach();
+}
+
+}  // namespace hotpack

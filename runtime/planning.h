@@ -1,0 +1,65 @@
+// Plans in the background: finds the hot iteration in the history, packs it, compiles the script. On its own thread, so
+// that the job never waits for a solve.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "profiler/history.h"
+#include "profiler/profile.h"
+#include "runtime/arena.h"
+#include "runtime/script.h"
+
+namespace hotpack {
+
+struct PlanJob {
+  uint64_t end = 0;                // look at the requests before this ordinal
+  uint64_t period = 0;             // the marked iteration's length; 0: find it
+  std::optional<Profile> profile;  // plan this, nothing is to be found
+  uint32_t known_period = 0;       // the period being served; 0: none
+  bool replace = false;            // plan the period found even if it is the known one, or a shorter one
+};
+
+// The profile that a job names or finds in the history; nothing if there is none that is worth a new script.
+std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
+
+// Packs and compiles. Null if the packer refuses. `spare`: memory that is held beside the planned zone whatever the plan;
+// blocks are put there where that lowers the zone by at least `worth_bytes`. `cancel` may be set from another thread.
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel);
+
+// One thread, started with the first job; at most one job at a time. Thread-safe.
+class Planner {
+ public:
+  // Does a job, on the planner's thread; `cancel`: it is no longer wanted.
+  using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
+
+  explicit Planner(Work work) : work_(std::move(work)) {}
+  ~Planner();  // cancels and joins
+
+  bool Post(PlanJob job);  // false: busy, the job is dropped
+  bool Busy() const { return busy_.load(std::memory_order_acquire); }
+  bool WaitIdle(int timeout_ms);  // negative: no limit
+  void Abandon();                 // in a forked child: there is no thread
+
+ private:
+  void Loop();
+  void StartThread();
+
+  Work work_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<PlanJob> job_;
+  std::atomic<bool> busy_{false};
+  std::atomic<bool> cancel_{false};
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hotpack
