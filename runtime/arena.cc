@@ -8,7 +8,7 @@ MemoryStatus Arena::Open(uint64_t times) {
   chunk_ = memory_->ChunkBytes();
   MemoryStatus status = MemoryStatus::kNotSupported;
   for (; times >= 1; times /= 2) {
-    uint64_t bytes = Up(std::max(memory_->TotalBytes() * times, 64 * chunk_));
+    uint64_t bytes = std::min(Up(std::max(memory_->TotalBytes() * times, 64 * chunk_)), kMaxArenaBytes);
     DeviceAddress base = 0;
     ++driver_calls_;
     status = memory_->Reserve(bytes, &base);
@@ -371,6 +371,43 @@ void Arena::RetireZone(const AddressRange& zone, const std::vector<AddressRange>
     }
     if (free_from < chunk_end) free_.Add(free_from, chunk_end - free_from);
   }
+}
+
+bool Arena::TakeRange(const AddressRange& range) {
+  DeviceAddress end = range.begin + range.bytes;
+  if (!Mapped(range.begin, range.bytes)) return false;
+  for (FreeRanges* list : {&free_, &small_}) {
+    std::vector<AddressRange> pieces;
+    auto it = list->ranges().upper_bound(range.begin);
+    if (it != list->ranges().begin()) --it;
+    for (; it != list->ranges().end() && it->first < end; ++it) {
+      DeviceAddress from = std::max(it->first, range.begin), to = std::min(it->first + it->second, end);
+      if (from < to) pieces.push_back({from, to - from});
+    }
+    for (const AddressRange& piece : pieces) list->Remove(piece.begin, piece.bytes);
+  }
+  return true;
+}
+
+std::vector<AddressRange> Arena::Fragments(const std::vector<AddressRange>& kept) const {
+  std::vector<AddressRange> fragments;
+  auto next = kept.begin();
+  while (next != kept.end()) {
+    // A run of chunks of one kind that kept blocks touch.
+    DeviceAddress begin = Down(next->begin), end = begin;
+    bool small = is_small_[IndexOf(begin)];
+    DeviceAddress free_from = begin;
+    for (; next != kept.end() && Down(next->begin) <= end && is_small_[IndexOf(next->begin)] == small; ++next) {
+      if (next->begin > free_from) fragments.push_back({free_from, next->begin - free_from});
+      free_from = next->begin + next->bytes;
+      end = Up(free_from);
+    }
+    // The run may go on in a chunk of the other kind: nothing of that belongs to it.
+    DeviceAddress limit = end;
+    if (next != kept.end() && Down(next->begin) < end) limit = std::max(free_from, Down(next->begin));
+    if (limit > free_from) fragments.push_back({free_from, limit - free_from});
+  }
+  return fragments;
 }
 
 bool Arena::Mapped(DeviceAddress begin, uint64_t bytes) const { return MissingChunks(begin, begin + bytes) == 0; }

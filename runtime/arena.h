@@ -4,7 +4,7 @@
 //                │█░░██░████░░ ░░░██│                              │ ████████ script ││
 //                 █ live  ░ free, mapped  (blank) free, no pages
 //
-// Best fit serves from mapped free memory; requests below half a chunk from chunks of their own, so that a few small
+// Best fit serves from mapped free memory; requests of up to half a chunk from chunks of their own, so that a few small
 // blocks that stay (a bias, a counter) do not keep a chunk each from being moved. When nothing fits, the arena grows: it chooses the place that needs the
 // fewest new pages, and takes these from wherever a whole chunk lies free, before it asks the driver for more. Planned
 // zones are taken from the top end; when a script ends, its zone becomes ordinary free memory around what still lives.
@@ -28,6 +28,9 @@ struct AddressRange {
   DeviceAddress begin = 0;
   uint64_t bytes = 0;
 };
+
+// Offsets in the arena are counted in units of 512 bytes, in 32 bits.
+inline constexpr uint64_t kMaxArenaBytes = (uint64_t{1} << 41) - (uint64_t{1} << 30);
 
 // One change of pages.
 struct PageWork {
@@ -85,6 +88,12 @@ class Arena {
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
   bool Mapped(DeviceAddress begin, uint64_t bytes) const;  // throughout
 
+  // What `kept` blocks (ascending) leave over of the chunks they lie in: memory that is held as long as they live. Each
+  // fragment lies in chunks of one kind.
+  std::vector<AddressRange> Fragments(const std::vector<AddressRange>& kept) const;
+  // Takes whatever is free of the range, for a script's use. False, and nothing done, if part of it has no pages.
+  bool TakeRange(const AddressRange& range);
+
   void NewEpoch() { ++epoch_; }
   uint64_t reserved() const { return chunks_held_ * chunk_; }  // physical bytes held
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
@@ -97,7 +106,7 @@ class Arena {
   uint64_t IndexOf(DeviceAddress address) const { return (address - base_) / chunk_; }
   uint64_t Up(uint64_t v) const { return (v + chunk_ - 1) & ~(chunk_ - 1); }
   uint64_t Down(uint64_t v) const { return v & ~(chunk_ - 1); }
-  bool IsSmall(uint64_t bytes) const { return bytes < chunk_ / 2; }
+  bool IsSmall(uint64_t bytes) const { return bytes <= chunk_ / 2; }
   bool TryAllocateSmall(uint64_t bytes, DeviceAddress* address);
   void AddSmallChunk(DeviceAddress chunk);
   void MarkUsed(DeviceAddress begin, uint64_t bytes);

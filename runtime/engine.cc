@@ -11,8 +11,7 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
       options_(options),
       history_(options.window),
       arena_(memory),
-      planner_(&history_, options.plan_time_limit_ns,
-               [this](std::shared_ptr<const Script> script) { PlanReady(std::move(script)); }) {
+      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Plan(job, cancel); }) {
   FlushStats();
 }
 
@@ -36,7 +35,7 @@ EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddre
       CountLive(units);
       ++planned_;
       if ((++requests_ & (RequestTimer::kEvery - 1)) == 0) timer_.Arm();
-      *address = zone_.begin + offset * kUnitBytes;
+      *address = AddressOf(offset);
       if (start != 0) [[unlikely]] timer_.Add(RequestTimer::Now() - start);
       if (follower_.ended()) [[unlikely]] EndIteration(lock);
       return EngineStatus::kOk;
@@ -83,7 +82,7 @@ EngineStatus Engine::Impl::ServeByScript(Lock& lock, Want& want, DeviceAddress* 
   uint32_t offset = 0;
   Follower::Answer answer{Follower::Outcome::kPlanned, kNone};
   if (!follower_.lost() && follower_.TryNext(want.units, want.ordinal, &offset)) {
-    *address = zone_.begin + offset * kUnitBytes;
+    *address = AddressOf(offset);
   } else {
     answer = follower_.Next(want.units, want.ordinal, history_);
     want.entry = answer.entry;
@@ -104,7 +103,7 @@ EngineStatus Engine::Impl::ServeByScript(Lock& lock, Want& want, DeviceAddress* 
     case Follower::Outcome::kOffScript:
       return EngineStatus::kNotOurs;
   }
-  if (answer.entry != kNone) *address = zone_.begin + follower_.Offset(answer.entry) * kUnitBytes;
+  if (answer.entry != kNone) *address = AddressOf(follower_.Offset(answer.entry));
   ++planned_;
   Record(EventKind::kAllocate, want.ordinal, want.bytes, want.stream);
   return EngineStatus::kOk;
@@ -134,9 +133,8 @@ EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
   if (!Owns(address)) return EngineStatus::kNotOurs;
   if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kOk;
   Lock lock(mutex_);
-  uint64_t offset = address - zone_.begin;
-  if (offset >= zone_.bytes || offset % kUnitBytes != 0) return ReleaseDynamic(lock, address, stream);
-  uint32_t entry = follower_.LiveAt(static_cast<uint32_t>(offset / kUnitBytes));
+  if (!follower_.active() || address % kUnitBytes != 0) [[unlikely]] return ReleaseDynamic(lock, address, stream);
+  uint32_t entry = follower_.LiveAt(OffsetOf(address));
   if (entry == kNone) return ReleaseDynamic(lock, address, stream);
   uint64_t ordinal = follower_.Ordinal(entry);
   uint32_t age = history_.Released(ordinal);
@@ -163,8 +161,8 @@ EngineStatus Engine::Impl::ReleaseDynamic(Lock&, DeviceAddress address, uint32_t
     }
   }
   if (block.foreign) {
-    auto begin = static_cast<uint32_t>((address - zone_.begin) / kUnitBytes);
-    follower_.RemoveForeign(begin, begin + static_cast<uint32_t>(block.bytes / kUnitBytes));
+    follower_.RemoveForeign(OffsetOf(address), OffsetOf(address + block.bytes));
+    FreeOutside({address, block.bytes});
   } else {
     arena_.Free(address, block.bytes);
   }
@@ -175,11 +173,11 @@ EngineStatus Engine::Impl::ReleaseDynamic(Lock&, DeviceAddress address, uint32_t
 
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
   Lock lock(mutex_);
-  if (address - zone_.begin < zone_.bytes) {
-    auto offset = static_cast<uint32_t>((address - zone_.begin) / kUnitBytes);
+  if (follower_.active()) {
+    uint32_t offset = OffsetOf(address);
     for (const Follower::Range& range : follower_.LiveRanges()) {
       if (range.entry == kNone || offset < range.begin || offset >= range.end) continue;
-      *base = zone_.begin + range.begin * kUnitBytes;
+      *base = AddressOf(range.begin);
       *bytes = follower_.Units(range.entry) * kUnitBytes;
       return true;
     }

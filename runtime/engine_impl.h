@@ -55,7 +55,7 @@ class Engine::Impl {
     uint64_t ordinal = kUnmonitored;  // its request
     uint64_t script = 0;              // number of the script that `entry` belongs to
     uint64_t trace_id = 0;
-    bool foreign = false;             // it lies in a hole of the planned zone
+    bool foreign = false;             // it lies, at least in part, where the script has places
   };
   struct Want {
     uint64_t bytes;     // asked for
@@ -91,16 +91,24 @@ class Engine::Impl {
   void TakeFromZone(uint64_t chunks, PageWork* work);
   void NoteReserved();
   AddressRange EntryRange(uint32_t entry) const;
+  bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }
+  bool HasPages(const AddressRange& range) const;
+  uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kUnitBytes); }
+  DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kUnitBytes; }
 
   // engine_plan.cc: plans and iterations
   void MaybeDetect();
   void Post(PlanJob job);
-  void PlanReady(std::shared_ptr<const Script> script);
+  void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
+  std::vector<AddressRange> SpareMemory(const Profile& profile);
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
   void Activate();
   bool ReuseZone(const std::shared_ptr<const Script>& script);
   void RetireScript();
+  void TakeHoles();
+  void FreeOutside(const AddressRange& range);
+  DynamicBlock ToDynamic(uint32_t entry) const;
   void MaybePark();
   void EndIteration(Lock& lock);
   void BeginSteady();
@@ -123,7 +131,9 @@ class Engine::Impl {
   bool page_work_ = false;  // pages are being changed without the lock: the zone must stay
   int mapping_entries_ = 0; // claimed entries whose pages are still to be mapped: the script must stay
   int interrupts_ = 0;
+  DeviceAddress base_ = 0;  // of the arena
   AddressRange zone_;       // of the script being followed
+  std::vector<AddressRange> holes_;  // that it uses, ascending
   Follower follower_;
   History history_;
   Arena arena_;

@@ -63,6 +63,7 @@ EngineStatus Engine::Impl::OpenArena(Lock& lock) {
     if (status != MemoryStatus::kDeinitialized) broken_ = true;
     return EngineStatus::kPassThrough;
   }
+  base_ = arena_.base();
   owned_bytes_.store(arena_.bytes(), std::memory_order_relaxed);
   owned_base_.store(arena_.base(), std::memory_order_release);
   return EngineStatus::kOk;
@@ -102,14 +103,22 @@ EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* addre
 }
 
 AddressRange Engine::Impl::EntryRange(uint32_t entry) const {
-  return {zone_.begin + follower_.Offset(entry) * kUnitBytes, follower_.PlannedUnits(entry) * kUnitBytes};
+  return {AddressOf(follower_.Offset(entry)), follower_.PlannedUnits(entry) * kUnitBytes};
+}
+
+// Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it could
+// be had at all.
+bool Engine::Impl::HasPages(const AddressRange& range) const {
+  if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
+  auto it = std::upper_bound(holes_.begin(), holes_.end(), range.begin,
+                             [](DeviceAddress begin, const AddressRange& hole) { return begin < hole.begin; });
+  return it != holes_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
 }
 
 void Engine::Impl::MarkMappedEntries() {
   for (uint32_t i = 0; i < follower_.script().size() && follower_.UnmappedEntries() > 0; ++i) {
     if (follower_.Offset(i) == kNone) continue;
-    AddressRange range = EntryRange(i);
-    if (arena_.Mapped(range.begin, range.bytes)) follower_.SetMapped(i);
+    if (HasPages(EntryRange(i))) follower_.SetMapped(i);
   }
 }
 
@@ -122,8 +131,7 @@ void Engine::Impl::TakeFromZone(uint64_t chunks, PageWork* work) {
   for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
     DeviceAddress begin = end - chunk;
     if (!arena_.Mapped(begin, chunk)) continue;
-    auto first = static_cast<uint32_t>((begin - zone_.begin) / kUnitBytes);
-    auto last = static_cast<uint32_t>((end - zone_.begin) / kUnitBytes);
+    uint32_t first = OffsetOf(begin), last = OffsetOf(end);
     bool used = std::any_of(live.begin(), live.end(),
                             [&](const Follower::Range& r) { return r.begin < last && first < r.end; });
     if (used) continue;
@@ -152,7 +160,8 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
     PageScope scope(this, lock);
     if (bulk_map_due_) MapWhatIsFree(scope);
     AddressRange range = EntryRange(entry);
-    for (int attempt = 0; attempt < 2 && !ok; ++attempt) {
+    ok = HasPages(range);
+    for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
       PageWork work;
       ok = !arena_.BeginMap(range.begin, range.bytes, attempt == 0 ? CreateUpTo() : 0, &work) || scope.Run(&work);
     }
@@ -171,7 +180,7 @@ bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
   if (!want.displaced || want.entry == kNone || !follower_.active() || follower_.ExpectedAge(want.entry) == 0) return false;
   uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry));
   if (begin == kNone) return false;
-  DeviceAddress place = zone_.begin + begin * kUnitBytes;
+  DeviceAddress place = AddressOf(begin);
   if (!arena_.Mapped(place, want.units * kUnitBytes)) return false;
   follower_.AddForeign(begin, begin + want.units);
   *address = place;

@@ -52,7 +52,12 @@ void Engine::Impl::Mark() {
 }
 
 // On the planner's thread.
-void Engine::Impl::PlanReady(std::shared_ptr<const Script> script) {
+void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
+  std::optional<Profile> profile = FindProfile(history_, job);
+  if (!profile) return;
+  std::vector<AddressRange> spare = SpareMemory(*profile);
+  std::shared_ptr<const Script> script =
+      MakeScript(std::move(*profile), spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
   if (!script) return;
   Lock lock(mutex_);
   pending_ = std::move(script);
@@ -60,6 +65,23 @@ void Engine::Impl::PlanReady(std::shared_ptr<const Script> script) {
   pending_refines_ = job_refines_;
   ++plans_;
   UpdateFast();
+}
+
+// Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
+// is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
+std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile) {
+  Lock lock(mutex_);
+  std::vector<AddressRange> kept;
+  uint64_t count = history_.Count();
+  for (const auto& [address, block] : dynamic_) {
+    bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
+    if (stays) kept.push_back({address, block.bytes});
+  }
+  std::vector<AddressRange> spare = arena_.Fragments(kept);
+  uint64_t sum = 0;
+  for (const AddressRange& range : spare) sum += range.bytes;
+  if (sum < 2 * arena_.chunk() || sum < live_peak_units_ * kUnitBytes / 200) spare.clear();
+  return spare;
 }
 
 // --- taking it up ----------------------------------------------------------------------------------------------------
@@ -92,11 +114,10 @@ void Engine::Impl::Activate() {
   const Profile& profile = script->profile;
   if (!ReuseZone(script)) {
     if (follower_.active()) RetireScript();
-    AddressRange zone;
     // Half as many addresses again as needed: a plan that grows can stay where it is.
-    if (!arena_.TakeZone(script->height_bytes + script->height_bytes / 2, &zone)) return;
-    zone_ = zone;
-    follower_.Start(script, 0);
+    if (!arena_.TakeZone(script->height_bytes + script->height_bytes / 2, &zone_)) return;
+    follower_.Start(script, 0, base_, zone_.begin);
+    TakeHoles();
   }
   MarkMappedEntries();
   ++script_number_;
@@ -115,7 +136,7 @@ void Engine::Impl::Activate() {
   current_ = std::move(script);
   period_ = profile.period;
   carried_ = profile.carried_blocks;
-  plan_height_ = current_->height_bytes;
+  plan_height_ = current_->height_bytes + current_->hole_bytes;
   plan_lower_bound_ = current_->lower_bound_bytes;
   settled_ = follower_.UnmappedEntries() == 0;
   bulk_map_due_ = !settled_;
@@ -123,48 +144,90 @@ void Engine::Impl::Activate() {
   lost_since_ = 0;
 }
 
-// A better plan of the same requests, or another one that fits: follow it in the zone that is there, around the blocks
-// that still live. Their pages stay where they are.
+Engine::Impl::DynamicBlock Engine::Impl::ToDynamic(uint32_t entry) const {
+  DynamicBlock block;
+  block.bytes = follower_.PlannedUnits(entry) * kUnitBytes;
+  block.units = follower_.Units(entry);
+  block.ordinal = block.trace_id = follower_.Ordinal(entry);
+  return block;
+}
+
+// The script's holes are its own from now on. Blocks that still lie there are waited for.
+void Engine::Impl::TakeHoles() {
+  for (const Hole& hole : follower_.script().holes) {
+    AddressRange range{hole.address, hole.units * kUnitBytes};
+    if (!arena_.TakeRange(range)) continue;  // its pages have gone since: entries there will be served elsewhere
+    holes_.push_back(range);
+    auto it = dynamic_.upper_bound(range.begin);
+    if (it != dynamic_.begin()) --it;
+    for (; it != dynamic_.end() && it->first < range.begin + range.bytes; ++it) {
+      if (it->first + it->second.bytes <= range.begin || it->second.foreign) continue;
+      it->second.foreign = true;
+      follower_.AddForeign(OffsetOf(it->first), OffsetOf(it->first + it->second.bytes));
+    }
+  }
+  std::sort(holes_.begin(), holes_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+// Frees what of `range` lies neither in the zone nor in a hole of the script.
+void Engine::Impl::FreeOutside(const AddressRange& range) {
+  if (InZone(range)) return;  // blocks never lie across the zone's ends
+  DeviceAddress from = range.begin, end = range.begin + range.bytes;
+  for (const AddressRange& hole : holes_) {
+    if (hole.begin + hole.bytes <= from) continue;
+    if (hole.begin >= end) break;
+    if (hole.begin > from) arena_.Free(from, hole.begin - from);
+    from = hole.begin + hole.bytes;
+  }
+  if (from < end) arena_.Free(from, end - from);
+}
+
+// A plan without holes that fits into the zone that is there: follow it around the blocks that still live. Their pages
+// stay where they are.
 bool Engine::Impl::ReuseZone(const std::shared_ptr<const Script>& script) {
   if (!follower_.active() || script->height_bytes > zone_.bytes) return false;
+  if (!script->holes.empty() || !holes_.empty()) return false;
   std::vector<Follower::Range> live = follower_.LiveRanges();
   for (const Follower::Range& range : live) {
     if (range.entry == kNone) continue;
-    DynamicBlock block;
-    block.bytes = uint64_t{range.end - range.begin} * kUnitBytes;
-    block.units = follower_.Units(range.entry);
-    block.ordinal = follower_.Ordinal(range.entry);
-    block.trace_id = block.ordinal;
+    DynamicBlock block = ToDynamic(range.entry);
     block.foreign = true;
-    dynamic_.emplace(zone_.begin + range.begin * kUnitBytes, block);
+    dynamic_.emplace(AddressOf(range.begin), block);
   }
   divergences_ += follower_.divergences();
-  follower_.Start(script, 0);
+  follower_.Start(script, 0, base_, zone_.begin);
   for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);
   return true;
 }
 
-// Nothing is followed any more; what lives in the zone goes on living there, in ordinary memory.
+// Nothing is followed any more; what lives at the script's places goes on living there, in ordinary memory.
 void Engine::Impl::RetireScript() {
+  std::vector<AddressRange> in_zone;
   std::vector<AddressRange> live;
   for (const Follower::Range& range : follower_.LiveRanges()) {
-    AddressRange place{zone_.begin + range.begin * kUnitBytes, uint64_t{range.end - range.begin} * kUnitBytes};
-    live.push_back(place);
+    AddressRange place{AddressOf(range.begin), uint64_t{range.end - range.begin} * kUnitBytes};
+    (InZone(place) ? in_zone : live).push_back(place);
     if (range.entry == kNone) {
       dynamic_[place.begin].foreign = false;
-      continue;
+    } else {
+      dynamic_.emplace(place.begin, ToDynamic(range.entry));
     }
-    DynamicBlock block;
-    block.bytes = place.bytes;
-    block.units = follower_.Units(range.entry);
-    block.ordinal = follower_.Ordinal(range.entry);
-    block.trace_id = block.ordinal;
-    dynamic_.emplace(place.begin, block);
   }
-  arena_.RetireZone(zone_, live);
+  arena_.RetireZone(zone_, in_zone);
+  zone_ = {};
+  // What is free of the holes, around the blocks there: in ascending order, like these.
+  for (const AddressRange& hole : holes_) {
+    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
+    for (const AddressRange& block : live) {
+      if (block.begin + block.bytes <= from || block.begin >= end) continue;
+      if (block.begin > from) arena_.Free(from, block.begin - from);
+      from = block.begin + block.bytes;
+    }
+    if (from < end) arena_.Free(from, end - from);
+  }
+  holes_.clear();
   divergences_ += follower_.divergences();
   follower_.Stop();
-  zone_ = {};
   iterations_from_ = history_.Count();
   settled_ = bulk_map_due_ = false;
 }

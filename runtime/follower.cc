@@ -4,13 +4,37 @@
 
 namespace hotpack {
 
-void Follower::Start(std::shared_ptr<const Script> script, uint32_t position) {
+// From the script's own space of offsets to units from `base`.
+void Follower::Place(uint64_t base, uint64_t zone) {
+  placed_ = script_->entries;
+  zone_begin_ = static_cast<uint32_t>((zone - base) / kUnitBytes);
+  std::vector<uint32_t> offsets;
+  offsets.reserve(size_);
+  for (ScriptEntry& entry : placed_) {
+    if (entry.offset == kNone) continue;
+    if (entry.offset >= script_->zone_offset) {
+      entry.offset = entry.offset - script_->zone_offset + zone_begin_;
+    } else {
+      auto hole = std::upper_bound(script_->holes.begin(), script_->holes.end(), entry.offset,
+                                   [](uint32_t offset, const Hole& h) { return offset < h.offset; }) - 1;
+      entry.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kUnitBytes);
+    }
+    offsets.push_back(entry.offset);
+  }
+  slots_.Build(offsets);
+  for (ScriptEntry& entry : placed_) {
+    if (entry.offset != kNone) entry.slot = slots_.Find(entry.offset);
+  }
+  entries_ = placed_.data();
+}
+
+void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone) {
   script_ = std::move(script);
-  entries_ = script_->entries.data();
-  successors_ = script_->successors.data();
   size_ = script_->size();
+  Place(base, zone);
+  successors_ = script_->successors.data();
   state_storage_.assign(size_, State{});
-  live_storage_.assign(script_->slots.Count(), kNone);
+  live_storage_.assign(slots_.Count(), kNone);
   states_ = state_storage_.data();
   live_ = live_storage_.data();
   cursor_ = position;
@@ -39,6 +63,9 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position) {
 
 void Follower::Stop() {
   script_.reset();
+  slots_.Build({});
+  live_storage_.assign(slots_.Count(), kNone);
+  live_ = live_storage_.data();
   size_ = 0;
   foreign_.clear();
   holes_.clear();
@@ -276,8 +303,8 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
   for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
   for (uint32_t hole : holes_) use(hole);
   std::sort(busy.begin(), busy.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  uint32_t top = static_cast<uint32_t>(script_->height_bytes / kUnitBytes);
-  uint32_t best = kNone, best_size = kNone, free_from = 0;
+  uint32_t top = zone_begin_ + static_cast<uint32_t>(script_->height_bytes / kUnitBytes);
+  uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;
   auto consider = [&](uint32_t end) {
     if (end > free_from && end - free_from >= units && end - free_from < best_size) {
       best = free_from;
@@ -285,6 +312,7 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
     }
   };
   for (const Range& range : busy) {
+    if (range.end <= zone_begin_ || range.begin >= top) continue;
     consider(range.begin);
     free_from = std::max(free_from, range.end);
   }

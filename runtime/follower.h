@@ -30,8 +30,9 @@ class Follower {
     uint32_t entry;  // kNone if off script
   };
 
-  // Begins to follow `script` at `position`, with nothing live in its zone. All entries count as unmapped. O(n + edges).
-  void Start(std::shared_ptr<const Script> script, uint32_t position);
+  // Begins to follow `script` at `position`, with nothing live at its places. From here on offsets are units from `base`;
+  // the planned zone begins at the address `zone`. All entries count as unmapped. O(n + edges).
+  void Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone);
   void Stop();
   bool active() const { return script_ != nullptr; }
   const Script& script() const { return *script_; }
@@ -52,7 +53,7 @@ class Follower {
 
   // The planned entry whose block lives at `offset` (units); kNone if there is none.
   uint32_t LiveAt(uint32_t offset) const {
-    uint32_t slot = script_->slots.Find(offset);
+    uint32_t slot = slots_.Find(offset);
     return slot == kNone ? kNone : live_[slot];
   }
   uint64_t Ordinal(uint32_t entry) const { return states_[entry].ordinal; }
@@ -82,7 +83,7 @@ class Follower {
   // A foreign block lies in [begin, end) units of the zone from now on / no longer: entries there wait. O(n).
   void AddForeign(uint32_t begin, uint32_t end);
   void RemoveForeign(uint32_t begin, uint32_t end);
-  // A place of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
+  // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
   uint32_t FindHole(uint32_t units, uint32_t age) const;
   // Offset ranges of live blocks (planned and foreign), sorted by begin.
   struct Range {
@@ -158,7 +159,12 @@ class Follower {
   uint32_t After(uint32_t position, uint32_t steps) const { return (position + uint64_t{steps}) % size_; }
   uint32_t Before(uint32_t position, uint32_t steps) const { return (position + uint64_t{size_} - steps % size_) % size_; }
 
+  void Place(uint64_t base, uint64_t zone);
+
   std::shared_ptr<const Script> script_;
+  std::vector<ScriptEntry> placed_;  // the script's entries, at their places
+  OffsetSlots slots_;
+  uint32_t zone_begin_ = 0;  // units
   const ScriptEntry* entries_ = nullptr;
   const uint32_t* successors_ = nullptr;
   State* states_ = nullptr;

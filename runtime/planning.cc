@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 
@@ -42,21 +43,57 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   return std::nullopt;
 }
 
-std::shared_ptr<const Script> MakeScript(Profile profile, int64_t time_limit_ns, const std::atomic<bool>* cancel) {
+namespace {
+
+// The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The walls are blocks that
+// are always there, so that nothing is placed across.
+std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
+  std::vector<Hole> holes;
+  uint32_t at = 0;
+  for (const AddressRange& range : spare) {
+    auto units = static_cast<uint32_t>(range.bytes / kUnitBytes);
+    if (units == 0) continue;
+    holes.push_back({at, units, range.begin});
+    at += units;
+    Block wall;
+    wall.size = kUnitBytes;
+    wall.pinned = static_cast<Offset>(at * kUnitBytes);
+    wall.residency.push_back({0, length});
+    instance->blocks.push_back(wall);
+    ++at;
+  }
+  *zone_offset = at;
+  return holes;
+}
+
+}  // namespace
+
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel) {
   WidenForJitter(&profile, kJitterPercent);
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   PackOptions options;
   options.time_limit_ns = time_limit_ns;
   options.cancel = cancel;
-  PackResult result = Pack(instance, options);
-  if (result.status != PackStatus::kOk) return nullptr;
-  if (static_cast<uint64_t>(result.placement.height) / kUnitBytes >= kNone) return nullptr;
-  return std::make_shared<const Script>(CompileScript(profile, index, result.placement, result.lower_bound));
+  PackResult plain = Pack(instance, options);
+  if (plain.status != PackStatus::kOk) return nullptr;
+  if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
+  if (!spare.empty()) {
+    uint32_t zone_offset = 0;
+    std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+    // The load is no bound worth reaching here: a few times what the plain solve took is enough.
+    options.time_limit_ns = std::min(time_limit_ns, std::max<int64_t>(100'000'000, 4 * plain.nanoseconds));
+    PackResult filled = Pack(instance, options);
+    Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
+    if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(worth_bytes) <= plain.placement.height) {
+      return std::make_shared<const Script>(
+          CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
+    }
+  }
+  return std::make_shared<const Script>(
+      CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound));
 }
-
-Planner::Planner(const History* history, int64_t time_limit_ns, Done done)
-    : history_(history), time_limit_ns_(time_limit_ns), done_(std::move(done)) {}
 
 Planner::~Planner() {
   {
@@ -104,14 +141,10 @@ void Planner::Loop() {
     PlanJob job = std::move(*job_);
     job_.reset();
     lock.unlock();
-    std::shared_ptr<const Script> script;
     try {
-      if (std::optional<Profile> profile = FindProfile(*history_, job)) {
-        script = MakeScript(std::move(*profile), time_limit_ns_, &cancel_);
-      }
+      work_(job, &cancel_);
     } catch (const std::bad_alloc&) {  // the host is out of memory: no plan
     }
-    done_(std::move(script));
     lock.lock();
     busy_ = false;
     changed_.notify_all();

@@ -13,6 +13,7 @@
 
 #include "profiler/history.h"
 #include "profiler/profile.h"
+#include "runtime/arena.h"
 #include "runtime/script.h"
 
 namespace hotpack {
@@ -28,15 +29,18 @@ struct PlanJob {
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
-// Packs and compiles. Null if the packer refuses. `cancel` may be set from another thread.
-std::shared_ptr<const Script> MakeScript(Profile profile, int64_t time_limit_ns, const std::atomic<bool>* cancel);
+// Packs and compiles. Null if the packer refuses. `spare`: memory that is held beside the planned zone whatever the plan;
+// blocks are put there where that lowers the zone by at least `worth_bytes`. `cancel` may be set from another thread.
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel);
 
 // One thread, started with the first job; at most one job at a time. Thread-safe.
 class Planner {
  public:
-  using Done = std::function<void(std::shared_ptr<const Script>)>;  // called on the planner's thread; null: no plan
+  // Does a job, on the planner's thread; `cancel`: it is no longer wanted.
+  using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
 
-  Planner(const History* history, int64_t time_limit_ns, Done done);
+  explicit Planner(Work work) : work_(std::move(work)) {}
   ~Planner();  // cancels and joins
 
   bool Post(PlanJob job);  // false: busy, the job is dropped
@@ -48,9 +52,7 @@ class Planner {
   void Loop();
   void StartThread();
 
-  const History* history_;
-  int64_t time_limit_ns_;
-  Done done_;
+  Work work_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<PlanJob> job_;

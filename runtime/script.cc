@@ -110,11 +110,38 @@ uint32_t ContextHash(const uint32_t* units, uint32_t count) {
   return static_cast<uint32_t>(hash >> 32);
 }
 
-Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const Placement& placement,
-                     Bytes lower_bound) {
+namespace {
+
+// What the plan takes up: of the zone its height, of each hole the part below its highest block.
+void Measure(const std::vector<Hole>& holes, Script* script) {
+  std::vector<uint32_t> top(holes.size(), 0);
+  uint32_t height = 0;
+  for (const ScriptEntry& entry : script->entries) {
+    if (entry.offset == kNone) continue;
+    uint32_t end = entry.offset + entry.units;
+    if (entry.offset >= script->zone_offset) {
+      height = std::max(height, end - script->zone_offset);
+      continue;
+    }
+    auto it = std::upper_bound(holes.begin(), holes.end(), entry.offset,
+                               [](uint32_t offset, const Hole& hole) { return offset < hole.offset; });
+    auto k = static_cast<size_t>(it - holes.begin()) - 1;
+    top[k] = std::max(top[k], end - holes[k].offset);
+  }
+  script->height_bytes = height * kUnitBytes;
+  for (size_t k = 0; k < holes.size(); ++k) {
+    if (top[k] > 0) script->holes.push_back(holes[k]);
+    script->hole_bytes += top[k] * kUnitBytes;
+  }
+}
+
+}  // namespace
+
+Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const std::vector<Offset>& offsets,
+                     const std::vector<Hole>& holes, uint32_t zone_offset, Bytes lower_bound) {
   Script script;
   script.profile = profile;
-  script.height_bytes = static_cast<uint64_t>(placement.height);
+  script.zone_offset = zone_offset;
   script.lower_bound_bytes = static_cast<uint64_t>(lower_bound);
   uint32_t n = script.size();
   script.entries.resize(n + 1);
@@ -122,14 +149,10 @@ Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index,
     script.entries[i].units = profile.blocks[i].units;
     script.entries[i].age = profile.blocks[i].planned ? profile.blocks[i].age : 0;
   }
-  std::vector<uint32_t> offsets;
   for (size_t k = 0; k < index.size(); ++k) {
-    auto offset = static_cast<uint32_t>(static_cast<uint64_t>(placement.offsets[k]) / kUnitBytes);
-    script.entries[index[k]].offset = offset;
-    offsets.push_back(offset);
+    script.entries[index[k]].offset = static_cast<uint32_t>(static_cast<uint64_t>(offsets[k]) / kUnitBytes);
   }
-  script.slots.Build(offsets);
-  for (uint32_t i : index) script.entries[i].slot = script.slots.Find(script.entries[i].offset);
+  Measure(holes, &script);
   Connect(&script);
   IndexContexts(&script);
   return script;

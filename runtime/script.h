@@ -14,8 +14,8 @@ inline constexpr uint32_t kNone = UINT32_MAX;
 struct ScriptEntry {
   uint32_t units = 0;         // planned size, in units of 512 bytes
   uint32_t age = 0;           // expected life, in requests; 0: not planned
-  uint32_t offset = kNone;    // in units, from the start of the planned zone; kNone: not planned
-  uint32_t slot = kNone;      // where the block that lives at `offset` is found (OffsetSlots); kNone: not planned
+  uint32_t offset = kNone;    // in units, in the script's own space (Script::holes); kNone: not planned
+  uint32_t slot = kNone;      // the follower's: where the block that lives at its offset is found
   uint32_t first_successor = 0;  // into Script::successors, up to the next entry's
   uint32_t predecessors = 0;     // number of spatial predecessors
 };
@@ -40,7 +40,17 @@ class OffsetSlots {
   uint32_t shift_ = 63;
 };
 
+// A hole: memory outside the planned zone that is held anyway, beside retained blocks (Arena::Fragments).
+struct Hole {
+  uint32_t offset;        // in the script's own space, in units
+  uint32_t units;
+  uint64_t address;       // of the device
+};
+
+// A script's own space of offsets: first the holes it uses, then, from zone_offset up, the planned zone.
 struct Script {
+  std::vector<Hole> holes;   // ascending
+  uint32_t zone_offset = 0;  // in units
   std::vector<ScriptEntry> entries;  // plus one at the end that closes first_successor
   // successors of entry i: entries that use some of its addresses next. On the cycle, so every planned entry has at
   // least one predecessor and one successor, be it itself in the next iteration.
@@ -51,12 +61,12 @@ struct Script {
   //          │┌┐
   //          ││0│ ...
   std::vector<uint32_t> successors;
-  OffsetSlots slots;
   // Every run of kContext sizes in the cycle, hashed, with the entry after it: to find the place again when lost.
   static constexpr uint32_t kContext = 4;
   std::vector<std::pair<uint32_t, uint32_t>> contexts;  // (hash, entry), sorted
   Profile profile;
-  uint64_t height_bytes = 0;
+  uint64_t height_bytes = 0;  // of the planned zone
+  uint64_t hole_bytes = 0;    // used of the holes
   uint64_t lower_bound_bytes = 0;
 
   uint32_t size() const { return static_cast<uint32_t>(profile.blocks.size()); }
@@ -64,8 +74,9 @@ struct Script {
 
 uint32_t ContextHash(const uint32_t* units_of_last, uint32_t count);  // of `count` sizes, oldest first
 
-// Joins a profile and its placement (`index` as ToInstance gave it). O(n log n + edges).
-Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const Placement& placement,
-                     Bytes lower_bound);
+// Joins a profile and its placement (`index` as ToInstance gave it; offsets in the script's own space, whose holes are
+// `holes`, of which those that are not used are dropped). O(n log n + edges).
+Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const std::vector<Offset>& offsets,
+                     const std::vector<Hole>& holes, uint32_t zone_offset, Bytes lower_bound);
 
 }  // namespace hotpack

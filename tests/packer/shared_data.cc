@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-namespace hotpack::testing {
+namespace hotpack {
 namespace {
 
 struct RecordedBlock {
@@ -131,4 +131,4 @@ std::optional<Instance> WholeTrace(const std::string& path) {
   return instance;
 }
 
-}  // namespace hotpack::testing
+}  // namespace hotpack

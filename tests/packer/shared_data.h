@@ -7,7 +7,7 @@
 
 #include "packer/types.h"
 
-namespace hotpack::testing {
+namespace hotpack {
 
 // The folder $HOTPACK_SHARED/`folder`, else <source>/../shared/`folder`; empty if there is none.
 std::string SharedFolder(const std::string& folder);
@@ -27,4 +27,4 @@ std::optional<Instance> CyclicInstanceOfTrace(const std::string& path);
 // All the trace as it was, on a straight time axis.
 std::optional<Instance> WholeTrace(const std::string& path);
 
-}  // namespace hotpack::testing
+}  // namespace hotpack
