@@ -11,15 +11,24 @@ namespace hotpack {
 enum class TraceStatus : uint8_t { kOk, kCannotOpen, kNoSpace, kTooLarge };
 
 // The file is written through a shared mapping: what Append has returned from survives _exit, signals and exceptions.
+// Space on the disk is claimed before it is mapped, so that a full disk ends the recording and not the process.
 // Append: no heap allocation, no system call but once per mebibyte of events. Not thread-safe: the caller locks.
+// In a forked child the writer is inert: Append returns false, Close leaves the file alone.
 class TraceWriter {
  public:
-  // Creates `path` (an existing file is replaced). Null with *status set on failure. `limit_bytes`: largest file size,
-  // after which recording stops (the file stays valid).
+  // Creates `path`. A file that is there already is replaced by a new one, not overwritten: another process may still
+  // be writing it. Null with *status set on failure: kCannotOpen (errno says why; also for anything that is no regular
+  // file), kNoSpace, kTooLarge (`limit_bytes` is below kMinLimitBytes). `limit_bytes`: largest file size, after which
+  // recording stops (the file stays valid).
   static std::unique_ptr<TraceWriter> Create(const char* path, uint64_t limit_bytes, TraceStatus* status);
   ~TraceWriter();  // Close()
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
 
-  // False when recording has stopped (disk full, limit reached, closed).
+  static constexpr uint64_t kMinLimitBytes = 4096;
+
+  // False when recording has stopped (disk full, limit reached, closed). O(1), 1 to 40 bytes of file; of a release the
+  // size is not written (the reader knows it from the allocation).
   bool Append(const Event& event);
   void Close();  // cuts the file to its length; idempotent
   uint64_t EventCount() const;

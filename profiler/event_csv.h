@@ -1,0 +1,29 @@
+// Recordings as text: one event a line, the columns event,id,bytes.
+//
+//   event,id,bytes
+//   mark,step,          an iteration begins here; the label is free ("interrupt" and "resume" stop and go on with the
+//   alloc,0,9633792     monitoring)
+//   free,0,             the size may be given again, and must then be that of the allocation
+//   mark,end,
+//
+// An id names one live block: it may be used again after its release. Threads, streams and times are not kept.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "profiler/event.h"
+
+namespace hotpack {
+
+// Decodes an event CSV; lines end with LF or CRLF. The block ids of the result are the ordinals of the allocations, from
+// 0. Errors, one line: "NAME:LINE: reason" or "NAME:LINE:COLUMN: reason" (the column counts bytes from 1): an event that
+// is not known, a number that is none, a size of 0 or above kMaxRecordedBytes, an allocation of a live id, a release of
+// one that is not live, a last line without an end (the file was cut), no events. O(events).
+absl::StatusOr<Trace> ParseEventCsv(std::string_view contents, std::string_view name);
+
+// The reverse. A mark after which nothing follows gets the label "end", other marks "step".
+std::string FormatEventCsv(const Trace& trace);
+
+}  // namespace hotpack

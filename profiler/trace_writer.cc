@@ -1,0 +1,290 @@
+#include "profiler/trace_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "profiler/trace_format.h"
+
+namespace hotpack {
+namespace {
+
+using namespace trace_format;
+
+constexpr uint64_t kStepBytes = uint64_t{1} << 20;
+constexpr uint64_t kPageBytes = 4096;  // mapping offsets; a larger system page is handled by rounding to it below
+
+uint64_t PageBytes() {
+  long page = sysconf(_SC_PAGESIZE);
+  return page > 0 ? std::max(kPageBytes, static_cast<uint64_t>(page)) : kPageBytes;
+}
+
+unsigned char* PutVarint(unsigned char* out, uint64_t value) {
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value) | 0x80;
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+template <typename T>
+void Put(unsigned char* base, size_t at, T value) {
+  memcpy(base + at, &value, sizeof(value));
+}
+
+// The program's path, cut to what the header holds.
+uint32_t ReadProgram(unsigned char* out) {
+  ssize_t length = readlink("/proc/self/exe", reinterpret_cast<char*>(out), kProgramMax);
+  return length > 0 ? static_cast<uint32_t>(length) : 0;
+}
+
+// Programs close descriptors they do not know, above all the low ones: keep ours out of the way.
+int MoveUp(int fd) {
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, 512);
+  if (moved < 0) return fd;
+  close(fd);
+  return moved;
+}
+
+// Opens a new regular file at `path`, in place of one that is there. -1 with errno set on failure.
+int OpenNew(const char* path) {
+  struct stat info;
+  if (lstat(path, &info) == 0) {
+    if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+      errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+      return -1;
+    }
+    if (S_ISREG(info.st_mode) && access(path, W_OK) != 0) return -1;
+    if (unlink(path) != 0) return -1;
+  }
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return fd < 0 ? -1 : MoveUp(fd);
+}
+
+}  // namespace
+
+struct TraceWriter::State {
+  int fd = -1;
+  dev_t device = 0;  // of the file; tells whether `fd` is still ours
+  ino_t inode = 0;
+  uint64_t limit = 0;
+  uint64_t page = kPageBytes;
+
+  unsigned char* header = nullptr;  // the first page, mapped throughout
+  unsigned char* window = nullptr;  // where records are written: kStepBytes of the file from window_begin
+  uint64_t window_begin = 0;        // a multiple of the page size
+  uint64_t window_end = 0;          // space is claimed up to here
+  unsigned char* alive = nullptr;   // a page that fork wipes: 0 in a child
+  uint64_t position = 0;            // where the next record goes
+  uint64_t events = 0;
+  bool open = false;
+
+  // What the next record is coded against.
+  uint64_t last_id = UINT64_MAX;  // of the last allocation
+  uint64_t last_time = 0;
+  uint8_t last_flags = 0;
+  uint16_t last_thread = 0;
+  uint32_t last_stream = 0;
+
+  ~State();
+  TraceStatus Open(const char* path);
+  TraceStatus Grow();
+  void WriteHeader();
+  void Commit();
+  void Stop(uint32_t state);
+  size_t Encode(const Event& event, unsigned char* out) const;
+  bool InChild() const { return alive == nullptr || *alive == 0; }
+};
+
+TraceWriter::State::~State() {
+  if (window != nullptr) munmap(window, kStepBytes);
+  if (header != nullptr) munmap(header, page);
+  if (alive != nullptr) munmap(alive, page);
+}
+
+// Claims the next kStepBytes of the file, up to the limit, and maps them. The old window stays on failure.
+TraceStatus TraceWriter::State::Grow() {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || info.st_dev != device || info.st_ino != inode) {
+    fd = -1;  // the program closed it and the number names another file now
+    return TraceStatus::kNoSpace;
+  }
+  uint64_t begin = position & ~(page - 1);
+  uint64_t end = std::min(begin + kStepBytes, limit);
+  // Beyond this limit posix_fallocate would raise SIGXFSZ.
+  struct rlimit files;
+  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
+    end = std::min<uint64_t>(end, files.rlim_cur);
+  }
+  if (end <= window_end || end < position + kMaxRecordBytes) return TraceStatus::kTooLarge;
+  int error;
+  do {
+    error = posix_fallocate(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  } while (error == EINTR);
+  if (error != 0) {
+    errno = error;
+    return TraceStatus::kNoSpace;
+  }
+  void* mapped = mmap(nullptr, kStepBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(begin));
+  if (mapped == MAP_FAILED) return TraceStatus::kNoSpace;
+  if (window != nullptr) munmap(window, kStepBytes);
+  window = static_cast<unsigned char*>(mapped);
+  window_begin = begin;
+  window_end = end;
+  return TraceStatus::kOk;
+}
+
+void TraceWriter::State::WriteHeader() {
+  memcpy(header, kMagic, sizeof(kMagic));
+  Put(header, kVersionAt, kVersion);
+  Put(header, kHeaderBytesAt, static_cast<uint16_t>(kHeaderBytes));
+  Put(header, kStateAt, static_cast<uint32_t>(kRecording));
+  struct timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  Put(header, kCreatedAt, static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec));
+  Put(header, kProcessAt, static_cast<uint32_t>(getpid()));
+  Put(header, kProgramLengthAt, ReadProgram(header + kProgramAt));
+}
+
+// One aligned store: a reader, and whoever reads the file after a crash, sees whole records only.
+void TraceWriter::State::Commit() {
+  __atomic_store_n(reinterpret_cast<uint64_t*>(header + kCommittedAt), position, __ATOMIC_RELEASE);
+}
+
+TraceStatus TraceWriter::State::Open(const char* path) {
+  page = PageBytes();
+  fd = OpenNew(path);
+  if (fd < 0) return TraceStatus::kCannotOpen;
+  struct stat info;
+  if (fstat(fd, &info) != 0) return TraceStatus::kCannotOpen;
+  device = info.st_dev;
+  inode = info.st_ino;
+
+  void* guard = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (guard == MAP_FAILED) return TraceStatus::kNoSpace;
+  alive = static_cast<unsigned char*>(guard);
+  *alive = 1;
+  madvise(guard, page, MADV_WIPEONFORK);  // before Linux 4.14 the caller alone keeps a child from appending
+
+  position = kHeaderBytes;
+  TraceStatus status = Grow();
+  if (status != TraceStatus::kOk) return status;
+  void* mapped = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return TraceStatus::kNoSpace;
+  header = static_cast<unsigned char*>(mapped);
+  WriteHeader();
+  Commit();
+  open = true;
+  return TraceStatus::kOk;
+}
+
+// Ends the recording: notes why, and gives back the space claimed beyond the last record.
+void TraceWriter::State::Stop(uint32_t state) {
+  if (!open) return;
+  open = false;
+  Put(header, kStateAt, state);
+  struct stat info;
+  bool ours = fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device && info.st_ino == inode;
+  if (!ours) return;
+  int ignored [[maybe_unused]] = ftruncate(fd, static_cast<off_t>(position));
+  close(fd);
+  fd = -1;
+}
+
+size_t TraceWriter::State::Encode(const Event& event, unsigned char* out) const {
+  unsigned char* at = out + 1;
+  uint8_t tag = static_cast<uint8_t>(event.kind);
+  if (event.flags != last_flags || event.thread != last_thread || event.stream != last_stream) {
+    tag |= kHasContext;
+    *at++ = event.flags;
+    at = PutVarint(at, event.thread);
+    at = PutVarint(at, event.stream);
+  }
+  if (event.time_ns != last_time) {
+    tag |= kHasTime;
+    at = PutVarint(at, ZigZag(event.time_ns - last_time));
+  }
+  if (event.kind == EventKind::kAllocate) {
+    if (event.id == last_id + 1) {
+      tag |= kNextId;
+    } else {
+      at = PutVarint(at, ZigZag(event.id - last_id));
+    }
+    bool units = event.bytes % kUnitBytes == 0;
+    if (units) tag |= kUnits;
+    at = PutVarint(at, units ? event.bytes / kUnitBytes : event.bytes);
+  } else if (event.kind == EventKind::kRelease) {
+    at = PutVarint(at, ZigZag(last_id - event.id));
+  }
+  *out = tag;
+  return static_cast<size_t>(at - out);
+}
+
+TraceWriter::TraceWriter() = default;
+TraceWriter::~TraceWriter() { Close(); }
+
+std::unique_ptr<TraceWriter> TraceWriter::Create(const char* path, uint64_t limit_bytes, TraceStatus* status) {
+  *status = TraceStatus::kTooLarge;
+  if (limit_bytes < kMinLimitBytes) return nullptr;
+  *status = TraceStatus::kNoSpace;
+  std::unique_ptr<TraceWriter> writer(new (std::nothrow) TraceWriter);
+  if (writer == nullptr) return nullptr;
+  writer->state_.reset(new (std::nothrow) State);
+  if (writer->state_ == nullptr) return nullptr;
+  State& state = *writer->state_;
+  state.limit = std::min<uint64_t>(limit_bytes, INT64_MAX - kStepBytes);
+  *status = state.Open(path);
+  if (*status == TraceStatus::kOk) return writer;
+  int saved = errno;
+  if (state.inode != 0) unlink(path);  // ours, and empty
+  if (state.fd >= 0) close(state.fd);
+  errno = saved;
+  return nullptr;
+}
+
+bool TraceWriter::Append(const Event& event) {
+  State& state = *state_;
+  if (!state.open || state.InChild()) return false;
+  unsigned char record[kMaxRecordBytes];
+  size_t length = state.Encode(event, record);
+  if (state.position + length > state.window_end) {
+    TraceStatus status = state.Grow();
+    if (status != TraceStatus::kOk) {
+      state.Stop(status == TraceStatus::kTooLarge ? kLimitReached : kDiskFull);
+      return false;
+    }
+  }
+  memcpy(state.window + (state.position - state.window_begin), record, length);
+  state.position += length;
+  state.Commit();
+  ++state.events;
+  if (event.kind == EventKind::kAllocate) state.last_id = event.id;
+  state.last_time = event.time_ns;
+  state.last_flags = event.flags;
+  state.last_thread = event.thread;
+  state.last_stream = event.stream;
+  return true;
+}
+
+void TraceWriter::Close() {
+  if (state_ == nullptr || !state_->open) return;
+  if (state_->InChild()) {
+    state_->open = false;  // the file is the parent's
+    if (state_->fd >= 0) close(state_->fd);
+    return;
+  }
+  state_->Stop(kClosed);
+}
+
+uint64_t TraceWriter::EventCount() const { return state_->events; }
+
+}  // namespace hotpack
