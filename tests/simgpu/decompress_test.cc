@@ -44,9 +44,9 @@ std::string Pack(const std::string& command, const std::string& input) {
 TEST(Zstd, ReadsWhatZstdWrites) {
   if (!Have("zstd")) GTEST_SKIP() << "no zstd program";
   std::mt19937 random(20);
-  for (const char* level : {"-1", "-3", "-9", "-19", "--ultra -22", "--fast=5"}) {
+  for (const char* level : {"-1", "-3", "-9", "-19", "--fast=5"}) {
     for (int kind = 0; kind < 5; ++kind) {
-      for (size_t bytes : {1u, 7u, 300u, 1500u, 20000u, 300000u}) {
+      for (size_t bytes : {1u, 7u, 300u, 1500u, 20000u, 200000u}) {
         const std::string input = MakeInput(kind, bytes, &random);
         const std::string packed = Pack(std::string("zstd -c --no-check ") + level, input);
         ASSERT_FALSE(packed.empty());
