@@ -1,1 +1,40 @@
 # Install rules, the CMake package and the pkg-config file.
+#
+#   bin/hotpack                        the command
+#   lib/libhotpack_preload.so.0        preloaded by it, or by hand
+#   lib/libhotpack.so.0                the C interface (include/hotpack.h)
+#   lib/hotpack/simgpu/                the simulated device
+#   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
+include(CMakePackageConfigHelpers)
+
+if(TARGET hotpack_command)
+  install(TARGETS hotpack_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+if(TARGET hotpack_preload)
+  install(TARGETS hotpack_preload LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
+
+if(TARGET hotpack)
+  install(TARGETS hotpack EXPORT hotpackTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(FILES "${PROJECT_SOURCE_DIR}/runtime/include/hotpack.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+  set(package_directory "${CMAKE_INSTALL_LIBDIR}/cmake/hotpack")
+  install(EXPORT hotpackTargets NAMESPACE hotpack:: DESTINATION "${package_directory}")
+  configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/hotpackConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/hotpackConfig.cmake" INSTALL_DESTINATION "${package_directory}")
+  write_basic_package_version_file("${PROJECT_BINARY_DIR}/hotpackConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+  install(FILES "${PROJECT_BINARY_DIR}/hotpackConfig.cmake" "${PROJECT_BINARY_DIR}/hotpackConfigVersion.cmake"
+    DESTINATION "${package_directory}")
+
+  # The prefix is taken from where the file lies, so that an installed tree can be moved.
+  file(RELATIVE_PATH HOTPACK_PC_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/hotpack.pc.in" "${PROJECT_BINARY_DIR}/hotpack.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/hotpack.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
+
+# The libraries of simgpu/ name one another by $ORIGIN or not at all, so the directory is installed as it was built.
+if(EXISTS "${PROJECT_SOURCE_DIR}/simgpu/driver")
+  install(DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/simgpu/" DESTINATION "${CMAKE_INSTALL_LIBDIR}/hotpack/simgpu"
+    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.so*")
+endif()

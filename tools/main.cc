@@ -5,19 +5,31 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/commands.h"
-#if __has_include("tools/run.h")
 #include "tools/run.h"
-#endif
+
+namespace {
+
+// One line, whatever the reason; options of a subcommand are reported under its name.
+int UsageError(const CLI::App& app, const char* first_argument, std::string reason) {
+  std::replace(reason.begin(), reason.end(), '\n', ' ');
+  auto chosen = app.get_subcommands();
+  std::string name = chosen.empty() ? "hotpack" : "hotpack " + chosen[0]->get_name();
+  if (chosen.empty() && first_argument != nullptr && first_argument[0] != '-') {
+    reason = std::string("there is no command '") + first_argument + "', see hotpack --help";
+  }
+  fprintf(stderr, "%s: %s\n", name.c_str(), reason.c_str());
+  return 2;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("hotpack: plans a CUDA job's device memory", "hotpack");
   app.require_subcommand(1);
   app.set_version_flag("--version", "hotpack " HOTPACK_VERSION_TEXT);
-  app.footer("Example:\n  hotpack show trace.csv\n'hotpack COMMAND --help' explains a command.");
+  app.footer("Example:\n  hotpack show trace.csv\nhotpack COMMAND --help explains a command.");
   int exit_code = 0;
-#if __has_include("tools/run.h")
   hotpack::AddRunCommand(app, &exit_code);
-#endif
   hotpack::AddReplayCommand(app, &exit_code);
   hotpack::AddPackCommand(app, &exit_code);
   hotpack::AddShowCommand(app, &exit_code);
@@ -25,12 +37,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::string reason = error.what();
-    std::replace(reason.begin(), reason.end(), '\n', ' ');
-    auto chosen = app.get_subcommands();
-    fprintf(stderr, "hotpack%s%s: %s\n", chosen.empty() ? "" : " ", chosen.empty() ? "" : chosen[0]->get_name().c_str(),
-            reason.c_str());
-    return 2;
+    return UsageError(app, argc > 1 ? argv[1] : nullptr, error.what());
+  } catch (const std::exception& error) {
+    return UsageError(app, nullptr, error.what());
   }
   return exit_code;
 }

@@ -1,0 +1,88 @@
+#include "preload/allocate.h"
+
+#include "preload/arena_factory.h"
+#include "preload/driver_access.h"
+
+namespace hotpack {
+namespace {
+
+bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddress* address) {
+  Arena* arena = ArenaFor(context);
+  if (arena == nullptr) {
+    NoteLeftToDriver();
+    return false;
+  }
+  Order().Drain(stream);
+  if (arena->engine->Allocate(bytes, StreamOrdinal(stream), address) == EngineStatus::kOk) return true;
+  // Out of memory too: the driver may still have an answer, and if not, its error is the right one.
+  arena->engine->NotePassedThrough();
+  return false;
+}
+
+// Handles 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD belong to the current context.
+CUcontext ContextOf(const CudaDriver& driver, CUstream stream) {
+  CUcontext context = nullptr;
+  const bool named = reinterpret_cast<uintptr_t>(stream) > 2 && driver.StreamGetCtx != nullptr;
+  if (named && driver.StreamGetCtx(stream, &context) == CUDA_SUCCESS) return context;
+  return named ? nullptr : CurrentContext(driver);
+}
+
+}  // namespace
+
+Arena* ArenaFor(CUcontext context) {
+  if (context == nullptr) return nullptr;
+  if (Arena* arena = Arenas().Find(context)) return arena;
+  return MakeArena(context);
+}
+
+bool Allocate(uint64_t bytes, DeviceAddress* address) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return false;
+  const CUcontext context = CurrentContext(*driver);
+  return context != nullptr && AllocateIn(context, bytes, kNoStream, address);
+}
+
+bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return false;
+  const CUcontext context = ContextOf(*driver, stream);
+  if (context == nullptr) return false;
+  if (Order().IsCapturing(stream)) {
+    NotePassedThrough();
+    return false;
+  }
+  return AllocateIn(context, bytes, stream, address);
+}
+
+void NotePassedThrough() {
+  const CudaDriver* driver = Driver();
+  Arena* arena = driver != nullptr ? ArenaFor(CurrentContext(*driver)) : nullptr;
+  if (arena != nullptr) {
+    arena->engine->NotePassedThrough();
+  } else {
+    NoteLeftToDriver();
+  }
+}
+
+bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
+  Arena* arena = Arenas().FindOwner(address);
+  if (arena == nullptr) return false;
+  if (stream != kNoStream && kHooksPresent && Order().IsCapturing(stream)) return false;
+  const EngineStatus status = Order().Release(arena, address, stream);
+  if (status == EngineStatus::kNotOurs) return false;
+  // Whatever state the driver is in (CUDA_ERROR_DEINITIALIZED at exit), a live block of ours goes back.
+  *result = status == EngineStatus::kInvalidValue ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  Order().Drain(stream);
+  return true;
+}
+
+void RetireContext(CUcontext context, bool alive) {
+  Arena* arena = Arenas().Remove(context);
+  Order().ForgetContext(context, arena);
+  if (arena == nullptr) return;
+  if (alive) Order().Synchronize(context);
+  arena->engine->AbandonAfterFork();  // its blocks are unknown from here on, as the driver's own would be
+  arena->memory.ReleaseAll(alive);
+}
+
+}  // namespace hotpack

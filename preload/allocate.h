@@ -1,0 +1,31 @@
+// What the hooks and hotpack_malloc do once they know what is asked for: find the arena, apply the policies, ask the
+// engine. None throws, exits or prints.
+#pragma once
+
+#include "preload/stream_order.h"
+#include "runtime/arena_table.h"
+
+namespace hotpack {
+
+// The arena of `context`, made if there is none yet. Null: no driver, no context, or no room.
+Arena* ArenaFor(CUcontext context);
+
+// cuMemAlloc and its like: for the current context, usable on any stream. False: left to the driver (and counted).
+bool Allocate(uint64_t bytes, DeviceAddress* address);
+
+// cuMemAllocAsync and its like: for the context of `stream`. False on a capturing stream (the driver makes a graph
+// node), or left to the driver for another reason.
+bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address);
+
+// Counts an allocation request that is left to the driver.
+void NotePassedThrough();
+
+// A release of `address` that may be ours. `stream`: as in StreamOrder::Release. False: not ours, the driver's business;
+// also a cuMemFreeAsync on a capturing stream (it must name a graph allocation, which ours are not).
+bool Release(DeviceAddress address, CUstream stream, CUresult* result);
+
+// The context is being destroyed or reset. `alive`: it still can be used. Its blocks become unknown and its device
+// memory goes back to the driver.
+void RetireContext(CUcontext context, bool alive);
+
+}  // namespace hotpack

@@ -1,0 +1,127 @@
+#include "preload/arena_factory.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <new>
+
+#include "preload/driver_access.h"
+#include "preload/log.h"
+#include "preload/options.h"
+#include "preload/stream_order.h"
+#include "profiler/trace_writer.h"
+#include "runtime/stats_file.h"
+
+namespace hotpack {
+namespace {
+
+// What the process has of files. Guarded by `mutex`; nothing of the driver is called while it is held.
+struct Files {
+  std::mutex mutex;
+  bool stats_tried = false;
+  std::atomic<StatsFileHeader*> stats{nullptr};
+  bool first_trace = true;      // the next trace is this process's first
+  bool owns_plain_name = false;  // this process is the one that writes HOTPACK_TRACE itself, not HOTPACK_TRACE.<pid>
+  int traces = 0;
+};
+constinit Files files;
+
+hotpack_stats* NewStatsSlot() {
+  std::lock_guard<std::mutex> lock(files.mutex);
+  if (!files.stats_tried && GetOptions().stats_dir != nullptr) {
+    files.stats.store(CreateStatsFile(GetOptions().stats_dir));
+    if (files.stats.load() == nullptr) Log("no statistics: cannot write in %s", GetOptions().stats_dir);
+  }
+  files.stats_tried = true;
+  return TakeStatsSlot(files.stats.load());
+}
+
+// The first process that gets here takes the name itself; whoever finds the file there adds its process id.
+bool ClaimPlainName(const char* path) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  close(fd);
+  return true;
+}
+
+TraceWriter* NewTrace() {
+  const Options& options = GetOptions();
+  if (options.trace == nullptr) return nullptr;
+  std::lock_guard<std::mutex> lock(files.mutex);
+  if (files.first_trace) files.owns_plain_name = ClaimPlainName(options.trace);
+  files.first_trace = false;
+  const int ordinal = ++files.traces;
+  char pid[16] = "", number[16] = "", path[4200];
+  if (!files.owns_plain_name) snprintf(pid, sizeof(pid), ".%d", static_cast<int>(getpid()));
+  if (ordinal > 1) snprintf(number, sizeof(number), ".%d", ordinal);
+  snprintf(path, sizeof(path), "%s%s%s", options.trace, pid, number);
+  TraceStatus status = TraceStatus::kOk;
+  std::unique_ptr<TraceWriter> writer = TraceWriter::Create(path, options.trace_limit, &status);
+  if (writer == nullptr) Log("no trace: cannot write %s", path);
+  return writer.release();  // kept for ever: events arrive until the end of the process, and every one is in the file
+}
+
+// In the child of a fork. The parent's context does not work here (CUDA driver API, fork), its figures and trace are
+// mapped but not ours, and a mutex may be held by a thread that does not exist.
+void AfterForkInChild() {
+  Arenas().AbandonAfterFork();
+  Order().ResetAfterFork();
+  new (&files) Files;
+}
+
+// Makes its context current while it lives.
+class CurrentScope {
+ public:
+  CurrentScope(const CudaDriver& driver, CUcontext context) : driver_(driver) {
+    pushed_ = CurrentContext(driver) != context && driver.CtxPushCurrent(context) == CUDA_SUCCESS;
+  }
+  ~CurrentScope() {
+    CUcontext popped = nullptr;
+    if (pushed_) driver_.CtxPopCurrent(&popped);
+  }
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  bool pushed_ = false;
+};
+
+bool SynchronizeForEngine(CUcontext context) { return Order().Synchronize(context); }
+
+Arena* Make(const CudaDriver* driver, CUcontext context) {
+  static const int registered = pthread_atfork(nullptr, nullptr, AfterForkInChild);
+  (void)registered;
+  auto* arena = new (std::nothrow) Arena(driver, context, SynchronizeForEngine);
+  if (arena == nullptr) return nullptr;
+  {
+    CurrentScope scope(*driver, context);
+    arena->memory.Initialize();  // kNotSupported: the engine finds out and passes everything through
+  }
+  EngineOptions options;
+  options.stats = NewStatsSlot();
+  options.trace = NewTrace();
+  arena->engine = new (std::nothrow) Engine(&arena->memory, options);
+  if (arena->engine != nullptr) return arena;
+  delete arena;
+  return nullptr;
+}
+
+}  // namespace
+
+Arena* MakeArena(CUcontext context) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return nullptr;
+  Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
+  return Arenas().FindOrMake(context, [&] { return Make(driver, context); });
+}
+
+void NoteLeftToDriver() {
+  if (StatsFileHeader* stats = files.stats.load(std::memory_order_acquire)) stats->passed_through.fetch_add(1);
+}
+
+}  // namespace hotpack

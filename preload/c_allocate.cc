@@ -1,0 +1,61 @@
+// hotpack_malloc and hotpack_free: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
+#include "preload/allocate.h"
+#include "preload/driver_access.h"
+#include "preload/hook_scope.h"
+#include "runtime/include/hotpack.h"
+
+namespace {
+
+int Malloc(void** pointer, size_t bytes, CUstream stream) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  CUdeviceptr address = 0;
+  hotpack::HookScope scope;
+  hotpack::DeviceAddress served = 0;
+  if (scope.Active() && hotpack::AllocateAsync(bytes, stream, &served)) {
+    *pointer = reinterpret_cast<void*>(served);
+    return CUDA_SUCCESS;
+  }
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  if (driver->MemAllocAsync != nullptr) result = driver->MemAllocAsync(&address, bytes, stream);
+  if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemAlloc != nullptr) result = driver->MemAlloc(&address, bytes);
+  if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
+  return result;
+}
+
+int Free(void* pointer, CUstream stream) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
+  const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  CUresult result = CUDA_SUCCESS;
+  hotpack::HookScope scope;
+  if (scope.Active() && hotpack::Release(address, stream, &result)) return result;
+  result = CUDA_ERROR_NOT_SUPPORTED;
+  if (driver->MemFreeAsync != nullptr) result = driver->MemFreeAsync(address, stream);
+  if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemFree != nullptr) result = driver->MemFree(address);
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+int hotpack_malloc(void** pointer, size_t bytes, void* stream) {
+  if (pointer == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  try {
+    return Malloc(pointer, bytes, static_cast<CUstream>(stream));
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+int hotpack_free(void* pointer, void* stream) {
+  if (pointer == nullptr) return CUDA_SUCCESS;
+  try {
+    return Free(pointer, static_cast<CUstream>(stream));
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,25 @@
+// The way to the real driver library.
+#pragma once
+
+#include "runtime/cuda_driver.h"
+
+namespace hotpack {
+
+// True in libhotpack_preload.so, where the hooks see every stream and capture; false in libhotpack.so, where only the
+// calls of hotpack.h arrive and the driver is loaded by ourselves. Defined by preload/hook_table.cc and
+// preload/standalone.cc.
+extern const bool kHooksPresent;
+
+// dlopen handle of libcuda.so.1: the one that is loaded; without hooks it is loaded if need be. Null: there is none (yet).
+void* DriverLibrary();
+
+// Exported symbol of the driver library itself, past every preload. Null: no driver library, or no such symbol.
+void* DriverSymbol(const char* name);
+
+// The real functions that hotpack itself calls. Null: no driver library. Makes no driver call.
+const CudaDriver* Driver();
+
+// The calling thread's current context, null if none.
+CUcontext CurrentContext(const CudaDriver& driver);
+
+}  // namespace hotpack

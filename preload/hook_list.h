@@ -1,0 +1,78 @@
+// Every driver function that hotpack hooks, in one place.
+//
+// Two kinds: functions that are answered by us (HOTPACK_HOOKS, each a C++ function), and functions that only submit work
+// and are watched for the per-thread default stream (preload/work_list.h, each a few instructions). The exported symbol
+// is the driver's own versioned name; programs reach it by linking, by dlsym, or by cuGetProcAddress with the base name,
+// the CUDA version that introduced the signature, and the kind of default stream (facts: cudaTypedefs.h).
+//
+// The 32-bit first versions (cuMemAlloc, cuMemFree, ... without _v2) have other signatures and are left alone: a look-up
+// is substituted only when the pointer that the driver gave is one of the variants listed here.
+#pragma once
+
+#include <cuda.h>
+
+// X(exported symbol, base name, version, default stream: 1 legacy or any, 2 per thread, parameters)
+#define HOTPACK_MEMORY_HOOKS(X)                                                                                       \
+  X(cuMemAlloc_v2, "cuMemAlloc", 3020, 1, (CUdeviceptr * address, size_t bytes))                                      \
+  X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1,                                                                   \
+    (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned int element))                       \
+  X(cuMemFree_v2, "cuMemFree", 3020, 1, (CUdeviceptr address))                                                        \
+  X(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1, (CUdeviceptr * base, size_t * size, CUdeviceptr address)) \
+  X(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1, (CUdeviceptr * address, size_t bytes, CUstream stream))             \
+  X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2, (CUdeviceptr * address, size_t bytes, CUstream stream))        \
+  X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1,                                                     \
+    (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                        \
+  X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2,                                                \
+    (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                        \
+  X(cuMemFreeAsync, "cuMemFreeAsync", 11020, 1, (CUdeviceptr address, CUstream stream))                               \
+  X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 2, (CUdeviceptr address, CUstream stream))                          \
+  X(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, 1, (CUdevice device, CUmemoryPool pool))                         \
+  X(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1,                                                                     \
+    (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
+
+#define HOTPACK_STREAM_HOOKS(X)                                                                                  \
+  X(cuStreamCreate, "cuStreamCreate", 2000, 1, (CUstream * stream, unsigned int flags))                          \
+  X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, 1,                                           \
+    (CUstream * stream, unsigned int flags, int priority))                                                       \
+  X(cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate", 12050, 1,                                                  \
+    (CUstream * stream, CUgreenCtx context, unsigned int flags, int priority))                                   \
+  X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                              \
+  X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream))                                           \
+  X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 1, (CUstream stream))                                   \
+  X(cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 2, (CUstream stream))                              \
+  X(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1, (CUstream stream, CUstreamCaptureMode mode))      \
+  X(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2, (CUstream stream, CUstreamCaptureMode mode)) \
+  X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1,                                        \
+    (CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count, \
+     CUstreamCaptureMode mode))                                                                                  \
+  X(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2,                                   \
+    (CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count, \
+     CUstreamCaptureMode mode))                                                                                  \
+  X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgraph * graph))                      \
+  X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
+
+#define HOTPACK_CONTEXT_HOOKS(X)                                                                     \
+  X(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned int flags, CUdevice device)) \
+  X(cuCtxCreate_v3, "cuCtxCreate", 11040, 1,                                                         \
+    (CUcontext * context, CUexecAffinityParam * affinity, int count, unsigned int flags, CUdevice device)) \
+  X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                         \
+    (CUcontext * context, CUctxCreateParams * parameters, unsigned int flags, CUdevice device))      \
+  X(cuCtxDestroy, "cuCtxDestroy", 2000, 1, (CUcontext context))                                      \
+  X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1, (CUcontext context))                                   \
+  X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1, (CUcontext * context, CUdevice device)) \
+  X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 1, (CUdevice device))              \
+  X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1, (CUdevice device))          \
+  X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 1, (CUdevice device))                  \
+  X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1, (CUdevice device))
+
+#define HOTPACK_LOOKUP_HOOKS(X)                                                                    \
+  X(cuGetProcAddress, "cuGetProcAddress", 11030, 1,                                                \
+    (const char* symbol, void** function, int version, cuuint64_t flags))                          \
+  X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, 1,                                             \
+    (const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status))
+
+#define HOTPACK_HOOKS(X)   \
+  HOTPACK_MEMORY_HOOKS(X)  \
+  HOTPACK_STREAM_HOOKS(X)  \
+  HOTPACK_CONTEXT_HOOKS(X) \
+  HOTPACK_LOOKUP_HOOKS(X)

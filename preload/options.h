@@ -1,0 +1,22 @@
+// What the environment says about this process. Read once, at the first use.
+#pragma once
+
+#include <cstdint>
+
+namespace hotpack {
+
+struct Options {
+  bool enabled = true;              // HOTPACK=0: every hook hands on what it gets
+  bool free_sync_always = false;    // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
+  const char* stats_dir = nullptr;  // HOTPACK_STATS_DIR: where stats.<pid> is made
+  const char* trace = nullptr;      // HOTPACK_TRACE: where the trace goes
+  uint64_t trace_limit = 8ull << 30;  // HOTPACK_TRACE_LIMIT_MB, in bytes here
+};
+
+// Thread-safe, no heap, no driver call. The strings are copies that live for ever.
+const Options& GetOptions();
+
+// GetOptions().enabled, without the rest.
+inline bool Enabled() { return GetOptions().enabled; }
+
+}  // namespace hotpack

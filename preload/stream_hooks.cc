@@ -1,0 +1,128 @@
+// The hooks that keep StreamOrder informed: streams that come and go, captures that begin and end.
+#include "preload/driver_access.h"
+#include "preload/hook_scope.h"
+#include "preload/hook_table.h"
+#include "preload/stream_order.h"
+
+using hotpack::HookScope;
+using hotpack::Order;
+
+namespace {
+
+CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+
+// A bad_alloc in the bookkeeping must not get into the program; the switch itself has been made by then.
+void BeforeStream(const HookScope& scope) noexcept {
+  if (scope.Active()) Order().SeveralStreams();
+}
+
+// begin() -> CUresult asks the driver.
+template <typename Begin>
+CUresult BeginCapture(CUstream stream, Begin begin) {
+  HookScope scope;
+  if (!scope.Active()) return begin();
+  Order().BeginCapture();
+  const CUresult result = begin();
+  if (result != CUDA_SUCCESS) {
+    Order().CancelCapture();
+    return result;
+  }
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  try {
+    Order().CaptureBegan(driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr, stream);
+  } catch (...) {
+    // Not recorded: the capture counts as active for ever, which is slow (releases stay aside) but right.
+  }
+  return result;
+}
+
+// end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is asked.
+template <typename End>
+CUresult EndCapture(CUstream stream, End end) {
+  HookScope scope;
+  const CUresult result = end();
+  if (!scope.Active()) return result;
+  try {
+    Order().CaptureMayHaveEnded(stream, result == CUDA_SUCCESS || !Order().IsCapturing(stream));
+  } catch (...) {
+  }
+  return result;
+}
+
+template <typename Destroy>
+CUresult DestroyStream(CUstream stream, Destroy destroy) {
+  HookScope scope;
+  const CUresult result = destroy();
+  if (!scope.Active() || result != CUDA_SUCCESS) return result;
+  try {
+    Order().CaptureMayHaveEnded(stream, true);
+  } catch (...) {
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult Hook_cuStreamCreate(CUstream* stream, unsigned int flags) {
+  HookScope scope;
+  BeforeStream(scope);
+  return HOTPACK_NEXT(cuStreamCreate)(stream, flags);
+}
+
+CUresult Hook_cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  HookScope scope;
+  BeforeStream(scope);
+  return HOTPACK_NEXT(cuStreamCreateWithPriority)(stream, flags, priority);
+}
+
+CUresult Hook_cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags, int priority) {
+  HookScope scope;
+  BeforeStream(scope);
+  return HOTPACK_NEXT(cuGreenCtxStreamCreate)(stream, context, flags, priority);
+}
+
+CUresult Hook_cuStreamDestroy(CUstream stream) {
+  return DestroyStream(stream, [=] { return HOTPACK_NEXT(cuStreamDestroy)(stream); });
+}
+
+CUresult Hook_cuStreamDestroy_v2(CUstream stream) {
+  return DestroyStream(stream, [=] { return HOTPACK_NEXT(cuStreamDestroy_v2)(stream); });
+}
+
+CUresult Hook_cuStreamBeginCapture(CUstream stream) {
+  return BeginCapture(stream, [=] { return HOTPACK_NEXT(cuStreamBeginCapture)(stream); });
+}
+
+CUresult Hook_cuStreamBeginCapture_ptsz(CUstream stream) {
+  return BeginCapture(PerThread(stream), [=] { return HOTPACK_NEXT(cuStreamBeginCapture_ptsz)(stream); });
+}
+
+CUresult Hook_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return BeginCapture(stream, [=] { return HOTPACK_NEXT(cuStreamBeginCapture_v2)(stream, mode); });
+}
+
+CUresult Hook_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
+  return BeginCapture(PerThread(stream), [=] { return HOTPACK_NEXT(cuStreamBeginCapture_v2_ptsz)(stream, mode); });
+}
+
+CUresult Hook_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* edges, size_t count, CUstreamCaptureMode mode) {
+  return BeginCapture(stream, [=] {
+    return HOTPACK_NEXT(cuStreamBeginCaptureToGraph)(stream, graph, dependencies, edges, count, mode);
+  });
+}
+
+CUresult Hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                               const CUgraphEdgeData* edges, size_t count, CUstreamCaptureMode mode) {
+  return BeginCapture(PerThread(stream), [=] {
+    return HOTPACK_NEXT(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, dependencies, edges, count, mode);
+  });
+}
+
+CUresult Hook_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return EndCapture(stream, [=] { return HOTPACK_NEXT(cuStreamEndCapture)(stream, graph); });
+}
+
+CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
+  return EndCapture(PerThread(stream), [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
+}

@@ -1,0 +1,102 @@
+// The arenas of the process: one a context, found by context or by address without a lock.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+
+#include "runtime/cuda_device_memory.h"
+#include "runtime/engine.h"
+
+namespace hotpack {
+
+// A context's engine and what it stands on. Made once and never destroyed: frees arrive until the very end of the
+// process, and the engine's destructor would have to wait for its planning thread.
+struct Arena {
+  Arena(const CudaDriver* driver, CUcontext context_of, SynchronizeContext synchronize)
+      : context(context_of), memory(driver, context_of, synchronize) {}
+  const CUcontext context;
+  CudaDeviceMemory memory;
+  Engine* engine = nullptr;  // set before the arena is published
+};
+
+// Lookups are lock-free and O(arenas), and there is one arena as a rule. All functions but Abandon may be called from
+// any thread.
+class ArenaTable {
+ public:
+  static constexpr size_t kCapacity = 64;
+
+  // The arena of `context`, or null.
+  Arena* Find(CUcontext context) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i) {
+      if (slots_[i].context.load(std::memory_order_acquire) == context) return slots_[i].arena.load();
+    }
+    return nullptr;
+  }
+
+  // The arena whose reservation contains `address`, or null.
+  Arena* FindOwner(DeviceAddress address) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i) {
+      Arena* arena = slots_[i].arena.load(std::memory_order_acquire);
+      if (arena != nullptr && arena->engine->Owns(address)) return arena;
+    }
+    return nullptr;
+  }
+
+  // The arena of `context`; if there is none, make() -> Arena* is called without a lock (it may call the driver) by one
+  // thread while others that ask for the same context wait. Null: make() gave null, or the table is full.
+  template <typename Make>
+  Arena* FindOrMake(CUcontext context, Make make);
+
+  // Takes the arena of `context` out. The caller abandons it.
+  Arena* Remove(CUcontext context);
+
+  template <typename Function>
+  void ForEach(Function function) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i) {
+      if (Arena* arena = slots_[i].arena.load(std::memory_order_acquire)) function(arena);
+    }
+  }
+
+  // Live arenas.
+  size_t Size() const;
+
+  // In a forked child, where only the calling thread exists: every engine is abandoned and the table is empty.
+  void AbandonAfterFork();
+
+ private:
+  struct Slot {
+    std::atomic<CUcontext> context{nullptr};  // null: free (once used, a slot may be used again)
+    std::atomic<Arena*> arena{nullptr};       // null with a context: being made
+  };
+  Slot* Claim(CUcontext context, bool* claimed);
+
+  Slot slots_[kCapacity];
+  std::atomic<size_t> count_{0};   // slots [0, count_) have been used
+  std::atomic<bool> busy_{false};  // held for a few instructions while a slot is claimed, never across a driver call
+};
+
+template <typename Make>
+Arena* ArenaTable::FindOrMake(CUcontext context, Make make) {
+  if (Arena* arena = Find(context)) return arena;
+  bool claimed = false;
+  Slot* slot = Claim(context, &claimed);
+  if (slot == nullptr) return nullptr;
+  if (!claimed) {  // another thread is at it
+    while (slot->context.load(std::memory_order_acquire) == context && slot->arena.load() == nullptr) sched_yield();
+    return Find(context);
+  }
+  Arena* arena = make();
+  if (arena == nullptr) slot->context.store(nullptr, std::memory_order_release);
+  slot->arena.store(arena, std::memory_order_release);
+  return arena;
+}
+
+// The process's table.
+ArenaTable& Arenas();
+
+}  // namespace hotpack

@@ -1,0 +1,56 @@
+// The calls of runtime/include/hotpack.h that concern all arenas. hotpack_malloc and hotpack_free are in
+// preload/c_allocate.cc, because they follow the same rules as the driver hooks.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/arena_table.h"
+#include "runtime/include/hotpack.h"
+#include "runtime/stats_file.h"
+
+extern "C" {
+
+int hotpack_version(void) { return HOTPACK_VERSION; }
+
+void hotpack_step(void) {
+  hotpack::Arenas().ForEach([](hotpack::Arena* arena) { arena->engine->Mark(); });
+}
+
+void hotpack_interrupt(void) {
+  hotpack::Arenas().ForEach([](hotpack::Arena* arena) { arena->engine->Interrupt(); });
+}
+
+void hotpack_resume(void) {
+  hotpack::Arenas().ForEach([](hotpack::Arena* arena) { arena->engine->Resume(); });
+}
+
+int hotpack_wait_plan(int timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::milliseconds(std::max(timeout_ms, 0));
+  bool idle = true;
+  hotpack::Arenas().ForEach([&](hotpack::Arena* arena) {
+    int left = timeout_ms;
+    if (timeout_ms > 0) {
+      const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      left = static_cast<int>(std::max<int64_t>(rest, 0));
+    }
+    idle = arena->engine->WaitPlan(left) && idle;
+  });
+  return idle ? 1 : 0;
+}
+
+int hotpack_get_stats(hotpack_stats* stats, size_t size) {
+  if (stats == nullptr) return -1;
+  hotpack_stats each[hotpack::ArenaTable::kCapacity];
+  size_t count = 0;
+  hotpack::Arenas().ForEach([&](hotpack::Arena* arena) {
+    if (count < hotpack::ArenaTable::kCapacity) each[count++] = arena->engine->Stats();
+  });
+  if (count == 0) return -1;
+  const hotpack_stats sum = hotpack::Combine(each, count);
+  std::memset(stats, 0, size);  // a caller built against a later header sees zeros in the fields we do not know
+  std::memcpy(stats, &sum, std::min(size, sizeof(sum)));
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,240 @@
+#include "runtime/cuda_device_memory.h"
+
+#include <algorithm>
+
+namespace hotpack {
+
+MemoryStatus ToMemoryStatus(CUresult result) {
+  switch (result) {
+    case CUDA_SUCCESS:
+      return MemoryStatus::kOk;
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return MemoryStatus::kOutOfMemory;
+    case CUDA_ERROR_NOT_SUPPORTED:
+      return MemoryStatus::kNotSupported;
+    case CUDA_ERROR_DEINITIALIZED:
+      return MemoryStatus::kDeinitialized;
+    default:
+      return MemoryStatus::kFailed;
+  }
+}
+
+// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate and its like count as
+// "potentially unsafe" calls while a stream is capturing in global mode (cuda.h, cuThreadExchangeStreamCaptureMode).
+class CudaDeviceMemory::Scope {
+ public:
+  explicit Scope(const CudaDeviceMemory& memory) : driver_(memory.driver_) {
+    CUcontext current = nullptr;
+    if (memory.context_ != nullptr &&
+        (driver_->CtxGetCurrent(&current) != CUDA_SUCCESS || current != memory.context_)) {
+      pushed_ = driver_->CtxPushCurrent(memory.context_) == CUDA_SUCCESS;
+    }
+    if (driver_->ThreadExchangeStreamCaptureMode != nullptr) {
+      exchanged_ = driver_->ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
+    }
+  }
+  ~Scope() {
+    if (exchanged_) driver_->ThreadExchangeStreamCaptureMode(&mode_);
+    CUcontext popped = nullptr;
+    if (pushed_) driver_->CtxPopCurrent(&popped);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  const CudaDriver* const driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool pushed_ = false;
+  bool exchanged_ = false;
+};
+
+namespace {
+
+CUmemAllocationProp PinnedDeviceMemory(CUdevice device) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device;
+  return prop;
+}
+
+bool HasVirtualMemoryManagement(const CudaDriver& driver) {
+  return driver.MemGetAllocationGranularity && driver.MemAddressReserve && driver.MemAddressFree && driver.MemCreate &&
+         driver.MemRelease && driver.MemMap && driver.MemUnmap && driver.MemSetAccess;
+}
+
+}  // namespace
+
+CudaDeviceMemory::CudaDeviceMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize)
+    : driver_(driver), context_(context), synchronize_(synchronize) {}
+
+MemoryStatus CudaDeviceMemory::Count(CUresult result) {
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  return ToMemoryStatus(result);
+}
+
+MemoryStatus CudaDeviceMemory::Initialize() {
+  CUresult result = driver_->CtxGetDevice(&device_);
+  if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
+  size_t total = 0;
+  result = driver_->DeviceTotalMem(&total, device_);
+  if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
+  total_bytes_ = total;
+  int vmm = 0;
+  result = driver_->DeviceGetAttribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device_);
+  if (result != CUDA_SUCCESS || vmm == 0 || !HasVirtualMemoryManagement(*driver_)) return MemoryStatus::kNotSupported;
+  const CUmemAllocationProp prop = PinnedDeviceMemory(device_);
+  size_t granularity = 0;
+  result = driver_->MemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
+  const bool power_of_two = granularity != 0 && (granularity & (granularity - 1)) == 0;
+  if (!power_of_two) return MemoryStatus::kNotSupported;
+  chunk_bytes_ = std::max<uint64_t>(granularity, 64u << 10);
+  supported_ = true;
+  return MemoryStatus::kOk;
+}
+
+MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  CUdeviceptr address = 0;
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  *base = address;
+  std::lock_guard<std::mutex> lock(mutex_);
+  reserved_.push_back({address, bytes});
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::Unreserve(DeviceAddress base, uint64_t bytes) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemAddressFree(base, bytes));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(reserved_, [base](const Range& range) { return range.base == base; });
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  const CUmemAllocationProp prop = PinnedDeviceMemory(device_);
+  CUmemGenericAllocationHandle handle = 0;
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  *chunk = handle;
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.push_back(handle);
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  {
+    // First out of the list: the driver may give the same handle to the next CreateChunk of another thread.
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = std::find(chunks_.rbegin(), chunks_.rend(), chunk);
+    if (found != chunks_.rend()) {
+      *found = chunks_.back();
+      chunks_.pop_back();
+    }
+  }
+  Scope scope(*this);
+  return Count(driver_->MemRelease(chunk));
+}
+
+MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemMap(address, chunk_bytes_, 0, chunk, 0));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto next = std::lower_bound(mapped_.begin(), mapped_.end(), address,
+                               [](const Range& range, DeviceAddress a) { return range.base < a; });
+  const bool joins_next = next != mapped_.end() && next->base == address + chunk_bytes_;
+  const bool joins_previous = next != mapped_.begin() && std::prev(next)->base + std::prev(next)->bytes == address;
+  if (joins_previous) {
+    std::prev(next)->bytes += chunk_bytes_ + (joins_next ? next->bytes : 0);
+    if (joins_next) mapped_.erase(next);
+  } else if (joins_next) {
+    next->base = address;
+    next->bytes += chunk_bytes_;
+  } else {
+    mapped_.insert(next, {address, chunk_bytes_});
+  }
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::Enable(DeviceAddress address, uint64_t bytes) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  CUmemAccessDesc access = {};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device_;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  Scope scope(*this);
+  return Count(driver_->MemSetAccess(address, bytes, &access, 1));
+}
+
+MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemUnmap(address, bytes));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  const DeviceAddress end = address + bytes;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < mapped_.size(); ++i) {
+    const Range range = mapped_[i];
+    if (address < range.base || end > range.base + range.bytes) continue;
+    mapped_[i].bytes = address - range.base;
+    if (end < range.base + range.bytes) {
+      mapped_.insert(mapped_.begin() + static_cast<std::ptrdiff_t>(i) + 1, {end, range.base + range.bytes - end});
+    }
+    if (mapped_[i].bytes == 0) mapped_.erase(mapped_.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  return status;
+}
+
+bool CudaDeviceMemory::Synchronize() {
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (synchronize_ != nullptr) return synchronize_(context_);
+  Scope scope(*this);
+  return driver_->CtxSynchronize() == CUDA_SUCCESS;
+}
+
+void CudaDeviceMemory::ReleaseAll(bool context_alive) {
+  if (!supported_) return;
+  std::vector<Range> reserved, mapped;
+  std::vector<ChunkHandle> chunks;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    reserved.swap(reserved_);
+    mapped.swap(mapped_);
+    chunks.swap(chunks_);
+  }
+  CUcontext popped = nullptr;
+  const bool pushed = context_alive && driver_->CtxPushCurrent(context_) == CUDA_SUCCESS;
+  for (const Range& range : mapped) driver_->MemUnmap(range.base, range.bytes);
+  for (const ChunkHandle chunk : chunks) driver_->MemRelease(chunk);
+  for (const Range& range : reserved) driver_->MemAddressFree(range.base, range.bytes);
+  if (pushed) driver_->CtxPopCurrent(&popped);
+}
+
+}  // namespace hotpack

@@ -1,0 +1,79 @@
+// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "runtime/cuda_driver.h"
+#include "runtime/device_memory.h"
+
+namespace hotpack {
+
+// Waits until all work submitted to `context` (null: the current one) has finished. False: not possible now, because a
+// stream is capturing, or the driver failed. Given by whoever sees the captures (preload/stream_order.h).
+using SynchronizeContext = bool (*)(CUcontext context);
+
+// Memory of one context's device. Thread-safe. Every function makes its context current for as long as it runs when the
+// calling thread has another one, or none (frees come from foreign threads), and puts the thread's stream capture mode
+// to relaxed meanwhile, so that growth while some stream is capturing breaks no capture. No lock is held across a
+// driver call.
+class CudaDeviceMemory : public DeviceMemory {
+ public:
+  // `driver` must outlive this object. Makes no driver call.
+  CudaDeviceMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize);
+
+  // Asks the driver about the context's device; the context must be current. Call once, before anything else.
+  // kNotSupported: the device or the driver has no virtual memory management; all other functions then say so too.
+  MemoryStatus Initialize();
+
+  uint64_t ChunkBytes() const override { return chunk_bytes_; }  // the driver's minimum granularity, at least 64 KiB
+  uint64_t TotalBytes() const override { return total_bytes_; }
+  MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override;
+  MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
+  MemoryStatus CreateChunk(ChunkHandle* chunk) override;
+  MemoryStatus ReleaseChunk(ChunkHandle chunk) override;
+  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override;
+  MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
+  MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
+  bool Synchronize() override;
+
+  CUcontext context() const { return context_; }
+  CUdevice device() const { return device_; }
+  // Driver calls made on behalf of the DeviceMemory functions (one each; context switches are not counted).
+  uint64_t DriverCalls() const { return driver_calls_.load(std::memory_order_relaxed); }
+
+  // Gives everything that is still held back to the driver: for the end of the context, which does not take memory of
+  // cuMemCreate with it (cuda.h, cuCtxDestroy). No work may be using it, and no other function is called afterwards.
+  // Errors are ignored. `context_alive`: the context can still be made current.
+  void ReleaseAll(bool context_alive);
+
+ private:
+  class Scope;
+  MemoryStatus Count(CUresult result);
+
+  const CudaDriver* const driver_;
+  const CUcontext context_;
+  const SynchronizeContext synchronize_;
+  CUdevice device_ = 0;
+  bool supported_ = false;
+  uint64_t chunk_bytes_ = 2u << 20;
+  uint64_t total_bytes_ = 0;
+  std::atomic<uint64_t> driver_calls_{0};
+
+  // What is held, for ReleaseAll. Only growth and trimming come here, never the fast path.
+  struct Range {
+    DeviceAddress base;
+    uint64_t bytes;
+  };
+  std::mutex mutex_;
+  std::vector<Range> reserved_;
+  std::vector<Range> mapped_;  // sorted by base, disjoint, neighbours merged
+  std::vector<ChunkHandle> chunks_;
+};
+
+// What a driver's answer means to the engine.
+MemoryStatus ToMemoryStatus(CUresult result);
+
+}  // namespace hotpack

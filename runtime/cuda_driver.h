@@ -1,0 +1,54 @@
+// The real driver's functions that the runtime itself calls, as pointers. They are looked up behind the hooks, so a call
+// through this table never comes back into them.
+#pragma once
+
+#include <cuda.h>
+
+namespace hotpack {
+
+// X(member, exported symbol). The symbol is the driver's own versioned name, as in cuda.h.
+#define HOTPACK_DRIVER_FUNCTIONS(X)                                     \
+  X(CtxGetCurrent, cuCtxGetCurrent)                                     \
+  X(CtxPushCurrent, cuCtxPushCurrent_v2)                                \
+  X(CtxPopCurrent, cuCtxPopCurrent_v2)                                  \
+  X(CtxGetDevice, cuCtxGetDevice)                                       \
+  X(CtxSynchronize, cuCtxSynchronize)                                   \
+  X(StreamSynchronize, cuStreamSynchronize)                             \
+  X(StreamIsCapturing, cuStreamIsCapturing)                             \
+  X(StreamGetCtx, cuStreamGetCtx)                                       \
+  X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode) \
+  X(DeviceGetAttribute, cuDeviceGetAttribute)                           \
+  X(DeviceTotalMem, cuDeviceTotalMem_v2)                                \
+  X(DeviceGetMemPool, cuDeviceGetMemPool)                               \
+  X(DeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)                 \
+  X(DevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)               \
+  X(MemGetAllocationGranularity, cuMemGetAllocationGranularity)         \
+  X(MemAddressReserve, cuMemAddressReserve)                             \
+  X(MemAddressFree, cuMemAddressFree)                                   \
+  X(MemCreate, cuMemCreate)                                             \
+  X(MemRelease, cuMemRelease)                                           \
+  X(MemMap, cuMemMap)                                                   \
+  X(MemUnmap, cuMemUnmap)                                               \
+  X(MemSetAccess, cuMemSetAccess)                                       \
+  X(MemAlloc, cuMemAlloc_v2)                                            \
+  X(MemAllocPitch, cuMemAllocPitch_v2)                                  \
+  X(MemFree, cuMemFree_v2)                                              \
+  X(MemAllocAsync, cuMemAllocAsync)                                     \
+  X(MemFreeAsync, cuMemFreeAsync)
+
+// A null member: this driver does not have the function. Plain data; written once, before it is shared.
+struct CudaDriver {
+#define HOTPACK_MEMBER(member, symbol) decltype(&::symbol) member = nullptr;
+  HOTPACK_DRIVER_FUNCTIONS(HOTPACK_MEMBER)
+#undef HOTPACK_MEMBER
+};
+
+// Fills in the table. `lookup(symbol)` gives the real function of that exported name, or null.
+template <typename Lookup>
+void LoadCudaDriver(Lookup lookup, CudaDriver* driver) {
+#define HOTPACK_LOAD(member, symbol) driver->member = reinterpret_cast<decltype(driver->member)>(lookup(#symbol));
+  HOTPACK_DRIVER_FUNCTIONS(HOTPACK_LOAD)
+#undef HOTPACK_LOAD
+}
+
+}  // namespace hotpack

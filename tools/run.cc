@@ -1,0 +1,149 @@
+#include "tools/run.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "tools/run_child.h"
+#include "tools/run_report.h"
+#include "tools/run_setup.h"
+
+namespace hotpack {
+namespace {
+
+namespace fs = std::filesystem;
+
+int Fail(int code, const std::string& message) {
+  fprintf(stderr, "hotpack run: %s\n", message.c_str());
+  return code;
+}
+
+// A directory of our own for the statistics; removed with what is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    const char* base = getenv("TMPDIR");
+    path_ = std::string(base != nullptr && base[0] != '\0' ? base : "/tmp") + "/hotpack-XXXXXX";
+    if (mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~TemporaryDirectory() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::string& path() const { return path_; }  // empty: could not be made
+
+ private:
+  std::string path_;
+};
+
+// The program is `first` (if there was one) and what is left of the command line behind it, word for word. Behind "--"
+// nothing is taken for an option of ours.
+std::string TakeCommand(const CLI::Option& first, std::vector<std::string> rest, RunOptions* options) {
+  const bool marked = !rest.empty() && rest.front() == "--";
+  if (!marked && !rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
+    return "unknown option " + rest.front() + " (the program's own options go behind --)";
+  }
+  if (first.count() == 0) return "no program given: hotpack run [options] -- CMD ...";
+  if (marked) rest.erase(rest.begin());
+  options->command = std::move(rest);
+  options->command.insert(options->command.begin(), first.results().front());
+  return "";
+}
+
+// Empty, or why an output cannot be written.
+std::string CheckOutputs(const RunOptions& options) {
+  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}}) {
+    if (path.empty()) continue;
+    const std::string reason = CheckWritable(path);
+    if (!reason.empty()) return std::string(name) + " " + path + ": " + reason;
+  }
+  std::error_code error;
+  if (!options.trace.empty() && fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.json_stats, error)) {
+    return "--trace and --json-stats name the same file " + options.trace;
+  }
+  return "";
+}
+
+std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries) {
+  if (libraries.preload.empty()) return "libhotpack_preload.so.0 was not found next to this command (../lib)";
+  if (options.simulate) {
+    if (libraries.simgpu_directory.empty()) return "the simulated device was not found next to this command (../lib/simgpu)";
+    return "";
+  }
+  if (HasDriver()) return "";
+  return "no NVIDIA driver here (libcuda.so.1 cannot be loaded); --simulate runs the program on a simulated device";
+}
+
+bool WriteText(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  file.close();
+  return file.good();
+}
+
+int Report(const RunOptions& options, const std::string& directory, int code) {
+  const std::vector<ProcessStats> processes = ReadStatsDirectory(directory);
+  int64_t checker_reports = -1;
+  if (options.simulate) checker_reports = static_cast<int64_t>(CountCheckerReports(CheckerReportPath(directory)));
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker_reports).c_str());
+  if (!options.json_stats.empty()) {
+    hotpack_stats none = {};
+    none.steady_iteration = -1;
+    const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker_reports);
+    if (!WriteText(options.json_stats, json)) {
+      Fail(2, "--json-stats " + options.json_stats + ": cannot be written");
+      if (code == 0) code = 2;
+    }
+  }
+  return code == 0 && checker_reports > 0 ? 1 : code;
+}
+
+int Run(const RunOptions& options) {
+  std::string reason = CheckOutputs(options);
+  if (!reason.empty()) return Fail(2, reason);
+  bool not_executable = false;
+  const std::string program = FindProgram(options.command.front(), &not_executable);
+  if (program.empty()) {
+    return not_executable ? Fail(126, options.command.front() + ": not an executable file")
+                          : Fail(127, options.command.front() + ": command not found");
+  }
+  const RunLibraries libraries = FindLibraries();
+  reason = CheckDevice(options, libraries);
+  if (!reason.empty()) return Fail(2, reason);
+  const TemporaryDirectory directory;
+  if (directory.path().empty()) return Fail(2, std::string("no temporary directory: ") + strerror(errno));
+  reason = PrepareEnvironment(options, libraries, directory.path());
+  if (!reason.empty()) return Fail(2, reason);
+  // The first process that records finds the name free (preload/arena_factory.cc).
+  if (!options.trace.empty() && fs::is_regular_file(options.trace)) unlink(options.trace.c_str());
+  const int code = RunChild(program, options.command, &reason);
+  if (!reason.empty()) return Fail(code, options.command.front() + ": " + reason);
+  return Report(options, directory.path(), code);
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("run", "run a program under hotpack: hotpack run [options] -- CMD ...");
+  auto options = std::make_shared<RunOptions>();
+  command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
+  command->add_option("--trace", options->trace, "record the program's allocations in this file");
+  command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
+  // Only the program's name is an option to CLI11: a list of positionals would take "[1,2]" apart.
+  CLI::Option* first = command->add_option("CMD", "the program; its own options go behind --")->expected(1);
+  command->prefix_command();  // what follows it is left alone
+  command->callback([command, first, options, exit_code] {
+    const std::string reason = TakeCommand(*first, command->remaining(), options.get());
+    *exit_code = reason.empty() ? Run(*options) : Fail(2, reason);
+  });
+}
+
+}  // namespace hotpack

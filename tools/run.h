@@ -1,0 +1,12 @@
+// hotpack run: starts a program under the preload and reports afterwards.
+#pragma once
+
+#include "CLI/CLI.hpp"
+
+namespace hotpack {
+
+// Registers the subcommand. When it is chosen, *exit_code becomes the program's exit code, 128 + signal, or 2 (bad
+// options, unwritable output, nothing to run on), 126 or 127 (the program cannot be started), 1 (checker reports only).
+void AddRunCommand(CLI::App& app, int* exit_code);
+
+}  // namespace hotpack

@@ -1,0 +1,113 @@
+#include "tools/run_report.h"
+
+#include <cstdio>
+#include <fstream>
+
+#include "nlohmann/json.hpp"
+
+namespace hotpack {
+namespace {
+
+std::string Size(uint64_t bytes) {
+  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < sizeof(kUnits) / sizeof(kUnits[0])) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string Percent(uint64_t part, uint64_t whole) {
+  char text[32];
+  snprintf(text, sizeof(text), "%.1f %%", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return text;
+}
+
+std::string Others(const std::vector<ProcessStats>& processes) {
+  uint64_t others = 0, requests = 0;
+  for (size_t i = 1; i < processes.size(); ++i) {
+    if (processes[i].stats.requests == 0) continue;
+    ++others;
+    requests += processes[i].stats.requests;
+  }
+  if (others == 0) return "";
+  return " (and " + std::to_string(requests) + " requests of " + std::to_string(others) +
+         (others == 1 ? " other process)" : " other processes)");
+}
+
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(" \t\n'\"\\$&|;<>()*?[]#~`!{}") == std::string::npos && !text.empty()) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string NextCommand(const RunOptions& options) {
+  if (!options.trace.empty()) return "hotpack show " + Quoted(options.trace);
+  return std::string("hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
+         Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
+}
+
+}  // namespace
+
+uint64_t CountCheckerReports(const std::string& path) {
+  std::ifstream file(path);
+  uint64_t reports = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("simgpu: REPORT ", 0) == 0) ++reports;
+  }
+  return reports;
+}
+
+std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
+  nlohmann::ordered_json json = {
+      {"requests", stats.requests},
+      {"planned", stats.planned},
+      {"dynamic", stats.dynamic},
+      {"displaced", stats.displaced},
+      {"passed_through", stats.passed_through},
+      {"iterations", stats.iterations},
+      {"steady_iteration", stats.steady_iteration},
+      {"requests_steady", stats.requests_steady},
+      {"planned_steady", stats.planned_steady},
+      {"carried", stats.carried},
+      {"retained", stats.retained},
+      {"plan_height", stats.plan_height},
+      {"plan_lower_bound", stats.plan_lower_bound},
+      {"live_peak", stats.live_peak},
+      {"reserved_peak", stats.reserved_peak},
+      {"reserved_steady", stats.reserved_steady},
+      {"divergences", stats.divergences},
+      {"reoptimizations", stats.reoptimizations},
+      {"driver_memory_calls_steady", stats.driver_memory_calls_steady},
+      {"heap_allocations_steady", stats.heap_allocations_steady},
+      {"ns_per_request", stats.ns_per_request},
+  };
+  if (checker_reports >= 0) json["checker_reports"] = checker_reports;
+  return json.dump(2) + "\n";
+}
+
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, int64_t checker_reports) {
+  const std::string checker =
+      checker_reports > 0 ? "; the checker has " + std::to_string(checker_reports) + " reports" : std::string();
+  if (processes.empty() || processes.front().stats.requests == 0) {
+    const bool passed = !processes.empty() && processes.front().stats.passed_through > 0;
+    return std::string("hotpack: ") +
+           (passed ? "all " + std::to_string(processes.front().stats.passed_through) +
+                         " allocation requests were left to the driver"
+                   : "no process asked for device memory") +
+           checker + ". Next: hotpack run --help";
+  }
+  const hotpack_stats& stats = processes.front().stats;
+  const uint64_t arena = stats.steady_iteration >= 0 ? stats.reserved_steady : stats.reserved_peak;
+  return "hotpack: live peak " + Size(stats.live_peak) + ", arena " + Size(arena) + ", lower bound " +
+         Size(stats.plan_lower_bound) + "; " + Percent(stats.planned, stats.requests) + " of " +
+         std::to_string(stats.requests) + " requests by script, " + std::to_string(stats.planned) +
+         " driver calls avoided" + Others(processes) + checker + ". Next: " + NextCommand(options);
+}
+
+}  // namespace hotpack

@@ -1,0 +1,129 @@
+#include "tools/run_setup.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#ifndef HOTPACK_INSTALL_LIBDIR
+#define HOTPACK_INSTALL_LIBDIR "lib"
+#endif
+
+namespace hotpack {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string FirstThatExists(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::error_code error;
+    if (fs::exists(path, error)) return fs::weakly_canonical(path, error).string();
+  }
+  return "";
+}
+
+std::string Environment(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string Join(const std::vector<std::string>& parts) {
+  std::string joined;
+  for (const std::string& part : parts) {
+    if (part.empty()) continue;
+    if (!joined.empty()) joined += ':';
+    joined += part;
+  }
+  return joined;
+}
+
+}  // namespace
+
+std::string CheckWritable(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return "is a directory";
+    return access(path.c_str(), W_OK) == 0 ? "" : strerror(errno);
+  }
+  if (errno != ENOENT) return strerror(errno);
+  if (path.empty() || path.back() == '/') return "is a directory";
+  const std::string parent = fs::path(path).parent_path().string();
+  const std::string directory = parent.empty() ? "." : parent;
+  if (stat(directory.c_str(), &status) != 0) return strerror(errno);
+  if (!S_ISDIR(status.st_mode)) return strerror(ENOTDIR);
+  return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : strerror(errno);
+}
+
+std::string FindProgram(const std::string& name, bool* found_but_not_executable) {
+  *found_but_not_executable = false;
+  const auto usable = [&](const std::string& path) {
+    struct stat status;
+    if (stat(path.c_str(), &status) != 0) return false;
+    if (!S_ISDIR(status.st_mode) && access(path.c_str(), X_OK) == 0) return true;
+    *found_but_not_executable = true;
+    return false;
+  };
+  if (name.find('/') != std::string::npos) return usable(name) ? name : "";
+  if (name.empty()) return "";
+  std::string path = Environment("PATH");
+  if (getenv("PATH") == nullptr) path = "/usr/local/bin:/usr/bin:/bin";
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string directory = end == begin ? "." : path.substr(begin, end - begin);
+    if (usable(directory + "/" + name)) return directory + "/" + name;
+    begin = end + 1;
+  }
+  return "";
+}
+
+RunLibraries FindLibraries() {
+  std::error_code error;
+  const std::string here = fs::read_symlink("/proc/self/exe", error).parent_path().string();
+  const std::string up = here + "/..";
+  const std::string installed = up + "/" + HOTPACK_INSTALL_LIBDIR;
+  RunLibraries libraries;
+  libraries.preload = FirstThatExists({up + "/lib/libhotpack_preload.so.0", installed + "/libhotpack_preload.so.0"});
+  const std::string driver = FirstThatExists({up + "/lib/simgpu/libcuda.so.1", installed + "/simgpu/libcuda.so.1",
+                                              installed + "/hotpack/simgpu/libcuda.so.1"});
+  if (driver.empty()) return libraries;
+  // weakly_canonical follows links such as libcuda.so.1 -> libcuda.so.1.0; the directory is the same.
+  libraries.simgpu_directory = fs::path(driver).parent_path().string();
+  libraries.simgpu_witness = FirstThatExists({libraries.simgpu_directory + "/libsimgpu_witness.so"});
+  const std::string cudart = libraries.simgpu_directory + "/libcudart.so.13";
+  if (fs::exists(cudart, error)) libraries.simgpu_cudart = cudart;
+  return libraries;
+}
+
+bool HasDriver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr; }
+
+std::string CheckerReportPath(const std::string& directory) { return directory + "/checker"; }
+
+std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory) {
+  std::vector<std::string> preload;
+  if (options.simulate) preload.push_back(libraries.simgpu_witness);
+  preload.push_back(libraries.preload);
+  // A program's RPATH beats LD_LIBRARY_PATH; a library that is there already satisfies its NEEDED entry by soname.
+  if (options.simulate) preload.push_back(libraries.simgpu_cudart);
+  for (const std::string& path : preload) {
+    if (path.find_first_of(": ") != std::string::npos) return "LD_PRELOAD cannot hold a path with a colon or a space: " + path;
+  }
+  preload.push_back(Environment("LD_PRELOAD"));
+  setenv("LD_PRELOAD", Join(preload).c_str(), 1);
+  if (options.simulate) {
+    setenv("LD_LIBRARY_PATH", Join({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
+    setenv("SIMGPU_REPORT_FILE", CheckerReportPath(directory).c_str(), 1);
+  }
+  setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
+  unsetenv("HOTPACK_TRACE");
+  if (!options.trace.empty()) {
+    std::error_code error;
+    setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
+  }
+  return "";
+}
+
+}  // namespace hotpack

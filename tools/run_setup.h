@@ -1,0 +1,43 @@
+// What `hotpack run` finds out before it starts the program.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hotpack {
+
+struct RunOptions {
+  bool simulate = false;
+  std::string trace;       // empty: none
+  std::string json_stats;  // empty: none
+  std::vector<std::string> command;
+};
+
+// Empty if `path` can be written: an existing file that is writable, or a new one in a directory that is. Otherwise the
+// reason. Touches nothing.
+std::string CheckWritable(const std::string& path);
+
+// The file that execvp would run, empty if there is none; *found_but_not_executable tells 126 from 127.
+std::string FindProgram(const std::string& name, bool* found_but_not_executable);
+
+// The libraries that go with this executable: next to it in ../lib (build tree, plain installation) or in the installed
+// library directory. Empty when missing.
+struct RunLibraries {
+  std::string preload;           // libhotpack_preload.so.0
+  std::string simgpu_directory;  // holds libcuda.so.1 and libcudart.so.13
+  std::string simgpu_witness;    // libsimgpu_witness.so
+  std::string simgpu_cudart;     // libcudart.so.13
+};
+RunLibraries FindLibraries();
+
+// True if a driver library can be loaded.
+bool HasDriver();
+
+// Sets LD_PRELOAD and what else the program needs in this process's environment. `directory`: where the statistics and
+// the checker's report go. Empty, or the reason why it is not possible.
+std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory);
+
+// Where the checker of the simulated device writes, below `directory`.
+std::string CheckerReportPath(const std::string& directory);
+
+}  // namespace hotpack

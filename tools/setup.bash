@@ -1,0 +1,120 @@
+# Sourced by tools/demo and tools/test: brings a machine to where hotpack is built. Silent about what is already there.
+#
+#   setup_build PRESET INSTALL(yes|no) PACKAGES...   leaves a finished build in build_directory PRESET
+#
+# Exit code 2 when something is missing that only the user can provide, 1 when the build fails.
+
+source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev)
+test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind)
+
+say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
+
+build_directory() {
+  if [ "$1" = release ]; then echo "$source_directory/build"; else echo "$source_directory/build-$1"; fi
+}
+
+# The named Debian packages that are not installed, one a line.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+  done
+}
+
+# Runs a command as root: directly, or through sudo. False if neither is possible.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    return 1
+  fi
+}
+
+install_packages() {
+  local install=$1 log
+  shift
+  command -v dpkg-query >/dev/null || return 0  # no Debian: the configuration names what it lacks
+  local -a missing
+  mapfile -t missing < <(missing_packages "$@")
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "$install" = no ]; then
+    say "these packages are missing: ${missing[*]}"
+    exit 2
+  fi
+  say "installing ${missing[*]}"
+  log=$(mktemp)
+  local -a get=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends)
+  if ! command -v apt-get >/dev/null ||
+      ! { as_root "${get[@]}" install "${missing[@]}" || { as_root "${get[@]}" update && as_root "${get[@]}" install "${missing[@]}"; }; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    rm -f "$log"
+    say "these packages could not be installed; install them and try again: ${missing[*]}"
+    exit 2
+  fi
+  rm -f "$log"
+}
+
+# Prints the directory of cuda.h; nothing if there is none in the usual places.
+find_cuda_headers() {
+  local directory
+  local -a candidates=()
+  [ -n "${CUDA_INCLUDE_DIR:-}" ] && candidates+=("$CUDA_INCLUDE_DIR")
+  [ -n "${CUDA_HOME:-}" ] && candidates+=("$CUDA_HOME/include" "$CUDA_HOME/targets/x86_64-linux/include")
+  [ -n "${CUDA_PATH:-}" ] && candidates+=("$CUDA_PATH/include" "$CUDA_PATH/targets/x86_64-linux/include")
+  candidates+=(/usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include)
+  local versions  # newest first
+  mapfile -t versions < <(compgen -G '/usr/local/cuda-*' | sort -rV)
+  for directory in ${versions[@]+"${versions[@]}"}; do candidates+=("$directory/include"); done
+  candidates+=(/opt/cuda/include /usr/lib/cuda/include /usr/include)
+  local python_packages
+  for python_packages in "${VIRTUAL_ENV:-/nonexistent}"/lib/python3*/site-packages \
+      "${HOME:-/nonexistent}"/.local/lib/python3*/site-packages \
+      /usr/local/lib/python3*/{dist,site}-packages /usr/lib/python3*/{dist,site}-packages; do
+    for directory in "$python_packages"/nvidia/*/include; do candidates+=("$directory"); done
+  done
+  for directory in "${candidates[@]}"; do
+    if [ -f "$directory/cuda.h" ]; then
+      echo "$directory"
+      return
+    fi
+  done
+}
+
+# Runs a command with its output in a log; on failure shows the log's tail and ends.
+quietly() {
+  local what=$1 log=$2
+  shift 2
+  if ! "$@" >>"$log" 2>&1; then
+    tail -n 40 "$log" >&2
+    say "$what failed; the whole log is $log"
+    exit 1
+  fi
+}
+
+setup_build() {
+  local preset=$1 install=$2 headers build log
+  shift 2
+  install_packages "$install" "$@"
+  build=$(build_directory "$preset")
+  log=$build/setup.log
+  mkdir -p "$build"
+  : >"$log"
+  # ninja configures again by itself when a CMakeLists.txt has changed.
+  if [ ! -f "$build/build.ninja" ]; then
+    headers=$(find_cuda_headers)
+    if [ -z "$headers" ]; then
+      say "cuda.h was not found in the usual places (CUDA_HOME, /usr/local/cuda*, /opt/cuda, /usr/include, Python's" \
+        "nvidia packages). Install the CUDA toolkit, or its headers alone, or set CUDA_HOME."
+      exit 2
+    fi
+    say "building in $build (the first time takes some minutes)"
+    # A half-finished configuration of before would keep what it did not find.
+    quietly "the configuration" "$log" cmake --preset "$preset" --fresh -S "$source_directory" \
+      -DHOTPACK_CUDA_INCLUDE_DIR="$headers"
+  fi
+  quietly "the build" "$log" cmake --build "$build" --parallel "${HOTPACK_BUILD_JOBS:-$(nproc)}"
+}
