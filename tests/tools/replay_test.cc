@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "profiler/event_csv.h"
@@ -31,15 +32,14 @@ class LogDevice : public ReplayDevice {
   std::string Allocate(uint64_t bytes, uint32_t stream, uint64_t* address) override {
     *address = ++count_ * 4096;
     live_.insert(*address);
-    Add("+" + std::to_string(bytes) + (stream != 0 ? "@" + std::to_string(stream) : ""));
+    Add(absl::StrCat("+", bytes, stream != 0 ? absl::StrCat("@", stream) : ""));
     return fail_at == count_ ? "out of memory" : "";
   }
   std::string Release(const ReplayBlock& block, uint32_t stream) override {
     EXPECT_EQ(live_.erase(block.address), 1u) << "released twice";
     EXPECT_EQ(filled_.erase(block.address), touched) << "never filled";
     EXPECT_EQ(checked_.erase(block.address), touched) << "not checked";
-    Add("-" + std::to_string(block.bytes) + "#" + std::to_string(block.address / 4096 - 1) +
-        (stream != 0 ? "@" + std::to_string(stream) : ""));
+    Add(absl::StrCat("-", block.bytes, "#", block.address / 4096 - 1, stream != 0 ? absl::StrCat("@", stream) : ""));
     return "";
   }
   std::string Fill(const ReplayBlock& block) override {
@@ -152,6 +152,13 @@ TEST(PlayerTest, OneOffReleasesAreNotRepeated) {
                             {.repeat = 1});
   EXPECT_THAT(played.log,
               ElementsAre("+10", "step", "+20", "-20#1", "step", "+20", "-10#0", "-20#2", "step", "+20", "-20#3", "step"));
+}
+
+// ... also when the request of that number is live in a step that it would lead to.
+TEST(PlayerTest, OneOffReleasesDoNotHitOthers) {
+  Played played = PlayTrace(FromCsv("alloc,1,10\nmark,s,\nalloc,2,20\nmark,s,\nalloc,3,20\nfree,1,\nmark,e,\n"), {.repeat = 1});
+  EXPECT_THAT(played.log, ElementsAre("+10", "step", "+20", "step", "+20", "-10#0", "step", "+20", "step",  //
+                                      "-20#1", "-20#2", "-20#3"));
 }
 
 TEST(PlayerTest, WholePassesBeginEmpty) {
