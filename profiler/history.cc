@@ -10,11 +10,11 @@ namespace hotpack {
 
 // The ring is mapped, not allocated: untouched pages cost nothing, and the job's heap is left alone.
 History::History(uint64_t window) : mask_(std::bit_ceil(std::max<uint64_t>(window, 64)) - 1) {
-  static_assert(std::atomic<uint32_t>::is_always_lock_free);
-  mapped_bytes_ = (mask_ + 1) * sizeof(Cell);
+  static_assert(std::atomic<uint64_t>::is_always_lock_free);
+  mapped_bytes_ = (mask_ + 1) * sizeof(*cells_);
   void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  cells_ = static_cast<Cell*>(memory);  // zero bytes are valid cells
+  cells_ = static_cast<std::atomic<uint64_t>*>(memory);  // zero bytes are valid cells
 }
 
 History::~History() { munmap(cells_, mapped_bytes_); }

@@ -31,9 +31,7 @@ class History {
   // Adds a request and returns its ordinal. O(1), no allocation.
   uint64_t Append(uint32_t units) {
     uint64_t ordinal = count_.load(std::memory_order_relaxed);
-    Cell& cell = cells_[ordinal & mask_];
-    cell.units.store(units, std::memory_order_relaxed);
-    cell.age.store(kStillLive, std::memory_order_relaxed);
+    cells_[ordinal & mask_].store(units, std::memory_order_relaxed);  // and age: kStillLive
     count_.store(ordinal + 1, std::memory_order_release);
     return ordinal;
   }
@@ -42,23 +40,26 @@ class History {
   uint32_t Released(uint64_t ordinal) {
     uint64_t age = count_.load(std::memory_order_relaxed) - ordinal;
     uint32_t cut = age < kMaxAge ? static_cast<uint32_t>(age) : kMaxAge;
-    if (age <= mask_) cells_[ordinal & mask_].age.store(cut, std::memory_order_relaxed);
+    if (age <= mask_) SetAge(ordinal, cut);
     return cut;
+  }
+  // The same when the block is known to be remembered, `age` requests old, and of `units`.
+  void ReleasedAt(uint64_t ordinal, uint32_t units, uint32_t age) {
+    cells_[ordinal & mask_].store(uint64_t{age} << 32 | units, std::memory_order_relaxed);
   }
 
   uint64_t Count() const { return count_.load(std::memory_order_acquire); }  // requests so far
   uint64_t Window() const { return mask_ + 1; }
   // Whether request `ordinal` (< Count()) is still remembered.
   bool Holds(uint64_t ordinal) const { return Count() - ordinal <= mask_; }
-  uint32_t Units(uint64_t ordinal) const { return cells_[ordinal & mask_].units.load(std::memory_order_relaxed); }
-  uint32_t Age(uint64_t ordinal) const { return cells_[ordinal & mask_].age.load(std::memory_order_relaxed); }
+  uint32_t Units(uint64_t ordinal) const { return static_cast<uint32_t>(Cell(ordinal)); }
+  uint32_t Age(uint64_t ordinal) const { return static_cast<uint32_t>(Cell(ordinal) >> 32); }
 
  private:
-  struct Cell {
-    std::atomic<uint32_t> units;
-    std::atomic<uint32_t> age;
-  };
-  Cell* cells_;
+  uint64_t Cell(uint64_t ordinal) const { return cells_[ordinal & mask_].load(std::memory_order_relaxed); }
+  void SetAge(uint64_t ordinal, uint32_t age) { ReleasedAt(ordinal, Units(ordinal), age); }
+
+  std::atomic<uint64_t>* cells_;  // units in the lower half, age in the upper
   uint64_t mask_;
   size_t mapped_bytes_;
   std::atomic<uint64_t> count_{0};

@@ -15,37 +15,73 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
   FlushStats();
 }
 
-// Whether a request may take the short way: nothing to be recorded, activated, or aligned.
+// Whether requests and releases may take the short way: nothing to be recorded, activated, or aligned.
 void Engine::Impl::UpdateFast() {
-  fast_ = follower_.active() && !follower_.lost() && !pending_ && interrupts_ == 0 && options_.trace == nullptr;
+  fast_release_ = follower_.active() && options_.trace == nullptr;
+  fast_ = fast_release_ && !follower_.lost() && !pending_ && interrupts_ == 0;
 }
 
-EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+  if (bytes - 1 >= kMaxRequestBytes || attention_.load(std::memory_order_relaxed)) [[unlikely]] {
+    return AllocateTimed(bytes, stream, address);
+  }
+  uint32_t units = UnitsOf(bytes);
+  mutex_.lock();
+  uint32_t offset = 0;
+  if (!fast_ || !follower_.TryNext(units, history_.Count(), &offset)) [[unlikely]] {
+    return AllocateNext(bytes, units, stream, address);
+  }
+  history_.Append(units);
+  CountLive(units);
+  *address = AddressOf(offset);
+  if ((++planned_ % RequestTimer::kEvery) == 0 || follower_.ended()) [[unlikely]] {
+    AfterLast();
+  } else {
+    mutex_.unlock();
+  }
+  return EngineStatus::kOk;
+}
+
+// Sizes that cannot be, a forked child, and the request that is to be timed.
+EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
   if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kPassThrough;
-  uint32_t units = UnitsOf(bytes);
-  int64_t start = timer_.Armed() ? RequestTimer::Now() : 0;
+  attention_.store(false, std::memory_order_relaxed);
+  int64_t start = RequestTimer::Now();
+  EngineStatus status = Allocate(bytes, stream, address);
+  int64_t took = RequestTimer::Now() - start;
   Lock lock(mutex_);
-  if (fast_) [[likely]] {
-    uint64_t ordinal = history_.Count();
-    uint32_t offset = 0;
-    if (follower_.TryNext(units, ordinal, &offset)) [[likely]] {
-      history_.Append(units);
-      CountLive(units);
-      ++planned_;
-      if ((++requests_ & (RequestTimer::kEvery - 1)) == 0) timer_.Arm();
-      *address = AddressOf(offset);
-      if (start != 0) [[unlikely]] timer_.Add(RequestTimer::Now() - start);
-      if (follower_.ended()) [[unlikely]] EndIteration(lock);
-      return EngineStatus::kOk;
-    }
+  if (fast_) timer_.Add(took);
+  return status;
+}
+
+// The lock is held: the request just served was an iteration's last, or it is time for a sample.
+void Engine::Impl::AfterLast() {
+  Lock lock(mutex_, std::adopt_lock);
+  if (planned_ % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
+    attention_.store(true, std::memory_order_relaxed);
   }
-  return AllocateSlow(lock, {bytes, units, stream}, address);
+  if (!follower_.ended()) return;
+  uint64_t heap = HeapAllocationsOnThisThread();
+  EndIteration(lock);
+  UpdateFast();
+  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
+}
+
+// The lock is held.
+EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address) {
+  Lock lock(mutex_, std::adopt_lock);
+  uint64_t heap = HeapAllocationsOnThisThread();
+  EngineStatus status = AllocateSlow(lock, {bytes, units, stream}, address);
+  if (follower_.ended()) EndIteration(lock);
+  UpdateFast();
+  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
+  if (others_ % 64 == 0) FlushStats();
+  return status;
 }
 
 EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
-  uint64_t heap = HeapAllocationsOnThisThread();
   if (broken_) return EngineStatus::kPassThrough;
   if (!arena_.open()) {
     EngineStatus status = OpenArena(lock);
@@ -55,25 +91,24 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     if (pending_) TryActivate(want.units);
     want.ordinal = history_.Append(want.units);
   }
-  ++requests_;
   CountLive(want.units);
   EngineStatus status = EngineStatus::kNotOurs;
   if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
-  if (status == EngineStatus::kNotOurs) status = PlaceDynamic(lock, want, address);
+  if (status == EngineStatus::kOk) {
+    ++planned_;
+  } else {
+    status = PlaceDynamic(lock, want, address);
+    if (status == EngineStatus::kOk) ++others_;
+    if (status == EngineStatus::kOk && want.displaced) ++displaced_;
+  }
   if (status != EngineStatus::kOk) {
     live_units_ -= want.units;
-    --requests_;
     if (want.ordinal != kUnmonitored) history_.Released(want.ordinal);
   }
-  if (want.displaced) ++displaced_;
   if (want.ordinal != kUnmonitored) {
     MaybeDetect();
     MaybePark();
   }
-  if (follower_.ended()) EndIteration(lock);
-  UpdateFast();
-  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
-  if ((requests_ & 63) == 0) FlushStats();
   return status;
 }
 
@@ -104,7 +139,6 @@ EngineStatus Engine::Impl::ServeByScript(Lock& lock, Want& want, DeviceAddress* 
       return EngineStatus::kNotOurs;
   }
   if (answer.entry != kNone) *address = AddressOf(follower_.Offset(answer.entry));
-  ++planned_;
   Record(EventKind::kAllocate, want.ordinal, want.bytes, want.stream);
   return EngineStatus::kOk;
 }
@@ -129,25 +163,33 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
   return EngineStatus::kOk;
 }
 
-EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
+inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
   if (!Owns(address)) return EngineStatus::kNotOurs;
-  if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kOk;
-  Lock lock(mutex_);
-  if (!follower_.active() || address % kUnitBytes != 0) [[unlikely]] return ReleaseDynamic(lock, address, stream);
-  uint32_t entry = follower_.LiveAt(OffsetOf(address));
-  if (entry == kNone) return ReleaseDynamic(lock, address, stream);
+  if (abandoned_.load(std::memory_order_relaxed)) [[unlikely]] return EngineStatus::kOk;
+  mutex_.lock();
+  uint64_t units = 0;
+  bool released = fast_release_ && address % kUnitBytes == 0 && follower_.TryRelease(OffsetOf(address), &history_, &units);
+  if (!released) [[unlikely]] return ReleaseSlow(address, stream);
+  live_units_ -= units;
+  mutex_.unlock();
+  return EngineStatus::kOk;
+}
+
+// The lock is held.
+EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
+  Lock lock(mutex_, std::adopt_lock);
+  bool by_script = follower_.active() && address % kUnitBytes == 0;
+  uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
+  if (entry == kNone) return ReleaseDynamic(address, stream);
   uint64_t ordinal = follower_.Ordinal(entry);
-  uint32_t age = history_.Released(ordinal);
-  if (age != follower_.ExpectedAge(entry)) [[unlikely]] follower_.NoteAge(entry, age);
+  follower_.NoteAge(entry, history_.Released(ordinal));
   live_units_ -= follower_.Units(entry);
-  if (options_.trace != nullptr) [[unlikely]] {
-    Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
-  }
+  Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
   follower_.Release(entry);
   return EngineStatus::kOk;
 }
 
-EngineStatus Engine::Impl::ReleaseDynamic(Lock&, DeviceAddress address, uint32_t stream) {
+EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream) {
   uint64_t heap = HeapAllocationsOnThisThread();
   auto it = dynamic_.find(address);
   if (it == dynamic_.end()) return EngineStatus::kInvalidValue;
@@ -226,6 +268,7 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
 // No lock: the thread that held it may not exist in this process.
 void Engine::Impl::AbandonAfterFork() {
   abandoned_ = true;
+  attention_ = true;
   planner_.Abandon();
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/follower.h"
+#include "runtime/lock.h"
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
 
@@ -28,8 +29,8 @@ class Engine::Impl {
   Impl(DeviceMemory* memory, const EngineOptions& options);
   ~Impl() = default;
 
-  EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address);
-  EngineStatus Release(DeviceAddress address, uint32_t stream);
+  inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address);
+  inline EngineStatus Release(DeviceAddress address, uint32_t stream);
   bool Owns(DeviceAddress address) const {
     DeviceAddress base = owned_base_.load(std::memory_order_acquire);
     return base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed);
@@ -44,7 +45,7 @@ class Engine::Impl {
   void AbandonAfterFork();
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = std::unique_lock<hotpack::Lock>;
   static constexpr uint64_t kUnmonitored = UINT64_MAX;
 
   // A block that is not served by script (where it lies does not matter: dynamic zone, a retired zone, a hole).
@@ -66,11 +67,15 @@ class Engine::Impl {
     bool displaced = false;
   };
 
-  // engine.cc: requests and releases
+  // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
+  [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address);
+  [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address);
+  [[gnu::noinline]] void AfterLast();
+  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream);
   EngineStatus AllocateSlow(Lock& lock, Want want, DeviceAddress* address);
   EngineStatus ServeByScript(Lock& lock, Want& want, DeviceAddress* address);
   EngineStatus PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address);
-  EngineStatus ReleaseDynamic(Lock& lock, DeviceAddress address, uint32_t stream);
+  EngineStatus ReleaseDynamic(DeviceAddress address, uint32_t stream);
   void CountLive(uint32_t units) {
     live_units_ += units;
     if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
@@ -115,18 +120,21 @@ class Engine::Impl {
 
   // engine_stats.cc
   void FlushStats();
+  uint64_t Requests() const { return planned_ + others_; }
   uint64_t Divergences() const { return divergences_ + (follower_.active() ? follower_.divergences() : 0); }
 
   DeviceMemory* memory_;
   EngineOptions options_;
   std::mutex growth_;
-  mutable std::mutex mutex_;
+  hotpack::Lock mutex_;
   std::atomic<DeviceAddress> owned_base_{0};
   std::atomic<uint64_t> owned_bytes_{0};
   std::atomic<bool> abandoned_{false};
+  std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served
 
   // The common case: a script is followed, nothing else is going on.
   bool fast_ = false;
+  bool fast_release_ = false;
   bool broken_ = false;     // this device cannot be served
   bool page_work_ = false;  // pages are being changed without the lock: the zone must stay
   int mapping_entries_ = 0; // claimed entries whose pages are still to be mapped: the script must stay
@@ -165,7 +173,8 @@ class Engine::Impl {
 
   // figures
   uint64_t live_units_ = 0, live_peak_units_ = 0;
-  uint64_t requests_ = 0, planned_ = 0, displaced_ = 0, passed_through_ = 0;
+  uint64_t planned_ = 0, others_ = 0,  // requests served by script, and not
+            displaced_ = 0, passed_through_ = 0;
   uint64_t divergences_ = 0;  // of scripts no longer followed
   uint64_t plans_ = 0;
   uint64_t reserved_peak_ = 0, reserved_steady_ = 0;

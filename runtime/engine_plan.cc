@@ -271,7 +271,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
 void Engine::Impl::BeginSteady() {
   steady_ = true;
   steady_iteration_ = static_cast<int64_t>(iterations_);
-  requests_before_ = requests_;
+  requests_before_ = Requests();
   planned_before_ = planned_;
   calls_before_ = arena_.driver_calls();
   passed_before_ = passed_through_;

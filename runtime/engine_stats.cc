@@ -8,10 +8,10 @@ namespace hotpack {
 // Writes the figures to where they are read from, perhaps by another process after this one has died.
 void Engine::Impl::FlushStats() {
   hotpack_stats s{};
-  s.requests = requests_;
+  s.requests = Requests();
   s.planned = planned_;
   s.displaced = displaced_;
-  s.dynamic = requests_ - planned_ - displaced_;
+  s.dynamic = others_ - displaced_;
   s.passed_through = passed_through_;
   s.iterations = iterations_;
   s.steady_iteration = steady_iteration_;
@@ -24,7 +24,7 @@ void Engine::Impl::FlushStats() {
   s.reoptimizations = plans_ > 1 ? plans_ - 1 : 0;
   s.ns_per_request = timer_.Median();
   if (steady_) {
-    s.requests_steady = requests_ - requests_before_;
+    s.requests_steady = Requests() - requests_before_;
     s.planned_steady = planned_ - planned_before_;
     s.retained = retained_;
     s.reserved_steady = reserved_steady_;

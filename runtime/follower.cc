@@ -4,28 +4,35 @@
 
 namespace hotpack {
 
-// From the script's own space of offsets to units from `base`.
+// Entries become cells: from the script's own space of offsets to units from `base`.
 void Follower::Place(uint64_t base, uint64_t zone) {
-  placed_ = script_->entries;
   zone_begin_ = static_cast<uint32_t>((zone - base) / kUnitBytes);
+  cell_storage_.assign(size_, Cell{});
+  cells_ = cell_storage_.data();
   std::vector<uint32_t> offsets;
   offsets.reserve(size_);
-  for (ScriptEntry& entry : placed_) {
+  for (uint32_t i = 0; i < size_; ++i) {
+    const ScriptEntry& entry = script_->entries[i];
+    Cell& cell = cells_[i];
+    cell.units = entry.units;
+    cell.age = entry.age;
+    cell.predecessors = entry.predecessors;
+    cell.first_successor = entry.first_successor;
+    cell.last_successor = script_->entries[i + 1].first_successor;
     if (entry.offset == kNone) continue;
     if (entry.offset >= script_->zone_offset) {
-      entry.offset = entry.offset - script_->zone_offset + zone_begin_;
+      cell.offset = entry.offset - script_->zone_offset + zone_begin_;
     } else {
       auto hole = std::upper_bound(script_->holes.begin(), script_->holes.end(), entry.offset,
                                    [](uint32_t offset, const Hole& h) { return offset < h.offset; }) - 1;
-      entry.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kUnitBytes);
+      cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kUnitBytes);
     }
-    offsets.push_back(entry.offset);
+    offsets.push_back(cell.offset);
   }
-  slots_.Build(offsets);
-  for (ScriptEntry& entry : placed_) {
-    if (entry.offset != kNone) entry.slot = slots_.Find(entry.offset);
+  live_.Build(offsets);
+  for (Cell& cell : cell_storage_) {
+    if (cell.offset != kNone) cell.slot = live_.IndexOf(live_.Find(cell.offset));
   }
-  entries_ = placed_.data();
 }
 
 void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone) {
@@ -33,10 +40,6 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   size_ = script_->size();
   Place(base, zone);
   successors_ = script_->successors.data();
-  state_storage_.assign(size_, State{});
-  live_storage_.assign(slots_.Count(), kNone);
-  states_ = state_storage_.data();
-  live_ = live_storage_.data();
   cursor_ = position;
   holes_.clear();
   holes_.reserve(kWindow + 1);
@@ -49,13 +52,14 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   // turns count as ended.
   auto turn = [&](uint32_t i) { return i >= position ? i - position : i + size_ - position; };
   for (uint32_t i = 0; i < size_; ++i) {
-    for (uint32_t s = entries_[i].first_successor; s < entries_[i + 1].first_successor; ++s) {
-      if (turn(i) < turn(successors_[s])) ++states_[successors_[s]].pending;
+    const Cell& cell = cells_[i];
+    for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) {
+      if (turn(i) < turn(successors_[s])) ++cells_[successors_[s]].pending;
     }
-    if (entries_[i].offset == kNone) {
-      states_[i].pending |= kUnplannedBit;
+    if (cell.offset == kNone) {
+      cells_[i].pending |= kUnplannedBit;
     } else {
-      states_[i].pending |= kUnmappedBit;
+      cells_[i].pending |= kUnmappedBit;
       ++unmapped_;
     }
   }
@@ -63,9 +67,7 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
 
 void Follower::Stop() {
   script_.reset();
-  slots_.Build({});
-  live_storage_.assign(slots_.Count(), kNone);
-  live_ = live_storage_.data();
+  live_.Build({});
   size_ = 0;
   foreign_.clear();
   holes_.clear();
@@ -75,25 +77,28 @@ void Follower::Stop() {
 
 // The turn of `entry` is not taken.
 void Follower::Ghost(uint32_t entry) {
-  if (entries_[entry].offset == kNone) return;
-  ++states_[entry].ghosts;
-  if ((states_[entry].pending & kCountMask) == 0) EndGhosts(entry);
+  Cell& cell = cells_[entry];
+  if (cell.offset == kNone) return;
+  ++cell.ghosts;
+  cell.pending |= kGhostBit;
+  EndGhosts(entry);
 }
 
-// Ends waiting ghost turns of `entry` and of whatever that sets free. A list, not recursion: chains can be long.
+// Ends the ghost turns of `entry` whose predecessors have ended, and of whatever that sets free. A list, not recursion:
+// chains can be long.
 void Follower::EndGhosts(uint32_t entry) {
+  if ((cells_[entry].pending & kCountMask) != 0) return;
   std::vector<uint32_t> ready{entry};
   while (!ready.empty()) {
     uint32_t i = ready.back();
     ready.pop_back();
-    State& state = states_[i];
-    if (state.ghosts == 0 || (state.pending & kCountMask) != 0) continue;
-    --state.ghosts;
-    state.pending += entries_[i].predecessors;  // now it waits for its next turn
-    for (uint32_t s = entries_[i].first_successor; s < entries_[i + 1].first_successor; ++s) {
+    Cell& cell = cells_[i];
+    if (cell.ghosts == 0 || (cell.pending & kCountMask) != 0) continue;
+    if (--cell.ghosts == 0) cell.pending &= ~kGhostBit;
+    cell.pending += cell.predecessors;  // now it waits for its next turn
+    for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) {
       uint32_t k = successors_[s];
-      --states_[k].pending;
-      if (states_[k].ghosts != 0 && (states_[k].pending & kCountMask) == 0) ready.push_back(k);
+      if ((--cells_[k].pending & kGhostBit) != 0 && (cells_[k].pending & kCountMask) == 0) ready.push_back(k);
     }
   }
 }
@@ -155,9 +160,9 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
 
 uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole) {
   if (!lost_) {
-    if (entries_[cursor_].units == units) return cursor_;
+    if (cells_[cursor_].units == units) return cursor_;
     for (uint32_t hole : holes_) {
-      if (entries_[hole].units == units) {
+      if (cells_[hole].units == units) {
         *is_hole = true;
         return hole;
       }
@@ -184,14 +189,14 @@ uint32_t Follower::FindAhead(uint32_t units) {
   uint32_t count = 0, first = kNone;
   for (uint32_t k = 1; k <= reach; ++k) {
     uint32_t i = After(cursor_, k);
-    if (entries_[i].units != units) continue;
+    if (cells_[i].units != units) continue;
     if (count++ == 0) first = i;
-    if (k >= 2 && unmatched_ > 0 && entries_[After(cursor_, k - 1)].units == last_unmatched_) return i;
+    if (k >= 2 && unmatched_ > 0 && cells_[After(cursor_, k - 1)].units == last_unmatched_) return i;
   }
   if (count == 1) return first;
-  bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && entries_[After(cursor_, 1)].units == units;
+  bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && cells_[After(cursor_, 1)].units == units;
   if (after_changed) {
-    if (last_unmatched_ > std::max(entries_[cursor_].units, seen_[cursor_].units)) {
+    if (last_unmatched_ > std::max(cells_[cursor_].units, seen_[cursor_].units)) {
       seen_[cursor_].units = last_unmatched_;
       learned_ = true;
     }
@@ -199,7 +204,7 @@ uint32_t Follower::FindAhead(uint32_t units) {
   }
   last_was_novel_ = count == 0;
   // Smaller than planned, but not by much: the same request, in place.
-  if (count == 0 && unmatched_ == 0 && units < entries_[cursor_].units && entries_[cursor_].units / 2 <= units) {
+  if (count == 0 && unmatched_ == 0 && units < cells_[cursor_].units && cells_[cursor_].units / 2 <= units) {
     return cursor_;
   }
   return kNone;
@@ -218,7 +223,7 @@ uint32_t Follower::FindContext(uint64_t ordinal, const History& history) const {
     uint32_t last = Before(it->second, 1);  // the entry that this request would be
     uint32_t length = 0;
     while (length < kLongest && length <= ordinal &&
-           history.Units(ordinal - length) == entries_[Before(last, length)].units) {
+           history.Units(ordinal - length) == cells_[Before(last, length)].units) {
       ++length;
     }
     uint32_t distance = last >= cursor_ ? last - cursor_ : last + size_ - cursor_;
@@ -233,24 +238,23 @@ uint32_t Follower::FindContext(uint64_t ordinal, const History& history) const {
 
 // The request is entry `position`. Claims its place if it is free.
 Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole) {
-  const ScriptEntry& entry = entries_[position];
-  State& state = states_[position];
+  Cell& cell = cells_[position];
   if (is_hole) {
     holes_.erase(std::find(holes_.begin(), holes_.end(), position));
   } else {
     MoveTo(position, /*holes=*/true);
   }
   // An entry that was skipped and is still missing holds up its successors: it is not coming.
-  if ((state.pending & kCountMask) != 0 && !holes_.empty()) GhostHoles();
+  if ((cell.pending & kCountMask) != 0 && !holes_.empty()) GhostHoles();
   Answer answer{Outcome::kUnplanned, position};
-  if (entry.offset == kNone) {
+  if (cell.offset == kNone) {
     // dynamic by the script
-  } else if ((state.pending & kCountMask) != 0 || units > entry.units) {
+  } else if ((cell.pending & kCountMask) != 0 || units > cell.units) {
     answer.outcome = Outcome::kDisplaced;
     Ghost(position);
   } else {
-    answer.outcome = (state.pending & kUnmappedBit) != 0 ? Outcome::kUnmapped : Outcome::kPlanned;
-    Claim(position, state, entry, units, ordinal);
+    answer.outcome = (cell.pending & kUnmappedBit) != 0 ? Outcome::kUnmapped : Outcome::kPlanned;
+    Claim(position, cell, units, ordinal);
   }
   if (!is_hole) Advance();
   return answer;
@@ -260,8 +264,8 @@ Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordi
 
 void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
   for (uint32_t i = 0; i < size_; ++i) {
-    if (!Overlaps(i, begin, end) || (states_[i].pending & kUnmappedBit) != 0) continue;
-    states_[i].pending |= kUnmappedBit;
+    if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;
+    cells_[i].pending |= kUnmappedBit;
     ++unmapped_;
   }
 }
@@ -269,7 +273,7 @@ void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
 void Follower::AddForeign(uint32_t begin, uint32_t end) {
   foreign_.push_back({begin, end, kNone});
   for (uint32_t i = 0; i < size_; ++i) {
-    if (Overlaps(i, begin, end)) ++states_[i].pending;
+    if (Overlaps(i, begin, end)) ++cells_[i].pending;
   }
 }
 
@@ -280,16 +284,15 @@ void Follower::RemoveForeign(uint32_t begin, uint32_t end) {
   foreign_.erase(it);
   for (uint32_t i = 0; i < size_; ++i) {
     if (!Overlaps(i, begin, end)) continue;
-    --states_[i].pending;
-    if (states_[i].ghosts != 0 && (states_[i].pending & kCountMask) == 0) EndGhosts(i);
+    if ((--cells_[i].pending & kGhostBit) != 0) EndGhosts(i);
   }
 }
 
 std::vector<Follower::Range> Follower::LiveRanges() const {
   std::vector<Range> ranges = foreign_;
-  for (uint32_t slot = 0; slot < live_storage_.size(); ++slot) {
-    uint32_t i = live_[slot];
-    if (i != kNone) ranges.push_back({entries_[i].offset, entries_[i].offset + entries_[i].units, i});
+  for (const LiveSlots::Slot& slot : live_.slots()) {
+    uint32_t i = slot.entry;
+    if (i != kNone) ranges.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
   }
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   return ranges;
@@ -298,7 +301,7 @@ std::vector<Follower::Range> Follower::LiveRanges() const {
 uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
   std::vector<Range> busy = LiveRanges();
   auto use = [&](uint32_t i) {
-    if (entries_[i].offset != kNone) busy.push_back({entries_[i].offset, entries_[i].offset + entries_[i].units, i});
+    if (cells_[i].offset != kNone) busy.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
   };
   for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
   for (uint32_t hole : holes_) use(hole);
@@ -353,9 +356,9 @@ bool Follower::Consistent() const {
   }
   for (const Range& range : ranges) {
     if (range.entry == kNone) continue;
-    const ScriptEntry* e = &entries_[range.entry];
-    for (uint32_t s = e[0].first_successor; s < e[1].first_successor; ++s) {
-      uint32_t count = states_[successors_[s]].pending & kCountMask;
+    const Cell& e = cells_[range.entry];
+    for (uint32_t s = e.first_successor; s < e.last_successor; ++s) {
+      uint32_t count = cells_[successors_[s]].pending & kCountMask;
       if (count == 0 || count > size_ * 2 + foreign_.size()) return false;
     }
   }

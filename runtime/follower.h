@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "profiler/history.h"
+#include "runtime/live_slots.h"
 #include "runtime/script.h"
 
 namespace hotpack {
@@ -39,11 +40,10 @@ class Follower {
 
   // The next request is for `units`; true if it is served on script, at once: *offset in units. The common case. O(1).
   bool TryNext(uint32_t units, uint64_t ordinal, uint32_t* offset) {
-    State& state = states_[cursor_];
-    const ScriptEntry& entry = entries_[cursor_];
-    if (entry.units != units || state.pending != 0) return false;
-    Claim(cursor_, state, entry, units, ordinal);
-    *offset = entry.offset;
+    Cell& cell = cells_[cursor_];
+    if (cell.units != units || cell.pending != 0) return false;
+    Claim(cursor_, cell, units, ordinal);
+    *offset = cell.offset;
     Advance();
     return true;
   }
@@ -52,20 +52,43 @@ class Follower {
   Answer Next(uint32_t units, uint64_t ordinal, const History& history);
 
   // The planned entry whose block lives at `offset` (units); kNone if there is none.
-  uint32_t LiveAt(uint32_t offset) const {
-    uint32_t slot = slots_.Find(offset);
-    return slot == kNone ? kNone : live_[slot];
+  uint32_t LiveAt(uint32_t offset) {
+    LiveSlots::Slot* slot = live_.Find(offset);
+    return slot == nullptr ? kNone : slot->entry;
   }
-  uint64_t Ordinal(uint32_t entry) const { return states_[entry].ordinal; }
-  uint32_t Units(uint32_t entry) const { return states_[entry].units; }
-  uint32_t ExpectedAge(uint32_t entry) const { return entries_[entry].age; }
-  uint32_t Offset(uint32_t entry) const { return entries_[entry].offset; }
-  uint32_t PlannedUnits(uint32_t entry) const { return entries_[entry].units; }
+  uint64_t Ordinal(uint32_t entry) const { return cells_[entry].ordinal; }
+  uint32_t Units(uint32_t entry) const { return cells_[entry].live_units; }  // that the last block there asked for
+  uint32_t ExpectedAge(uint32_t entry) const { return cells_[entry].age; }
+  uint32_t Offset(uint32_t entry) const { return cells_[entry].offset; }
+  uint32_t PlannedUnits(uint32_t entry) const { return cells_[entry].units; }
+
+  // The block at `offset` is released: true if it is a planned one, just as old as the script says. The common case.
+  bool TryRelease(uint32_t offset, History* history, uint64_t* units) {
+    LiveSlots::Slot* slot = live_.Find(offset);
+    if (slot == nullptr || slot->entry == kNone) return false;
+    Cell* cells = cells_;
+    const Cell& cell = cells[slot->entry];
+    uint64_t ordinal = cell.ordinal;
+    uint32_t age = cell.age, live_units = cell.live_units;
+    if (history->Count() - ordinal != age) return false;
+    history->ReleasedAt(ordinal, live_units, age);
+    *units = live_units;
+    slot->entry = kNone;
+    const uint32_t* k = successors_ + cell.first_successor;
+    const uint32_t* last = successors_ + cell.last_successor;
+    uint32_t ghosts = 0;
+    do {  // there is at least one, be it itself
+      ghosts |= --cells[*k].pending;
+    } while (++k != last);
+    if (ghosts & kGhostBit) [[unlikely]] EndGhostsAfter(cell);
+    return true;
+  }
 
   // The block of `entry`, live, is released. O(successors), more only when ghosts end.
   void Release(uint32_t entry) {
-    live_[entries_[entry].slot] = kNone;
-    End(entry);
+    Cell& cell = cells_[entry];
+    live_[cell.slot].entry = kNone;
+    End(cell);
   }
 
   // A block of this entry lived `age` requests: remembered for the next plan.
@@ -73,8 +96,8 @@ class Follower {
 
   // The entry's pages are mapped / one of its pages was taken away.
   void SetMapped(uint32_t entry) {
-    if (states_[entry].pending & kUnmappedBit) --unmapped_;
-    states_[entry].pending &= ~kUnmappedBit;
+    if (cells_[entry].pending & kUnmappedBit) --unmapped_;
+    cells_[entry].pending &= ~kUnmappedBit;
   }
   uint32_t UnmappedEntries() const { return unmapped_; }
   // Entries that lie (partly) in [begin, end) units of the zone count as unmapped. O(n).
@@ -115,37 +138,44 @@ class Follower {
  private:
   static constexpr uint32_t kUnmappedBit = 1u << 31;
   static constexpr uint32_t kUnplannedBit = 1u << 30;
-  static constexpr uint32_t kCountMask = kUnplannedBit - 1;
+  static constexpr uint32_t kGhostBit = 1u << 29;  // ghosts != 0
+  static constexpr uint32_t kCountMask = kGhostBit - 1;
   static constexpr uint32_t kWindow = 64;  // how far a request is looked for around the cursor
 
-  struct State {
-    uint32_t pending = 0;  // unreleased predecessors; plus the bits
-    uint32_t ghosts = 0;   // turns not taken that have not ended
-    uint32_t units = 0;    // what the block that claimed it last asked for
-    uint64_t ordinal = 0;  // ... and which request that was
+  // An entry at its place, with its state: one cache line.
+  struct alignas(64) Cell {
+    uint32_t units = 0;         // planned size
+    uint32_t pending = 0;       // unreleased predecessors; plus the bits
+    uint32_t offset = kNone;    // units from the arena's base
+    uint32_t slot = kNone;      // in live_
+    uint32_t predecessors = 0;
+    uint32_t first_successor = 0, last_successor = 0;  // a range of successors_
+    uint32_t age = 0;           // expected
+    uint64_t ordinal = 0;       // the request that claimed it last
+    uint32_t live_units = 0;    // ... and what that asked for
+    uint32_t ghosts = 0;        // turns not taken that have not ended
   };
 
-  void Claim(uint32_t i, State& state, const ScriptEntry& entry, uint32_t units, uint64_t ordinal) {
-    state.pending += entry.predecessors;
-    state.units = units;
-    state.ordinal = ordinal;
-    live_[entry.slot] = i;
+  void Claim(uint32_t i, Cell& cell, uint32_t units, uint64_t ordinal) {
+    cell.pending += cell.predecessors;
+    cell.live_units = units;
+    cell.ordinal = ordinal;
+    live_[cell.slot].entry = i;
   }
   void Advance() {
     if (++cursor_ == size_) [[unlikely]] WrapAround();
   }
-  void End(uint32_t entry) {
-    const uint32_t* k = successors_ + entries_[entry].first_successor;
-    const uint32_t* last = successors_ + entries_[entry + 1].first_successor;
-    for (; k != last; ++k) {
-      State& state = states_[*k];
-      --state.pending;
-      if (state.ghosts != 0 && (state.pending & kCountMask) == 0) [[unlikely]] EndGhosts(*k);
-    }
+  void End(const Cell& cell) {
+    for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) --cells_[successors_[s]].pending;
+    EndGhostsAfter(cell);
   }
-  void EndGhosts(uint32_t entry);
+  // The successors of `cell` have been counted down.
+  [[gnu::noinline]] void EndGhostsAfter(const Cell& cell) {
+    for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) EndGhosts(successors_[s]);
+  }
+  [[gnu::noinline]] void EndGhosts(uint32_t entry);
   void Ghost(uint32_t entry);
-  void WrapAround();
+  [[gnu::noinline]] void WrapAround();
   void GhostHoles();
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
@@ -153,7 +183,7 @@ class Follower {
   uint32_t FindContext(uint64_t ordinal, const History& history) const;
   Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole);
   bool Overlaps(uint32_t i, uint32_t begin, uint32_t end) const {
-    const ScriptEntry& e = entries_[i];
+    const Cell& e = cells_[i];
     return e.offset != kNone && e.offset < end && begin < e.offset + e.units;
   }
   uint32_t After(uint32_t position, uint32_t steps) const { return (position + uint64_t{steps}) % size_; }
@@ -162,13 +192,10 @@ class Follower {
   void Place(uint64_t base, uint64_t zone);
 
   std::shared_ptr<const Script> script_;
-  std::vector<ScriptEntry> placed_;  // the script's entries, at their places
-  OffsetSlots slots_;
-  uint32_t zone_begin_ = 0;  // units
-  const ScriptEntry* entries_ = nullptr;
   const uint32_t* successors_ = nullptr;
-  State* states_ = nullptr;
-  uint32_t* live_ = nullptr;  // by slot: the entry whose block lives there
+  Cell* cells_ = nullptr;
+  LiveSlots live_;
+  uint32_t zone_begin_ = 0;  // units
   uint32_t size_ = 0;
   uint32_t cursor_ = 0;
   uint32_t unmapped_ = 0;
@@ -181,8 +208,7 @@ class Follower {
   uint64_t divergences_ = 0;
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<Range> foreign_;
-  std::vector<State> state_storage_;
-  std::vector<uint32_t> live_storage_;
+  std::vector<Cell> cell_storage_;
   struct Seen {
     uint32_t units, min_age, max_age;
   };

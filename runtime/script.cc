@@ -1,7 +1,6 @@
 #include "runtime/script.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 
 namespace hotpack {
@@ -91,18 +90,6 @@ void IndexContexts(Script* script) {
 }
 
 }  // namespace
-
-void OffsetSlots::Build(const std::vector<uint32_t>& offsets) {
-  size_t capacity = std::bit_ceil(std::max<size_t>(2, 2 * offsets.size()));
-  keys_.assign(capacity, kNone);
-  mask_ = static_cast<uint32_t>(capacity - 1);
-  shift_ = 64 - static_cast<uint32_t>(std::countr_zero(capacity));
-  for (uint32_t offset : offsets) {
-    uint32_t i = Hash(offset);
-    while (keys_[i & mask_] != kNone && keys_[i & mask_] != offset) ++i;
-    keys_[i & mask_] = offset;
-  }
-}
 
 uint32_t ContextHash(const uint32_t* units, uint32_t count) {
   uint64_t hash = 0x243F6A8885A308D3u;

@@ -15,29 +15,8 @@ struct ScriptEntry {
   uint32_t units = 0;         // planned size, in units of 512 bytes
   uint32_t age = 0;           // expected life, in requests; 0: not planned
   uint32_t offset = kNone;    // in units, in the script's own space (Script::holes); kNone: not planned
-  uint32_t slot = kNone;      // the follower's: where the block that lives at its offset is found
   uint32_t first_successor = 0;  // into Script::successors, up to the next entry's
   uint32_t predecessors = 0;     // number of spatial predecessors
-};
-
-// Offset → slot, one slot for each distinct offset of a script. Open addressing, at most half full.
-class OffsetSlots {
- public:
-  void Build(const std::vector<uint32_t>& offsets);
-  uint32_t Find(uint32_t offset) const {  // kNone if no planned block starts there. O(1)
-    for (uint32_t i = Hash(offset);; ++i) {
-      uint32_t at = i & mask_;
-      if (keys_[at] == offset) return at;
-      if (keys_[at] == kNone) return kNone;
-    }
-  }
-  uint32_t Count() const { return mask_ + 1; }
-
- private:
-  uint32_t Hash(uint32_t offset) const { return static_cast<uint32_t>((offset * 0x9E3779B97F4A7C15u) >> shift_); }
-  std::vector<uint32_t> keys_{kNone};
-  uint32_t mask_ = 0;
-  uint32_t shift_ = 63;
 };
 
 // A hole: memory outside the planned zone that is held anyway, beside retained blocks (Arena::Fragments).

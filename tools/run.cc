@@ -44,15 +44,17 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// What is left of the command line after our own options: "--" and the program, or the program, or an unknown option.
-std::string TakeCommand(std::vector<std::string> rest, RunOptions* options) {
-  if (!rest.empty() && rest.front() == "--") {
-    rest.erase(rest.begin());
-  } else if (!rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
+// The program is `first` (if there was one) and what is left of the command line behind it, word for word. Behind "--"
+// nothing is taken for an option of ours.
+std::string TakeCommand(const CLI::Option& first, std::vector<std::string> rest, RunOptions* options) {
+  const bool marked = !rest.empty() && rest.front() == "--";
+  if (!marked && !rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
     return "unknown option " + rest.front() + " (the program's own options go behind --)";
   }
-  if (rest.empty()) return "no program given: hotpack run [options] -- CMD ...";
+  if (first.count() == 0) return "no program given: hotpack run [options] -- CMD ...";
+  if (marked) rest.erase(rest.begin());
   options->command = std::move(rest);
+  options->command.insert(options->command.begin(), first.results().front());
   return "";
 }
 
@@ -135,9 +137,11 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
   command->add_option("--trace", options->trace, "record the program's allocations in this file");
   command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
-  command->prefix_command();  // the first thing that is not ours, and all after it, is left alone
-  command->callback([command, options, exit_code] {
-    const std::string reason = TakeCommand(command->remaining(), options.get());
+  // Only the program's name is an option to CLI11: a list of positionals would take "[1,2]" apart.
+  CLI::Option* first = command->add_option("CMD", "the program; its own options go behind --")->expected(1);
+  command->prefix_command();  // what follows it is left alone
+  command->callback([command, first, options, exit_code] {
+    const std::string reason = TakeCommand(*first, command->remaining(), options.get());
     *exit_code = reason.empty() ? Run(*options) : Fail(2, reason);
   });
 }

@@ -58,7 +58,7 @@ uint64_t CountCheckerReports(const std::string& path) {
   std::ifstream file(path);
   uint64_t reports = 0;
   for (std::string line; std::getline(file, line);) {
-    if (!line.empty() && line[0] != '#') ++reports;
+    if (line.rfind("simgpu: REPORT ", 0) == 0) ++reports;
   }
   return reports;
 }

@@ -10,8 +10,8 @@
 
 namespace hotpack {
 
-// Reports of the simulated device's checker in the file that SIMGPU_REPORT_FILE named: one a line that is not empty and
-// does not begin with '#'. 0 if there is no file.
+// Reports of the simulated device's checker in the file that SIMGPU_REPORT_FILE named, of all processes: a line each that
+// begins "simgpu: REPORT ". 0 if there is no file.
 uint64_t CountCheckerReports(const std::string& path);
 
 // The --json-stats object: the figures of the process with most requests. `checker_reports` < 0: not simulated.

@@ -1,0 +1,131 @@
+// CudaDeviceMemory on the stub driver's functions, called directly: no preload is involved.
+#include "runtime/cuda_device_memory.h"
+
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "tests/preload/stub_driver.h"
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kChunk = 2 << 20;
+
+class CudaDeviceMemoryTest : public testing::Test {
+ protected:
+  CudaDeviceMemoryTest() {
+    LoadCudaDriver(stub_real, &driver_);
+    using Create = CUresult (*)(CUcontext*, unsigned, CUdevice);
+    EXPECT_EQ(reinterpret_cast<Create>(stub_real("cuCtxCreate_v2"))(&context_, 0, 0), CUDA_SUCCESS);
+  }
+  ~CudaDeviceMemoryTest() override {
+    using Destroy = CUresult (*)(CUcontext);
+    reinterpret_cast<Destroy>(stub_real("cuCtxDestroy_v2"))(context_);
+  }
+  CUcontext Current() {
+    CUcontext context = nullptr;
+    driver_.CtxGetCurrent(&context);
+    return context;
+  }
+
+  CudaDriver driver_;
+  CUcontext context_ = nullptr;
+};
+
+TEST_F(CudaDeviceMemoryTest, AsksTheDevice) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  EXPECT_EQ(memory.ChunkBytes(), kChunk);
+  EXPECT_EQ(memory.TotalBytes(), 16ull << 30);
+  EXPECT_EQ(memory.DriverCalls(), 0u);
+}
+
+TEST_F(CudaDeviceMemoryTest, EveryCallIsCountedOnce) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  DeviceAddress base = 0;
+  ChunkHandle chunk = 0;
+  EXPECT_EQ(memory.Reserve(16 * kChunk, &base), MemoryStatus::kOk);
+  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Map(base, chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Enable(base, kChunk), MemoryStatus::kOk);
+  EXPECT_TRUE(memory.Synchronize());
+  EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kFailed);
+  EXPECT_EQ(memory.Unreserve(base, 16 * kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.DriverCalls(), 9u);
+  EXPECT_EQ(stub_chunks(), 0);
+}
+
+// The stub's cuMemCreate wants a current context, as growth by a foreign thread's request needs one.
+TEST_F(CudaDeviceMemoryTest, WorksOnAThreadWithoutAContextAndLeavesItSo) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  std::thread([&] {
+    ChunkHandle chunk = 0;
+    EXPECT_EQ(Current(), nullptr);
+    EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+    EXPECT_EQ(Current(), nullptr);
+    EXPECT_EQ(memory.ReleaseChunk(chunk), MemoryStatus::kOk);
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    EXPECT_EQ(driver_.ThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);  // put back
+  }).join();
+  EXPECT_EQ(Current(), context_);
+}
+
+TEST_F(CudaDeviceMemoryTest, ReleaseAllGivesEverythingBack) {
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  DeviceAddress base = 0;
+  ASSERT_EQ(memory.Reserve(64 * kChunk, &base), MemoryStatus::kOk);
+  // In an order that joins on the left, on the right and on both sides, with a hole cut out of the middle after.
+  for (const int i : {0, 1, 5, 3, 4, 2, 9, 20}) {
+    ChunkHandle chunk = 0;
+    ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+    ASSERT_EQ(memory.Map(base + i * kChunk, chunk), MemoryStatus::kOk);
+  }
+  ASSERT_EQ(memory.Unmap(base + 2 * kChunk, 2 * kChunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.Unmap(base + 20 * kChunk, kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(stub_mapped(), 5);
+  EXPECT_EQ(stub_chunks(), 8);
+  memory.ReleaseAll(true);
+  EXPECT_EQ(stub_mapped(), 0);
+  EXPECT_EQ(stub_chunks(), 0);
+  EXPECT_EQ(Current(), context_);
+}
+
+TEST_F(CudaDeviceMemoryTest, WithoutVirtualMemoryManagement) {
+  driver_.MemMap = nullptr;  // an old driver
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  EXPECT_EQ(memory.Initialize(), MemoryStatus::kNotSupported);
+  DeviceAddress base = 0;
+  ChunkHandle chunk = 0;
+  EXPECT_EQ(memory.Reserve(kChunk, &base), MemoryStatus::kNotSupported);
+  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kNotSupported);
+  EXPECT_EQ(memory.Map(0, 0), MemoryStatus::kNotSupported);
+  EXPECT_EQ(memory.DriverCalls(), 0u);
+  memory.ReleaseAll(true);
+}
+
+TEST_F(CudaDeviceMemoryTest, SynchronizeAsksWhoKnowsTheCaptures) {
+  static CUcontext asked = nullptr;
+  CudaDeviceMemory memory(&driver_, context_, [](CUcontext context) {
+    asked = context;
+    return false;
+  });
+  EXPECT_FALSE(memory.Synchronize());
+  EXPECT_EQ(asked, context_);
+}
+
+TEST(MemoryStatusTest, Mapping) {
+  EXPECT_EQ(ToMemoryStatus(CUDA_SUCCESS), MemoryStatus::kOk);
+  EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_OUT_OF_MEMORY), MemoryStatus::kOutOfMemory);
+  EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_NOT_SUPPORTED), MemoryStatus::kNotSupported);
+  EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_DEINITIALIZED), MemoryStatus::kDeinitialized);
+  EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_ILLEGAL_ADDRESS), MemoryStatus::kFailed);
+}
+
+}  // namespace
+}  // namespace hotpack

@@ -1,0 +1,54 @@
+// What the shared libraries export is what their version scripts list, and no more.
+#include <set>
+#include <sstream>
+
+#include "gtest/gtest.h"
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+std::set<std::string> Listed(const std::string& script) {
+  std::set<std::string> names;
+  std::istringstream text(hotpack_test::ReadFile(script));
+  bool global = false;
+  for (std::string word; text >> word;) {
+    if (word == "#") std::getline(text, word);
+    if (word == "global:") global = true;
+    if (word == "local:") global = false;
+    if (global && word.back() == ';') names.insert(word.substr(0, word.size() - 1));
+  }
+  return names;
+}
+
+std::set<std::string> Exported(const std::string& library) {
+  std::set<std::string> names;
+  std::istringstream text(hotpack_test::RunProgram({"nm", "-D", "--defined-only", library}).out);
+  for (std::string address, type, name; text >> address >> type >> name;) names.insert(name);
+  return names;
+}
+
+TEST(Exports, Preload) {
+  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/hotpack_preload.map");
+  EXPECT_GT(listed.size(), 100u);
+  EXPECT_EQ(Exported(HOTPACK_PRELOAD), listed);
+}
+
+TEST(Exports, CLibrary) {
+  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/hotpack.map");
+  EXPECT_EQ(listed.size(), 8u);
+  EXPECT_EQ(Exported(HOTPACK_C_LIBRARY), listed);
+}
+
+// A version node or a needed C++ library would show here.
+TEST(Exports, NoVersionsAndNoCxxLibrary) {
+  for (const char* library : {HOTPACK_PRELOAD, HOTPACK_C_LIBRARY}) {
+    const std::string dynamic = hotpack_test::RunProgram({"readelf", "-d", library}).out;
+    EXPECT_EQ(dynamic.find("VERDEF"), std::string::npos);
+    EXPECT_NE(dynamic.find("so.0]"), std::string::npos);
+    if (hotpack_test::SanitizerPreload().empty()) {
+      EXPECT_EQ(dynamic.find("libstdc++"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,451 @@
+// The program that the tests of the hooks run under the preload, on the stub driver:
+//   preload_client SCENARIO WAY
+// Exit code 0: everything was as it should be.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/preload/client_api.h"
+
+namespace {
+
+Api api;
+const char* self = "";
+const char* way = "";
+
+bool Ours(CUdeviceptr address) { return address >= 0x7000'0000'0000 && address < 0x8000'0000'0000; }
+
+CUcontext Start(CUdevice device = 0) {
+  CUcontext context = nullptr;
+  OK(api.Init(0));
+  OK(api.Retain(&context, device));
+  OK(api.SetCurrent(context));
+  return context;
+}
+
+CUdeviceptr Alloc(size_t bytes) {
+  CUdeviceptr address = 0;
+  OK(api.Alloc(&address, bytes));
+  return address;
+}
+
+long Syncs() { return stub_count("cuCtxSynchronize") + stub_count("cuStreamSynchronize"); }
+
+void Basic() {
+  Start();
+  const CUdeviceptr a = Alloc(1000), b = Alloc(5 << 20);
+  CHECK(Ours(a) && Ours(b) && a % 512 == 0 && b % 512 == 0);
+  CHECK(stub_count("cuMemAlloc_v2") == 0 && stub_count("cuMemCreate") >= 3);
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  OK(api.Range(&base, &size, b + 12345));
+  CHECK(base == b && size == 5 << 20);  // the block, not the arena
+  OK(api.Range(nullptr, nullptr, a));
+  CHECK(stub_count("cuMemGetAddressRange_v2") == 0);
+  CHECK(api.Range(&base, &size, b + (64 << 20)) == CUDA_ERROR_NOT_FOUND);
+  OK(api.Free(a));
+  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);      // a double free
+  CHECK(api.Free(b + 512) == CUDA_ERROR_INVALID_VALUE);  // not the start of a block
+  OK(api.Free(b));
+  OK(api.Free(0));
+  CHECK(stub_count("cuMemFree_v2") == 1);  // only the null pointer went to the driver
+  CHECK(api.Free(0xdead000) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(stub_count("cuMemFree_v2") == 2);  // what is not ours is the driver's business
+  CUdeviceptr none = 77;
+  CHECK(api.Alloc(&none, 0) == CUDA_ERROR_INVALID_VALUE && none == 77);
+  CHECK(api.Alloc(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Syncs() == 0);
+}
+
+// The 32-bit first version must reach the driver as it is.
+void FirstVersion() {
+  Start();
+  unsigned address = 0;
+  OK(api.OldAlloc(&address, 4));
+  CHECK(address == 0x1234 && stub_count("cuMemAlloc") == 1 && stub_count("cuMemCreate") == 0);
+}
+
+void Pitch() {
+  Start();
+  CUdeviceptr a = 0;
+  size_t pitch = 0, size = 0;
+  for (int i = 0; i < 3; ++i) {
+    OK(api.AllocPitch(&a, &pitch, 1000, 64, 4));
+    CHECK(Ours(a) && pitch == 1536);  // the driver's, not a guess
+    OK(api.Range(nullptr, &size, a));
+    CHECK(size == 1536 * 64);
+    OK(api.Free(a));
+  }
+  CHECK(stub_count("cuMemAllocPitch_v2") == 1);  // learnt once
+  CHECK(api.AllocPitch(&a, &pitch, 1000, 0, 4) == CUDA_ERROR_INVALID_VALUE);
+}
+
+void Async() {
+  Start();
+  CUdeviceptr a = 0, b = 0, c = 0;
+  OK(api.AllocAsync(&a, 1 << 20, nullptr));
+  CHECK(Ours(a));
+  OK(api.FreeAsync(a, nullptr));
+  OK(api.AllocAsync(&a, 1 << 20, nullptr));
+  OK(api.Free(a));  // either may free what the other allocated
+  CHECK(api.AllocAsync(&a, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(Syncs() == 0);
+  CUstream stream = nullptr;
+  OK(api.StreamCreate(&stream, 0));
+  OK(api.AllocAsync(&b, 1 << 20, stream));
+  OK(api.AllocAsyncPtsz(&c, 1 << 20, nullptr));
+  CHECK(Ours(b) && Ours(c) && b != c);
+  OK(api.FreeAsync(b, stream));
+  OK(api.FreeAsyncPtsz(c, nullptr));
+  CHECK(stub_count("cuMemAllocAsync") == 1 && stub_count("cuMemAllocAsync_ptsz") == 0);  // the empty request
+  CHECK(stub_count("cuMemFreeAsync") == 0 && stub_count("cuMemFreeAsync_ptsz") == 0);
+  CHECK(stub_count("cuStreamSynchronize") == 2 && stub_count("cuCtxSynchronize") == 1);
+  CHECK(api.FreeAsync(0xdead000, stream) == CUDA_ERROR_INVALID_VALUE && stub_count("cuMemFreeAsync") == 1);
+}
+
+void Pools() {
+  Start();
+  CUmemoryPool pool = nullptr, own = reinterpret_cast<CUmemoryPool>(0x1002);
+  OK(api.DefaultPool(&pool, 0));
+  CUdeviceptr a = 0, b = 0, c = 0, d = 0;
+  OK(api.AllocFromPool(&a, 4096, pool, nullptr));
+  OK(api.AllocFromPoolPtsz(&b, 4096, pool, nullptr));
+  CHECK(Ours(a) && Ours(b));
+  OK(api.AllocFromPool(&c, 4096, own, nullptr));
+  CHECK(!Ours(c) && stub_count("cuMemAllocFromPoolAsync") == 1);
+  OK(api.FreeAsync(c, nullptr));
+  CHECK(stub_count("cuMemFreeAsync") == 1);
+  OK(api.SetPool(0, own));  // the program's own pool is now what cuMemAllocAsync takes from
+  OK(api.AllocAsync(&d, 4096, nullptr));
+  CHECK(!Ours(d) && stub_count("cuMemAllocAsync") == 1);
+  OK(api.SetPool(0, pool));
+  OK(api.AllocAsync(&d, 4096, nullptr));
+  CHECK(Ours(d));
+}
+
+void OneStream() {
+  Start();
+  for (int i = 0; i < 100; ++i) {
+    CUdeviceptr a = Alloc(1 << 20), b = 0;
+    OK(api.Launch(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+    OK(api.AllocAsync(&b, 1 << 20, CU_STREAM_LEGACY));
+    OK(api.Free(a));
+    OK(api.FreeAsync(b, CU_STREAM_LEGACY));
+  }
+  CHECK(Syncs() == 0);
+}
+
+// HOTPACK_FREE_SYNC=always
+void AlwaysSync() {
+  Start();
+  OK(api.Free(Alloc(4096)));
+  OK(api.Free(Alloc(4096)));
+  CHECK(stub_count("cuCtxSynchronize") == 2);
+}
+
+void SecondStream() {
+  Start();
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == 0);
+  CUstream first = nullptr, second = nullptr;
+  OK(api.StreamCreate(&first, CU_STREAM_NON_BLOCKING));
+  CHECK(stub_count("cuCtxSynchronize") == 1);  // what was released before is safe now
+  OK(api.StreamCreate(&second, 0));
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+  OK(api.Free(Alloc(4096)));
+  CHECK(stub_count("cuCtxSynchronize") == 2);
+  CUdeviceptr a = 0;
+  OK(api.AllocAsync(&a, 4096, first));
+  OK(api.FreeAsync(a, first));
+  CHECK(stub_count("cuCtxSynchronize") == 2 && stub_count("cuStreamSynchronize") == 1);
+  OK(api.StreamDestroy(first));
+  OK(api.StreamDestroy(second));
+  OK(api.Free(Alloc(4096)));  // what they did may still be running
+  CHECK(stub_count("cuCtxSynchronize") == 3);
+}
+
+void CheckWork(CUstream stream) {
+  const uint64_t expected[11] = {1, 2, 3, 4, 5, 6, 7, 8, reinterpret_cast<uint64_t>(stream), 10, 11};
+  for (int i = 0; i < 11; ++i) {
+    const uint64_t got = stub_last_work()[i];
+    // 32-bit parameters: the upper half of the register or stack slot is free.
+    CHECK((i >= 1 && i <= 7 ? got & 0xffffffff : got) == expected[i]);
+  }
+}
+
+CUresult LaunchMarked(LaunchFunction* launch, CUstream stream) {
+  return launch(reinterpret_cast<CUfunction>(1), 2, 3, 4, 5, 6, 7, 8, stream, reinterpret_cast<void**>(10),
+                reinterpret_cast<void**>(11));
+}
+
+// No stream is created, yet there is a second one.
+void PerThreadHandle() {
+  Start();
+  OK(LaunchMarked(api.Launch, nullptr));
+  CheckWork(nullptr);
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == 0);
+  OK(LaunchMarked(api.Launch, CU_STREAM_PER_THREAD));
+  CheckWork(CU_STREAM_PER_THREAD);
+  OK(api.Free(Alloc(4096)));
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+  CUstream stream = nullptr;
+  OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK(stub_count("cuCtxSynchronize") == 2);  // the first release was not waited for
+}
+
+void PerThreadVariant() {
+  Start();
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == 0);
+  OK(LaunchMarked(api.LaunchPtsz, nullptr));
+  CheckWork(nullptr);
+  CHECK(stub_count("cuLaunchKernel_ptsz") == 1);
+  OK(api.Free(Alloc(4096)));
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+}
+
+void Capture() {
+  Start();
+  CUstream capturing = nullptr, other = nullptr;
+  CUgraph graph = nullptr;
+  OK(api.StreamCreate(&capturing, CU_STREAM_NON_BLOCKING));
+  OK(api.StreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  const CUdeviceptr a = Alloc(4096), b = Alloc(4096);
+  const long before = Syncs();
+  OK(api.BeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED));
+  CUdeviceptr node = 0, c = 0;
+  OK(api.AllocAsync(&node, 4096, capturing));
+  CHECK(!Ours(node) && stub_count("cuMemAllocAsync") == 1);  // the graph owns it
+  OK(api.FreeAsync(node, capturing));
+  OK(api.AllocAsync(&c, 4096, other));
+  CHECK(Ours(c));
+  CHECK(api.FreeAsync(a, capturing) == CUDA_ERROR_INVALID_VALUE);  // the driver's answer: not of the graph
+  OK(api.Free(a));                    // put aside
+  OK(api.FreeAsync(c, other));        // put aside
+  CHECK(Alloc(4096) != a);            // so it is not handed out
+  CHECK(Syncs() == before && stub_syncs_while_capturing() == 0);
+  CHECK(Ours(Alloc(64 << 20)));       // growth does not disturb the capture
+  std::vector<CUdeviceptr> many;      // more than the quarantine's fixed room
+  for (int i = 0; i < 3000; ++i) many.push_back(Alloc(4096));
+  for (const CUdeviceptr block : many) OK(api.Free(block));
+  CHECK(api.BeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);  // refused: does not count
+  CHECK(api.EndCapture(other, &graph) != CUDA_SUCCESS);                            // nor this
+  CHECK(Syncs() == before);
+  OK(api.EndCapture(capturing, &graph));
+  CHECK(Syncs() > before);
+  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);  // handed over: no live block any more
+  OK(api.Free(b));
+  CHECK(stub_syncs_while_capturing() == 0);
+  OK(api.BeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED));
+  OK(api.StreamDestroy(capturing));  // ends the capture too
+  const long now = Syncs();
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == now + 1);
+}
+
+// A capture on the per-thread default stream, the only other stream there is: the switch comes before the capture.
+void CapturePerThread() {
+  Start();
+  CUgraph graph = nullptr;
+  const CUdeviceptr a = Alloc(4096);
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == 0);
+  OK(api.BeginCapturePtsz(nullptr, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CHECK(stub_count("cuCtxSynchronize") == 1 && stub_syncs_while_capturing() == 0);
+  OK(api.Free(a));
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+  std::thread([&] {
+    // This thread's per-thread stream is another one, and it is not the one that captures.
+    CHECK(api.EndCapture(CU_STREAM_LEGACY, &graph) != CUDA_SUCCESS);
+  }).join();
+  CHECK(stub_count("cuCtxSynchronize") == 1);
+  OK(api.EndCapturePtsz(nullptr, &graph));
+  CHECK(stub_count("cuCtxSynchronize") == 2 && stub_syncs_while_capturing() == 0);
+  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);
+}
+
+void Threads() {
+  const CUcontext context = Start();
+  const CUdeviceptr a = Alloc(4096);
+  std::thread([&] {
+    CUcontext current = nullptr;
+    OK(api.GetCurrent(&current));
+    CHECK(current == nullptr);
+    OK(api.Free(a));  // no context is current here
+    OK(api.GetCurrent(&current));
+    CHECK(current == nullptr);
+  }).join();
+  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);  // it is gone already
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      OK(api.SetCurrent(context));
+      for (int i = 0; i < 500; ++i) {
+        const CUdeviceptr block = Alloc(512 * (1 + (i + t) % 7));
+        CHECK(Ours(block));
+        OK(api.Free(block));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Contexts() {
+  CUcontext primary = Start(), second = nullptr;
+  const CUdeviceptr a = Alloc(4096);
+  OK(api.Free(Alloc(4096)));
+  CHECK(Syncs() == 0);
+  OK(api.CtxCreate(&second, 0, 1));  // becomes current
+  CHECK(stub_count("cuCtxSynchronize") >= 1);
+  const CUdeviceptr b = Alloc(4096);
+  CHECK(Ours(b) && b >> 40 != a >> 40);  // an arena of its own
+  OK(api.Free(a));                                         // of the other context
+  CUcontext current = nullptr;
+  OK(api.GetCurrent(&current));
+  CHECK(current == second);
+  const long chunks = stub_chunks();
+  OK(api.CtxDestroy(second));
+  CHECK(stub_chunks() < chunks && stub_chunks() > 0);  // its memory is back at the driver, the other's is not
+  CHECK(api.Free(b) != CUDA_SUCCESS);                  // unknown, as it would be without us
+  OK(api.SetCurrent(primary));
+  CHECK(Alloc(4096) >> 40 == a >> 40);  // the first arena is as it was
+  OK(api.ResetPrimary(0));
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+  OK(api.Retain(&primary, 0));
+  OK(api.SetCurrent(primary));
+  CHECK(Ours(Alloc(4096)));  // a fresh arena
+  OK(api.Retain(&primary, 0));
+  OK(api.ReleasePrimary(0));
+  CHECK(stub_chunks() > 0);  // not the last one
+  OK(api.ReleasePrimary(0));
+  OK(api.ReleasePrimary(0));
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+}
+
+void Inert() {
+  Start();
+  CUdeviceptr none = 0;
+  OK(api.Launch(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  CHECK(api.Free(0xdead000) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(api.Alloc(&none, 0) == CUDA_ERROR_INVALID_VALUE);
+  for (const char* call : {"cuMemAddressReserve", "cuMemCreate", "cuCtxGetDevice", "cuCtxSynchronize"}) {
+    CHECK(stub_count(call) == 0);
+  }
+}
+
+// HOTPACK=0
+void Off() {
+  Start();
+  const CUdeviceptr a = Alloc(4096);
+  CUdeviceptr b = 0;
+  CUstream stream = nullptr;
+  OK(api.StreamCreate(&stream, 0));
+  OK(api.AllocAsync(&b, 4096, stream));
+  CHECK(!Ours(a) && !Ours(b));
+  OK(api.Free(a));
+  OK(api.FreeAsync(b, stream));
+  CHECK(stub_count("cuMemAlloc_v2") == 1 && stub_count("cuMemFree_v2") == 1 && stub_count("cuMemAllocAsync") == 1);
+  CHECK(stub_count("cuCtxGetCurrent") == 0 && stub_count("cuMemCreate") == 0 && Syncs() == 0);
+  if (strcmp(way, "link") != 0 && strcmp(way, "default") != 0) {
+    CHECK(reinterpret_cast<void*>(api.Alloc) == stub_real("cuMemAlloc_v2"));
+  }
+}
+
+int Wait(pid_t pid) {
+  int status = 0;
+  CHECK(waitpid(pid, &status, 0) == pid);
+  return status;
+}
+
+void Fork() {
+  Start();
+  const CUdeviceptr a = Alloc(4096);
+  const pid_t child = fork();
+  if (child == 0) {
+    CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);  // the parent's; the driver does not know it either
+    CUdeviceptr b = 0;
+    OK(api.Alloc(&b, 4096));  // the stub works after fork, so a new arena is made: nothing is shared with the parent
+    OK(api.Free(b));
+    _exit(0);
+  }
+  CHECK(Wait(child) == 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    execl(self, self, "basic", way, nullptr);
+    _exit(1);
+  }
+  CHECK(Wait(other) == 0);
+  OK(api.Free(a));
+}
+
+// Released when static destructors run, after the driver has gone.
+struct LateFree {
+  CUdeviceptr block = 0, async_block = 0;
+  ~LateFree() {
+    if (block == 0) return;
+    stub_deinitialize();
+    OK(api.Free(block));
+    OK(api.FreeAsync(async_block, nullptr));
+    CUdeviceptr a = 0;
+    CHECK(api.Alloc(&a, 1ull << 30) == CUDA_ERROR_DEINITIALIZED);
+    CHECK(api.Free(0x10'0000'0000) == CUDA_ERROR_DEINITIALIZED);
+  }
+} late;
+
+void Exit() {
+  Start();
+  CUstream stream = nullptr;
+  OK(api.StreamCreate(&stream, 0));  // so that the release waits, or tries to
+  late.block = Alloc(4096);
+  OK(api.AllocAsync(&late.async_block, 4096, nullptr));
+}
+
+void Die(const std::function<void()>& end) {
+  Start();
+  for (int i = 0; i < 10; ++i) OK(api.Free(Alloc(1 << 20)));
+  end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CHECK(argc == 3);
+  self = argv[0];
+  way = argv[2];
+  api = GetApi(way);
+  const std::map<std::string, std::function<void()>> scenarios = {
+      {"basic", Basic},
+      {"first_version", FirstVersion},
+      {"pitch", Pitch},
+      {"async", Async},
+      {"pools", Pools},
+      {"one_stream", OneStream},
+      {"always_sync", AlwaysSync},
+      {"second_stream", SecondStream},
+      {"per_thread_handle", PerThreadHandle},
+      {"per_thread_variant", PerThreadVariant},
+      {"capture", Capture},
+      {"capture_per_thread", CapturePerThread},
+      {"threads", Threads},
+      {"contexts", Contexts},
+      {"inert", Inert},
+      {"off", Off},
+      {"fork", Fork},
+      {"exit", Exit},
+      {"end_return", [] { Die([] {}); }},
+      {"end__exit", [] { Die([] { _exit(0); }); }},
+      {"end_signal", [] { Die([] { raise(SIGKILL); }); }},
+      {"end_exception", [] { Die([] { throw std::string("thrown"); }); }},
+  };
+  const auto scenario = scenarios.find(argv[1]);
+  CHECK(scenario != scenarios.end());
+  scenario->second();
+  return 0;
+}

@@ -1,0 +1,187 @@
+// The subcommand `run`, from the outside. The programs run on the stub driver unless they need --simulate.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+using hotpack_test::ReadFile;
+using hotpack_test::TemporaryDirectory;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr char kClient[] = HOTPACK_TEST_DIR "/preload_client";
+
+Outcome Hotpack(std::vector<std::string> arguments, std::map<std::string, std::string> more = {}) {
+  arguments.insert(arguments.begin(), HOTPACK_COMMAND);
+  std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"},
+                                                    {"LD_PRELOAD", hotpack_test::SanitizerPreload()},
+                                                    {"HOTPACK", ""},
+                                                    {"HOTPACK_TRACE", ""},
+                                                    {"HOTPACK_STATS_DIR", ""},
+                                                    {"ASAN_OPTIONS", "detect_leaks=0"}};
+  for (const auto& [name, value] : more) environment[name] = value;
+  return hotpack_test::RunProgram(arguments, environment);
+}
+
+int Lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+
+TEST(Run, OneLineAndTheFigures) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.path() + "/stats.json", trace = directory.path() + "/job.trace";
+  const Outcome outcome =
+      Hotpack({"run", "--json-stats", json, "--trace", trace, "--", kClient, "end_return", "proc"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Lines(outcome.err), 1) << outcome.err;
+  EXPECT_THAT(outcome.err, StartsWith("hotpack: live peak 1.0 MiB, arena "));
+  EXPECT_THAT(outcome.err, HasSubstr("of 10 requests by script"));
+  EXPECT_THAT(outcome.err, HasSubstr("Next: hotpack show " + trace));
+  const auto stats = nlohmann::json::parse(ReadFile(json));
+  EXPECT_EQ(stats["requests"], 10);
+  EXPECT_EQ(stats["live_peak"], 1 << 20);
+  EXPECT_EQ(stats["passed_through"], 0);
+  std::vector<std::string> names;
+  const auto ordered = nlohmann::ordered_json::parse(ReadFile(json));
+  for (const auto& [name, value] : ordered.items()) {
+    names.push_back(name);
+    EXPECT_TRUE(value.is_number_integer()) << name;
+  }
+  EXPECT_THAT(names, testing::ElementsAre("requests", "planned", "dynamic", "displaced", "passed_through", "iterations",
+                                          "steady_iteration", "requests_steady", "planned_steady", "carried", "retained",
+                                          "plan_height", "plan_lower_bound", "live_peak", "reserved_peak",
+                                          "reserved_steady", "divergences", "reoptimizations",
+                                          "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request"));
+  EXPECT_GT(ReadFile(trace).size(), 0u);
+}
+
+TEST(Run, AnOldTraceIsReplaced) {
+  const TemporaryDirectory directory;
+  const std::string trace = directory.path() + "/job.trace";
+  Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"});
+  const size_t size = ReadFile(trace).size();
+  EXPECT_EQ(Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"}).code, 0);
+  EXPECT_EQ(ReadFile(trace).size(), size);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(Run, TheBusiestProcessIsReportedAndTheOthersAreCounted) {
+  const TemporaryDirectory directory;
+  const std::string json = directory.path() + "/stats.json";
+  const std::string script = std::string(kClient) + " end_return link; " + kClient + " basic link";
+  const Outcome outcome = Hotpack({"run", "--json-stats", json, "--", "sh", "-c", script});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("of 10 requests"));
+  EXPECT_THAT(outcome.err, HasSubstr("(and 2 requests of 1 other process)"));
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(json))["requests"], 10);
+}
+
+TEST(Run, ExitCodesAreTheProgramS) {
+  EXPECT_EQ(Hotpack({"run", "--", "sh", "-c", "exit 7"}).code, 7);
+  EXPECT_EQ(Hotpack({"run", "--", kClient, "end_signal", "link"}).code, 128 + SIGKILL);
+  EXPECT_EQ(Hotpack({"run", "--", kClient, "end_exception", "link"}).code, 128 + SIGABRT);
+  const TemporaryDirectory directory;
+  const std::string json = directory.path() + "/stats.json";
+  Hotpack({"run", "--json-stats", json, "--", kClient, "end_signal", "link"});
+  EXPECT_EQ(nlohmann::json::parse(ReadFile(json))["requests"], 10);  // nothing is lost
+}
+
+TEST(Run, SignalsAreForwarded) {
+  // The program tells its parent, which is hotpack, to end, and waits for what that does to itself.
+  const Outcome outcome =
+      Hotpack({"run", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
+  EXPECT_EQ(outcome.code, 5) << outcome.err;
+  EXPECT_EQ(outcome.out, "got it\n");
+}
+
+TEST(Run, ArgumentsArriveAsTheyAre) {
+  const Outcome outcome = Hotpack({"run", "--", "printf", "<%s>", "a b", "", "[1,2]", "--", "--trace", "-x", "%%", "'q\""});
+  EXPECT_EQ(outcome.out, "<a b><><[1,2]><--><--trace><-x><%%><'q\">");
+  EXPECT_EQ(Hotpack({"run", "printf", "%s", "--json-stats"}).out, "--json-stats");  // without -- as well
+}
+
+TEST(Run, AProgramWithoutDeviceMemory) {
+  const Outcome outcome = Hotpack({"run", "--", "true"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "hotpack: no process asked for device memory. Next: hotpack run --help\n");
+}
+
+TEST(Run, AnotherPreloadStays) {
+  const Outcome outcome = Hotpack({"run", "--", kClient, "basic", "link"},
+                                  {{"LD_PRELOAD", hotpack_test::SanitizerPreload() + HOTPACK_TEST_DIR "/libinterposer.so"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("interposer: 2 calls"));  // behind ours
+}
+
+// One line, the exit code, and nothing written or started.
+struct Bad {
+  std::vector<std::string> arguments;
+  int code;
+  std::string message;
+};
+
+TEST(Run, BadInputGetsOneLine) {
+  const TemporaryDirectory directory;
+  const std::string ran = directory.path() + "/ran", good = directory.path() + "/good";
+  const std::string not_executable = directory.path() + "/text";
+  fclose(fopen(not_executable.c_str(), "w"));
+  chmod(not_executable.c_str(), 0644);
+  const std::vector<Bad> cases = {
+      {{"run"}, 2, "no program given"},
+      {{"run", "--"}, 2, "no program given"},
+      {{"run", "--bogus", "--", "touch", ran}, 2, "unknown option --bogus"},
+      {{"run", "touch", "--bogus", ran}, 2, "unknown option --bogus (the program's own options go behind --)"},
+      {{"run", "--trace"}, 2, "--trace"},
+      {{"run", "--json-stats", "/nowhere/x", "--", "touch", ran}, 2, "--json-stats /nowhere/x: No such file or directory"},
+      {{"run", "--json-stats", directory.path(), "--", "touch", ran}, 2, ": is a directory"},
+      {{"run", "--json-stats", good, "--trace", "/nowhere/x", "--", "touch", ran}, 2, "--trace /nowhere/x: No such file"},
+      {{"run", "--json-stats", not_executable + "/x", "--", "touch", ran}, 2, "Not a directory"},
+      {{"run", "--json-stats", good, "--trace", good, "--", "touch", ran}, 2, "name the same file"},
+      {{"run", "--json-stats", good, "--", "no-such-program-here"}, 127, "no-such-program-here: command not found"},
+      {{"run", "--json-stats", good, "--", "/no/such/program"}, 127, "/no/such/program: command not found"},
+      {{"run", "--json-stats", good, "--", not_executable}, 126, "not an executable file"},
+      {{"run", "--json-stats", good, "--", directory.path()}, 126, "not an executable file"},
+      {{"run", "--json-stats", good, "--", ""}, 127, "command not found"},
+  };
+  for (const Bad& bad : cases) {
+    const Outcome outcome = Hotpack(bad.arguments);
+    const std::string what = testing::PrintToString(bad.arguments);
+    EXPECT_EQ(outcome.code, bad.code) << what << outcome.err;
+    EXPECT_EQ(Lines(outcome.err), 1) << what << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(bad.message)) << what;
+    EXPECT_FALSE(std::filesystem::exists(ran)) << what;
+    EXPECT_FALSE(std::filesystem::exists(good)) << what;
+  }
+}
+
+TEST(Run, AFullDiskIsSaid) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  const Outcome outcome = Hotpack({"run", "--json-stats", "/dev/full", "--", "true"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--json-stats /dev/full: cannot be written"));
+}
+
+TEST(Run, NoDriver) {
+  const Outcome outcome = Hotpack({"run", "--", "echo", "started"}, {{"LD_LIBRARY_PATH", ""}});
+  if (outcome.code == 0) GTEST_SKIP() << "this machine has a driver";
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(Lines(outcome.err), 1);
+  EXPECT_THAT(outcome.err, HasSubstr("no NVIDIA driver here"));
+  EXPECT_THAT(outcome.err, HasSubstr("--simulate"));
+}
+
+TEST(Run, NothingIsLeftBehind) {
+  const TemporaryDirectory directory;
+  Hotpack({"run", "--", kClient, "end_return", "link"}, {{"TMPDIR", directory.path()}});
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+}  // namespace

@@ -1,0 +1,84 @@
+#include "runtime/stats_file.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gtest/gtest.h"
+#include "tests/preload/subprocess.h"
+
+namespace hotpack {
+namespace {
+
+TEST(StatsFile, WhatIsWrittenIsRead) {
+  const hotpack_test::TemporaryDirectory directory;
+  StatsFileHeader* header = CreateStatsFile(directory.path().c_str());
+  ASSERT_NE(header, nullptr);
+  ProcessStats process;
+  const std::string path = directory.path() + "/stats." + std::to_string(getpid());
+  ASSERT_TRUE(ReadStatsFile(path, &process));
+  EXPECT_EQ(process.arenas, 0u);
+  EXPECT_EQ(process.stats.steady_iteration, -1);
+  hotpack_stats* first = TakeStatsSlot(header);
+  hotpack_stats* second = TakeStatsSlot(header);
+  ASSERT_NE(first, second);
+  first->requests = 5;
+  first->steady_iteration = 3;
+  second->requests = 7;
+  header->passed_through = 2;
+  ASSERT_TRUE(ReadStatsFile(path, &process));  // without any flush
+  EXPECT_EQ(process.pid, getpid());
+  EXPECT_EQ(process.program, "stats_file_test");
+  EXPECT_EQ(process.arenas, 2u);
+  EXPECT_EQ(process.stats.requests, 12u);
+  EXPECT_EQ(process.stats.passed_through, 2u);
+  EXPECT_EQ(process.stats.steady_iteration, -1);  // the busier one's
+}
+
+TEST(StatsFile, MoreArenasThanSlots) {
+  const hotpack_test::TemporaryDirectory directory;
+  StatsFileHeader* header = CreateStatsFile(directory.path().c_str());
+  for (uint32_t i = 0; i < kStatsSlots; ++i) TakeStatsSlot(header)->requests = 1;
+  EXPECT_EQ(TakeStatsSlot(header), nullptr);
+  ProcessStats process;
+  ASSERT_TRUE(ReadStatsFile(directory.path() + "/stats." + std::to_string(getpid()), &process));
+  EXPECT_EQ(process.arenas, kStatsSlots + 1);
+  EXPECT_EQ(process.stats.requests, kStatsSlots);
+}
+
+TEST(StatsFile, WhatIsNotOneIsLeftOut) {
+  const hotpack_test::TemporaryDirectory directory;
+  StatsFileHeader* header = CreateStatsFile(directory.path().c_str());
+  TakeStatsSlot(header)->requests = 1;
+  const std::string own = directory.path() + "/stats." + std::to_string(getpid());
+  std::filesystem::copy_file(own, directory.path() + "/stats.1");
+  std::filesystem::resize_file(directory.path() + "/stats.1", 100);
+  std::filesystem::copy_file(own, directory.path() + "/stats.2");
+  std::fstream(directory.path() + "/stats.2", std::ios::in | std::ios::out | std::ios::binary) << "X";
+  std::ofstream(directory.path() + "/stats.3");
+  EXPECT_EQ(ReadStatsDirectory(directory.path()).size(), 1u);
+  EXPECT_TRUE(ReadStatsDirectory("/nowhere").empty());
+  EXPECT_EQ(CreateStatsFile("/nowhere"), nullptr);
+}
+
+TEST(Combine, AddsUpAndTakesTheBusiest) {
+  hotpack_stats stats[2] = {};
+  stats[0].requests = 10;
+  stats[0].live_peak = 100;
+  stats[0].ns_per_request = 40;
+  stats[0].steady_iteration = 2;
+  stats[1].requests = 3;
+  stats[1].live_peak = 50;
+  stats[1].ns_per_request = 90;
+  stats[1].steady_iteration = 7;
+  const hotpack_stats sum = Combine(stats, 2);
+  EXPECT_EQ(sum.requests, 13u);
+  EXPECT_EQ(sum.live_peak, 150u);
+  EXPECT_EQ(sum.ns_per_request, 40u);
+  EXPECT_EQ(sum.steady_iteration, 2);
+  EXPECT_EQ(Combine(stats, 0).steady_iteration, -1);
+}
+
+}  // namespace
+}  // namespace hotpack

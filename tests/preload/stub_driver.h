@@ -1,0 +1,17 @@
+// A stub libcuda.so.1 for the tests of the hooks: enough state to answer sensibly, and a count of every call that gets
+// through to it. These functions look behind the scenes; the rest of it is the driver's own interface.
+#pragma once
+
+#include <cstdint>
+
+#define STUB_API extern "C" __attribute__((visibility("default")))
+
+STUB_API long stub_count(const char* symbol);     // calls of the exported function that arrived here
+STUB_API void* stub_real(const char* symbol);     // its address, whatever dlsym says
+STUB_API const uint64_t* stub_last_work();        // eleven arguments of the last work-submitting call
+STUB_API long stub_lookups(const char* base);     // cuGetProcAddress calls for this name (empty: all)
+STUB_API long stub_syncs_while_capturing();       // cuCtxSynchronize, cuStreamSynchronize refused
+STUB_API long stub_chunks();                      // cuMemCreate handles not released
+STUB_API long stub_mapped();                      // cuMemMap minus cuMemUnmap, in chunks
+STUB_API void stub_deinitialize();                // from here on every call gives CUDA_ERROR_DEINITIALIZED
+STUB_API void stub_fail_init();                   // cuInit gives CUDA_ERROR_NO_DEVICE
