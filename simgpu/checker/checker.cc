@@ -1,0 +1,250 @@
+#include "simgpu/checker/checker.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+#include "simgpu/checker/report.h"
+
+namespace simgpu {
+
+Checker::Blocks::iterator Checker::FindBlock(uint64_t address) {
+  auto it = live_.upper_bound(address);
+  if (it == live_.begin()) return live_.end();
+  --it;
+  return address < it->second.end ? it : live_.end();
+}
+
+Checker::Ghosts::iterator Checker::FirstGhost(uint64_t begin) {
+  auto it = ghosts_.upper_bound(begin);
+  if (it != ghosts_.begin() && std::prev(it)->second.end > begin) --it;
+  return it;
+}
+
+// Removes [begin, end) from the ghosts; their unfinished uses go to *uses.
+void Checker::TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses) {
+  auto it = FirstGhost(begin);
+  while (it != ghosts_.end() && it->first < end) {
+    const uint64_t ghost_begin = it->first;
+    Ghost ghost = std::move(it->second);
+    it = ghosts_.erase(it);
+    ghost.uses.DropFinished(*order_);
+    if (ghost.uses.empty()) continue;
+    if (ghost.end > end) it = ghosts_.emplace_hint(it, end, ghost);
+    if (ghost_begin < begin) ghosts_[ghost_begin] = {begin, ghost.uses};
+    uses->Merge(ghost.uses, *order_);
+  }
+}
+
+void Checker::LeaveGhost(Blocks::iterator block) {
+  Ghost ghost{block->second.end, std::move(block->second.uses)};
+  // Who is ordered after the uses of this block need not be ordered after those of the blocks before it: a block that
+  // was never used must not hide them.
+  ghost.uses.DropFinished(*order_);
+  ghost.uses.Merge(block->second.after, *order_);
+  if (!ghost.uses.empty()) ghosts_[block->first] = std::move(ghost);
+}
+
+// Makes room for a new block. False: the driver's own block of the same place is the same one.
+bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
+  auto it = live_.upper_bound(begin);
+  if (it != live_.begin() && std::prev(it)->second.end > begin) --it;
+  while (it != live_.end() && it->first < end) {
+    Block& old = it->second;
+    if (old.teller == Teller::kDriver && teller == Teller::kOutside) {
+      if (it->first == begin && old.end == end) {
+        old.teller = Teller::kOutside;
+        return false;
+      }
+      if (it->first <= begin && end <= old.end) {  // an allocator's arena: its parts are the blocks
+        Region region = memory_->Find(begin);
+        if (region.arena != nullptr) *region.arena = true;
+        LeaveGhost(it);
+        it = live_.erase(it);
+        continue;
+      }
+    }
+    Report("overlap", "block [0x%" PRIx64 ", 0x%" PRIx64 ") was given while block [0x%" PRIx64 ", 0x%" PRIx64 ") is live",
+           begin, end, it->first, old.end);
+    lost_.insert(it->first);
+    LeaveGhost(it);
+    it = live_.erase(it);
+  }
+  return true;
+}
+
+void Checker::Given(uint64_t address, uint64_t bytes, Teller teller) {
+  if (!enabled_ || bytes == 0) return;
+  const uint64_t end = address + bytes;
+  if (!ClearOverlaps(address, end, teller)) return;
+  Block block{.end = end, .serial = next_serial_++, .teller = teller};
+  TakeGhosts(address, end, &block.after);
+  if (teller == Teller::kOutside) {
+    const Region region = memory_->Find(address);
+    if (region.arena != nullptr && (region.begin != address || region.end != end)) *region.arena = true;
+  }
+  live_[address] = std::move(block);
+  lost_.erase(address);
+}
+
+namespace {
+
+thread_local uint64_t last_returned = 0;  // by an outside teller: the driver's own call about it follows
+
+}  // namespace
+
+void Checker::UnknownFree(uint64_t address) {
+  if (!enabled_ || last_returned == address) {
+    last_returned = 0;
+    return;
+  }
+  const bool again = returned_.contains(address);
+  Report(again ? "double-free" : "unknown-free",
+         again ? "block 0x%" PRIx64 " was released again" : "0x%" PRIx64 " is the start of no block", address);
+}
+
+void Checker::Returned(uint64_t address, Teller teller) {
+  if (!enabled_) return;
+  last_returned = teller == Teller::kOutside ? address : 0;
+  auto it = live_.find(address);
+  if (it == live_.end()) {
+    if (teller == Teller::kDriver) return;  // an arena, or the outside teller was here before
+    if (lost_.erase(address) > 0) return;
+    last_returned = 0;
+    UnknownFree(address);
+    last_returned = address;
+    return;
+  }
+  LeaveGhost(it);
+  live_.erase(it);
+  returned_.insert(address);
+}
+
+void Checker::CheckMapped(Blocks::iterator block, const char* what) {
+  const uint64_t generation = memory_->Generation();
+  if (block->second.checked_generation == generation) return;
+  block->second.checked_generation = generation;
+  for (uint64_t at = block->first; at < block->second.end;) {
+    const Region region = memory_->Find(at);
+    const bool missing = region.kind == RegionKind::kUnmapped || region.kind == RegionKind::kForeign;
+    if (missing || !region.accessible) {
+      Report(missing ? "unmapped" : "no-access", "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s",
+             what, block->first, block->second.end, at, missing ? "not mapped" : "mapped without access");
+      return;
+    }
+    at = region.end;
+  }
+}
+
+void Checker::UseBlock(Epoch op, Blocks::iterator block, const char* what) {
+  Block& b = block->second;
+  if (!b.after.empty()) {
+    b.after.DropFinished(*order_);
+    for (Epoch earlier : b.after) {
+      if (order_->Before(earlier, op.stream)) continue;
+      Report("reuse-without-order",
+             "%s on stream %d uses block [0x%" PRIx64 ", 0x%" PRIx64
+             ") but is not ordered after the use of an earlier block at these addresses by stream %d (operation %" PRIu64 ")",
+             what, op.stream, block->first, b.end, earlier.stream, earlier.tick);
+      b.after = UseSet();  // once a block
+      break;
+    }
+  }
+  CheckMapped(block, what);
+  b.uses.Add(op);
+}
+
+// A use of addresses in no live block, from `address` to at most `end`. Returns where it stopped looking.
+uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what) {
+  const Region region = memory_->Find(address);
+  const auto next = live_.upper_bound(address);
+  uint64_t stop = std::min(end, region.end);
+  if (next != live_.end()) stop = std::min(stop, next->first);
+  switch (region.kind) {
+    case RegionKind::kForeign:
+    case RegionKind::kHost:
+      break;
+    case RegionKind::kUnmapped:
+      Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), where no memory is", what, op.stream,
+             address, stop);
+      break;
+    case RegionKind::kAllocation:
+    case RegionKind::kMapped:
+      if (*region.arena) {
+        Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), which is in no live block", what,
+               op.stream, address, stop);
+      } else if (!region.accessible) {
+        Report("no-access", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), which is mapped without access", what,
+               op.stream, address, stop);
+      }
+      region.uses->Add(op);
+      break;
+  }
+  return stop;
+}
+
+void Checker::Use(Epoch op, uint64_t address, uint64_t bytes, const char* what) {
+  if (!enabled_) return;
+  const uint64_t end = address + bytes;
+  while (address < end) {
+    auto block = FindBlock(address);
+    if (block != live_.end()) {
+      UseBlock(op, block, what);
+      address = block->second.end;
+    } else {
+      address = UseOutside(op, address, end, what);
+    }
+  }
+}
+
+void Checker::UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* what, uint64_t given_before) {
+  if (!enabled_) return;
+  auto block = FindBlock(word);
+  if (block != live_.end()) {
+    if (block->second.serial >= given_before) {
+      Report("use-after-free", "%s on stream %d uses 0x%" PRIx64 ", which was given to another block after the capture",
+             what, op.stream, word);
+    }
+    UseBlock(op, block, what);
+    return;
+  }
+  const Region region = memory_->Find(word);
+  if (region.kind == RegionKind::kForeign || region.kind == RegionKind::kHost) return;
+  if (region.kind != RegionKind::kUnmapped && !*region.arena) {  // the program's own use of the driver's memory
+    UseOutside(op, word, word + 1, what);
+    return;
+  }
+  // A pointer to the end of a live block is an end, not a use. A graph may use memory whose block it outlived.
+  if (!is_pointer || FindBlock(word - 1) != live_.end()) return;
+  if (given_before != ~uint64_t{0} && region.kind != RegionKind::kUnmapped) {
+    region.uses->Add(op);
+    return;
+  }
+  UseOutside(op, word, word + 1, what);
+}
+
+void Checker::TakenAway(uint64_t begin, uint64_t end, const char* what) {
+  if (!enabled_) return;
+  auto it = live_.upper_bound(begin);
+  if (it != live_.begin() && std::prev(it)->second.end > begin) --it;
+  for (; it != live_.end() && it->first < end; it = live_.erase(it)) {
+    Report("taken-away", "%s of [0x%" PRIx64 ", 0x%" PRIx64 "), but block [0x%" PRIx64 ", 0x%" PRIx64 ") is live", what,
+           begin, end, it->first, it->second.end);
+    lost_.insert(it->first);
+    LeaveGhost(it);
+  }
+  UseSet unfinished;
+  TakeGhosts(begin, end, &unfinished);
+  for (uint64_t at = begin; at < end;) {
+    const Region region = memory_->Find(at);
+    if (region.uses != nullptr) unfinished.Merge(*region.uses, *order_);
+    if (region.end <= at) break;
+    at = region.end;
+  }
+  for (Epoch e : unfinished) {
+    Report("unmap-in-use", "%s of [0x%" PRIx64 ", 0x%" PRIx64 "), which unfinished work on stream %d may still use", what,
+           begin, end, e.stream);
+    break;
+  }
+}
+
+}  // namespace simgpu

@@ -1,0 +1,85 @@
+// The checker: which blocks the application was given, what uses them, and whether a block whose addresses were used
+// before is only used after that earlier use. simgpu/README.md lists the reports.
+//
+//   live blocks    ┌──────A──────┐        ┌───B───┐     each: its uses (last operation of each stream), and what it
+//                                                       must come after
+//   ghosts                       ┌──┐ ┌─┐       ┌──┐    addresses of returned blocks whose uses the host does not
+//   ───────────────────────────────────────────────►    know to be finished; a new block on top inherits them
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_set>
+
+#include "simgpu/checker/memory_view.h"
+#include "simgpu/checker/order.h"
+
+namespace simgpu {
+
+// Who said that the block was given.
+enum class Teller : uint8_t {
+  kDriver,   // the driver itself: perhaps for the application, perhaps as an allocator's arena
+  kOutside,  // the runtime library or a witness: for the application
+};
+
+// Not thread-safe: used under the driver's lock. Nothing here fails; what is wrong is reported.
+class Checker {
+ public:
+  Checker(Order* order, MemoryView* memory, bool enabled) : order_(order), memory_(memory), enabled_(enabled) {}
+
+  bool enabled() const { return enabled_; }
+
+  void Given(uint64_t address, uint64_t bytes, Teller teller);
+  void Returned(uint64_t address, Teller teller);
+
+  // The driver was asked to free what is no allocation. Silent if an outside teller of this thread just said the same.
+  void UnknownFree(uint64_t address);
+
+  // The operation uses [address, address + bytes).
+  void Use(Epoch op, uint64_t address, uint64_t bytes, const char* what);
+  // A launch was passed `word`. If it points into a live block, the launch uses that block. `is_pointer`: the whole
+  // parameter is this word, so that a pointer to freed memory can be told from garbage in a struct.
+  // `given_before`: blocks with a later serial are not what was meant (graphs); ~0: all.
+  void UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* what, uint64_t given_before = ~uint64_t{0});
+
+  // The driver is about to take [begin, end) away. `finished`: it waited for all work (cuMemFree does).
+  void TakenAway(uint64_t begin, uint64_t end, const char* what);
+
+  uint64_t serial() const { return next_serial_; }  // of the next block
+
+ private:
+  struct Block {
+    uint64_t end = 0;
+    uint64_t serial = 0;
+    Teller teller = Teller::kDriver;
+    uint64_t checked_generation = 0;  // memory_->Generation() when the block was last found to be mapped throughout
+    UseSet uses;
+    UseSet after;  // uses of earlier blocks at these addresses
+  };
+  struct Ghost {
+    uint64_t end = 0;
+    UseSet uses;
+  };
+  using Blocks = std::map<uint64_t, Block>;
+  using Ghosts = std::map<uint64_t, Ghost>;
+
+  Blocks::iterator FindBlock(uint64_t address);  // the live block that contains it, or end()
+  bool ClearOverlaps(uint64_t begin, uint64_t end, Teller teller);
+  void TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses);
+  Ghosts::iterator FirstGhost(uint64_t begin);
+  void LeaveGhost(Blocks::iterator block);
+  void UseBlock(Epoch op, Blocks::iterator block, const char* what);
+  void CheckMapped(Blocks::iterator block, const char* what);
+  uint64_t UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what);
+
+  Order* order_;
+  MemoryView* memory_;
+  bool enabled_;
+  Blocks live_;
+  Ghosts ghosts_;
+  std::unordered_set<uint64_t> returned_;  // starts of returned blocks: tells a double free from an unknown pointer
+  std::unordered_set<uint64_t> lost_;      // starts of blocks that an overlapping one replaced: reported once
+  uint64_t next_serial_ = 1;
+};
+
+}  // namespace simgpu

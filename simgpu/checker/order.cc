@@ -1,0 +1,93 @@
+#include "simgpu/checker/order.h"
+
+#include <algorithm>
+
+namespace simgpu {
+namespace {
+
+void JoinClock(Clock* into, const Clock& from) {
+  if (into->size() < from.size()) into->resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) (*into)[i] = std::max((*into)[i], from[i]);
+}
+
+}  // namespace
+
+int Order::AddStream(int group, StreamKind kind) {
+  // The number of a removed stream is used again once the host knows that its work is finished: its ticks go on, so no
+  // earlier operation of it can be mistaken for a later one.
+  auto free = std::find_if(removed_.begin(), removed_.end(), [&](int s) { return Finished(Epoch{s, Ticks(s)}); });
+  int index = static_cast<int>(streams_.size());
+  if (free != removed_.end()) {
+    index = *free;
+    removed_.erase(free);
+  } else {
+    streams_.emplace_back();
+    streams_[index].clock.resize(index + 1);
+  }
+  Stream& s = streams_[index];
+  s.group = group;
+  s.kind = kind;
+  s.removed = false;
+  return index;
+}
+
+void Order::RemoveStream(int stream) {
+  streams_[stream].removed = true;
+  removed_.push_back(stream);
+}
+
+uint64_t Order::Ticks(int stream) const { return streams_[stream].clock[stream]; }
+
+void Order::Join(int stream, int other) {
+  if (Reached(streams_[stream].clock, {other, Ticks(other)})) return;
+  JoinClock(&streams_[stream].clock, streams_[other].clock);
+}
+
+// CUDA driver API, "Stream synchronization behavior": the legacy default stream waits for all blocking streams of its
+// context, and they wait for it. A removed stream's work still counts.
+void Order::JoinDefaultStream(int stream) {
+  const StreamKind kind = streams_[stream].kind;
+  if (kind == StreamKind::kNonBlocking) return;
+  for (int other = 0; other < static_cast<int>(streams_.size()); ++other) {
+    if (other == stream || streams_[other].group != streams_[stream].group) continue;
+    const bool joins = kind == StreamKind::kLegacy ? streams_[other].kind == StreamKind::kBlocking
+                                                   : streams_[other].kind == StreamKind::kLegacy;
+    if (joins) Join(stream, other);
+  }
+}
+
+Epoch Order::Submit(int stream) {
+  Stream& s = streams_[stream];
+  if (s.host_seen != host_version_) {
+    JoinClock(&s.clock, host_);
+    s.host_seen = host_version_;
+  }
+  JoinDefaultStream(stream);
+  return {stream, ++s.clock[stream]};
+}
+
+void Order::Wait(int stream, const Clock& moment) {
+  Submit(stream);
+  JoinClock(&streams_[stream].clock, moment);
+}
+
+void Order::HostSaw(const Clock& moment) {
+  if (Finished(moment)) return;
+  JoinClock(&host_, moment);
+  ++host_version_;
+}
+
+void Order::HostSawGroup(int group) {
+  for (const Stream& s : streams_) {
+    if (s.group == group) HostSaw(s.clock);
+  }
+}
+
+bool Order::Finished(const Clock& moment) const {
+  for (size_t i = 0; i < moment.size(); ++i) {
+    if (moment[i] > (i < host_.size() ? host_[i] : 0)) return false;
+  }
+  return true;
+}
+
+}  // namespace simgpu

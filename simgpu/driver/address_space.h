@@ -1,0 +1,50 @@
+// Device addresses, and the bytes behind them.
+//
+// Device addresses are reserved without access, as on a machine with a discrete GPU: host code that follows a device
+// pointer faults. The bytes live elsewhere (Backing) and exist only once a copy or a memset touched them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+namespace simgpu {
+
+inline constexpr uint64_t kPage = uint64_t{2} << 20;  // the device's page: granularity of physical memory
+
+// Bytes of host memory, made at the first Data() and given back to the operating system at destruction.
+class Backing {
+ public:
+  explicit Backing(uint64_t bytes) : bytes_(bytes) {}
+  ~Backing();
+  Backing(const Backing&) = delete;
+  Backing& operator=(const Backing&) = delete;
+  char* Data();                              // null: the host has no memory left
+  char* Existing() const { return data_; }   // null: never touched, so all zero
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  char* data_ = nullptr;
+  uint64_t bytes_;
+};
+
+// Host addresses without access. 0: none left.
+uint64_t ReserveAddresses(uint64_t bytes, uint64_t alignment, uint64_t wanted);
+void ReleaseAddresses(uint64_t address, uint64_t bytes);
+
+// Ranges of multiples of kPage, taken from large reservations that grow on demand. Best fit, coalescing; O(log ranges).
+class AddressSpace {
+ public:
+  uint64_t Take(uint64_t bytes);  // 0: none left
+  void Give(uint64_t address, uint64_t bytes);
+  bool Owns(uint64_t address) const;  // taken or not
+
+ private:
+  std::map<uint64_t, uint64_t> free_;            // start → bytes
+  std::multimap<uint64_t, uint64_t> by_size_;    // bytes → start
+  std::map<uint64_t, uint64_t> regions_;         // start → bytes
+
+  void Insert(uint64_t address, uint64_t bytes);
+  void Remove(std::map<uint64_t, uint64_t>::iterator range);
+};
+
+}  // namespace simgpu

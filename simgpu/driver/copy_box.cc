@@ -1,0 +1,121 @@
+// Two- and three-dimensional copies, row by row. Arrays are not simulated.
+#include "simgpu/driver/api.h"
+#include "simgpu/driver/work.h"
+
+namespace simgpu {
+namespace {
+
+constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
+constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
+
+struct Side {
+  uint64_t base = 0;
+  uint64_t pitch = 0;
+  uint64_t slice = 0;  // bytes from one layer to the next
+};
+
+struct Box {
+  Side to, from;
+  uint64_t width = 0, height = 0, depth = 1;
+  bool waits = false;  // host memory is involved: a synchronous copy waits
+};
+
+uint64_t BaseOf(CUmemorytype type, const void* host, CUdeviceptr device) {
+  return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<uint64_t>(host) : device;
+}
+
+template <typename Spec>
+bool HasArray(const Spec& s) {
+  return s.srcMemoryType == CU_MEMORYTYPE_ARRAY || s.dstMemoryType == CU_MEMORYTYPE_ARRAY;
+}
+
+Box From2D(const CUDA_MEMCPY2D& s) {
+  Box box;
+  box.from.pitch = s.srcPitch != 0 ? s.srcPitch : s.WidthInBytes;
+  box.to.pitch = s.dstPitch != 0 ? s.dstPitch : s.WidthInBytes;
+  box.from.base = BaseOf(s.srcMemoryType, s.srcHost, s.srcDevice) + s.srcY * box.from.pitch + s.srcXInBytes;
+  box.to.base = BaseOf(s.dstMemoryType, s.dstHost, s.dstDevice) + s.dstY * box.to.pitch + s.dstXInBytes;
+  box.width = s.WidthInBytes;
+  box.height = s.Height;
+  box.waits = s.srcMemoryType != CU_MEMORYTYPE_DEVICE || s.dstMemoryType != CU_MEMORYTYPE_DEVICE;
+  return box;
+}
+
+template <typename Spec>  // CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER
+Box From3D(const Spec& s) {
+  Box box;
+  box.from.pitch = s.srcPitch != 0 ? s.srcPitch : s.WidthInBytes;
+  box.to.pitch = s.dstPitch != 0 ? s.dstPitch : s.WidthInBytes;
+  box.from.slice = box.from.pitch * (s.srcHeight != 0 ? s.srcHeight : s.Height);
+  box.to.slice = box.to.pitch * (s.dstHeight != 0 ? s.dstHeight : s.Height);
+  box.from.base = BaseOf(s.srcMemoryType, s.srcHost, s.srcDevice) + s.srcZ * box.from.slice + s.srcY * box.from.pitch +
+                  s.srcXInBytes;
+  box.to.base =
+      BaseOf(s.dstMemoryType, s.dstHost, s.dstDevice) + s.dstZ * box.to.slice + s.dstY * box.to.pitch + s.dstXInBytes;
+  box.width = s.WidthInBytes;
+  box.height = s.Height;
+  box.depth = s.Depth;
+  box.waits = s.srcMemoryType != CU_MEMORYTYPE_DEVICE || s.dstMemoryType != CU_MEMORYTYPE_DEVICE;
+  return box;
+}
+
+CUresult CopyRows(Driver& d, Epoch op, const Box& box) {
+  for (uint64_t z = 0; z < box.depth; ++z) {
+    for (uint64_t y = 0; y < box.height; ++y) {
+      const uint64_t from = box.from.base + z * box.from.slice + y * box.from.pitch;
+      const uint64_t to = box.to.base + z * box.to.slice + y * box.to.pitch;
+      d.checker.Use(op, from, box.width, "a copy (from)");
+      d.checker.Use(op, to, box.width, "a copy (to)");
+      if (const CUresult status = MoveBytes(d, to, from, box.width); status != CUDA_SUCCESS) return status;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant, bool wait) {
+  SIMGPU_STREAM(stream, handle, variant);
+  if (wait) {
+    if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  }
+  if (box.width == 0 || box.height == 0 || box.depth == 0) return CUDA_SUCCESS;
+  if (box.width > box.from.pitch || box.width > box.to.pitch || box.from.base == 0 || box.to.base == 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY, [box](Driver& driver, Epoch op, uint64_t) {
+    return CopyRows(driver, op, box);
+  });
+  if (wait && box.waits) d.order.HostSawStream(stream->order);
+  return status;
+}
+
+}  // namespace
+
+#define SIMGPU_BOX(base, symbol, per_thread_symbol, spec, convert)                                   \
+  static CUresult symbol##_Do(const spec* s, DefaultStream variant) {                                \
+    SIMGPU_ENTER(base);                                                                              \
+    if (s == nullptr) return CUDA_ERROR_INVALID_VALUE;                                               \
+    if (HasArray(*s)) return CUDA_ERROR_NOT_SUPPORTED;                                               \
+    return Copy(d, convert(*s), nullptr, variant, true);                                             \
+  }                                                                                                  \
+  SIMGPU_API symbol(const spec* s) { return symbol##_Do(s, kLegacy); }                               \
+  SIMGPU_API per_thread_symbol(const spec* s) { return symbol##_Do(s, kPerThread); }
+
+#define SIMGPU_BOX_ASYNC(base, symbol, per_thread_symbol, spec, convert)                             \
+  static CUresult symbol##_Do(const spec* s, CUstream stream, DefaultStream variant) {               \
+    SIMGPU_ENTER(base);                                                                              \
+    if (s == nullptr) return CUDA_ERROR_INVALID_VALUE;                                               \
+    if (HasArray(*s)) return CUDA_ERROR_NOT_SUPPORTED;                                               \
+    return Copy(d, convert(*s), stream, variant, false);                                             \
+  }                                                                                                  \
+  SIMGPU_API symbol(const spec* s, CUstream stream) { return symbol##_Do(s, stream, kLegacy); }      \
+  SIMGPU_API per_thread_symbol(const spec* s, CUstream stream) { return symbol##_Do(s, stream, kPerThread); }
+
+SIMGPU_BOX(cuMemcpy2D, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, From2D)
+SIMGPU_BOX(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds, CUDA_MEMCPY2D, From2D)
+SIMGPU_BOX(cuMemcpy3D, cuMemcpy3D_v2, cuMemcpy3D_v2_ptds, CUDA_MEMCPY3D, From3D)
+SIMGPU_BOX(cuMemcpy3DPeer, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, CUDA_MEMCPY3D_PEER, From3D)
+SIMGPU_BOX_ASYNC(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz, CUDA_MEMCPY2D, From2D)
+SIMGPU_BOX_ASYNC(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz, CUDA_MEMCPY3D, From3D)
+SIMGPU_BOX_ASYNC(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, CUDA_MEMCPY3D_PEER, From3D)
+
+}  // namespace simgpu

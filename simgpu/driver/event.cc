@@ -1,0 +1,125 @@
+// Events: a copy of the stream's clock at the record.
+#include <chrono>
+
+#include "simgpu/driver/api.h"
+#include "simgpu/driver/work.h"
+
+namespace simgpu {
+namespace {
+
+Event* From(CUevent handle) { return reinterpret_cast<Event*>(handle); }
+
+double Milliseconds() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+SIMGPU_API cuEventCreate(CUevent* result, unsigned flags) {
+  SIMGPU_ENTER(cuEventCreate);
+  SIMGPU_CONTEXT(context);
+  if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Event* event = new Event;
+  event->context = context;
+  event->flags = flags;
+  d.events.insert(event);
+  *result = reinterpret_cast<CUevent>(event);
+  return CUDA_SUCCESS;
+}
+
+static CUresult Destroy(CUevent handle) {
+  SIMGPU_ENTER(cuEventDestroy);
+  if (d.events.erase(From(handle)) == 0) return CUDA_ERROR_INVALID_HANDLE;
+  delete From(handle);
+  return CUDA_SUCCESS;
+}
+SIMGPU_API cuEventDestroy(CUevent handle) { return Destroy(handle); }
+SIMGPU_API cuEventDestroy_v2(CUevent handle) { return Destroy(handle); }
+
+static CUresult Record(Driver& d, CUevent handle, CUstream stream_handle, unsigned flags, DefaultStream variant) {
+  SIMGPU_STREAM(stream, stream_handle, variant);
+  Event* event = From(handle);
+  if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream->capture != nullptr) {
+    if (!stream->capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if ((flags & CU_EVENT_RECORD_EXTERNAL) == 0) {
+      event->capture = stream->capture;
+      return CUDA_SUCCESS;
+    }
+  }
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event, order = stream->order](Driver& driver, Epoch op, uint64_t) {
+    if (!driver.events.contains(event)) return CUDA_SUCCESS;
+    event->capture = nullptr;
+    event->recorded = true;
+    event->moment = driver.order.At(op.stream);
+    event->milliseconds = Milliseconds();
+    return CUDA_SUCCESS;
+  });
+}
+
+static CUresult RecordPlain(CUevent event, CUstream stream, DefaultStream variant) {
+  SIMGPU_ENTER(cuEventRecord);
+  return Record(d, event, stream, 0, variant);
+}
+static CUresult RecordWithFlags(CUevent event, CUstream stream, unsigned flags, DefaultStream variant) {
+  SIMGPU_ENTER(cuEventRecordWithFlags);
+  return Record(d, event, stream, flags, variant);
+}
+SIMGPU_API cuEventRecord(CUevent event, CUstream stream) { return RecordPlain(event, stream, DefaultStream::kLegacy); }
+SIMGPU_API cuEventRecord_ptsz(CUevent event, CUstream stream) {
+  return RecordPlain(event, stream, DefaultStream::kPerThread);
+}
+SIMGPU_API cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  return RecordWithFlags(event, stream, flags, DefaultStream::kLegacy);
+}
+SIMGPU_API cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned flags) {
+  return RecordWithFlags(event, stream, flags, DefaultStream::kPerThread);
+}
+
+// The host learns that what the event stands for is finished.
+static CUresult HostSaw(Driver& d, CUevent handle) {
+  Event* event = From(handle);
+  if (!d.events.contains(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (event->capture != nullptr && event->capture->graph != nullptr) {
+    event->capture->valid = false;
+    return CUDA_ERROR_CAPTURED_EVENT;
+  }
+  if (event->recorded) {
+    d.order.HostSaw(event->moment);
+    TrimPools(d);
+  }
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuEventQuery(CUevent handle) {
+  SIMGPU_ENTER(cuEventQuery);
+  if (const CUresult unsafe = CheckUnsafeCall(d); unsafe != CUDA_SUCCESS) return unsafe;
+  return HostSaw(d, handle);
+}
+
+SIMGPU_API cuEventSynchronize(CUevent handle) {
+  SIMGPU_ENTER(cuEventSynchronize);
+  return HostSaw(d, handle);
+}
+
+static CUresult ElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  SIMGPU_ENTER(cuEventElapsedTime);
+  if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!d.events.contains(From(start)) || !d.events.contains(From(end))) return CUDA_ERROR_INVALID_HANDLE;
+  const Event& a = *From(start);
+  const Event& b = *From(end);
+  if (!a.recorded || !b.recorded || ((a.flags | b.flags) & CU_EVENT_DISABLE_TIMING) != 0) {
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
+  *milliseconds = static_cast<float>(b.milliseconds - a.milliseconds);
+  return CUDA_SUCCESS;
+}
+SIMGPU_API cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  return ElapsedTime(milliseconds, start, end);
+}
+SIMGPU_API cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return ElapsedTime(milliseconds, start, end);
+}
+
+}  // namespace simgpu

@@ -1,0 +1,44 @@
+// The functions of simgpu/checker.h.
+#include "simgpu/checker.h"
+
+#include "simgpu/checker/report.h"
+#include "simgpu/driver/api.h"
+
+#define SIMGPU_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace simgpu {
+
+static thread_local int teller_depth = 0;
+
+SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void*) {
+  if (!IsInitialized() || IsShutDown() || address == 0) return;
+  Driver& d = TheDriver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  d.checker.Given(address, bytes, Teller::kOutside);
+}
+
+SIMGPU_EXPORT void simgpuBlockReturned(uint64_t address, void*) {
+  if (!IsInitialized() || IsShutDown() || address == 0) return;
+  Driver& d = TheDriver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  d.checker.Returned(address, Teller::kOutside);
+}
+
+SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes, int write) {
+  if (!IsInitialized() || IsShutDown()) return;
+  Driver& d = TheDriver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  Stream* stream = nullptr;
+  if (FindStream(d, static_cast<CUstream>(stream_handle), DefaultStream::kLegacy, &stream) != CUDA_SUCCESS) return;
+  d.checker.Use(d.order.Submit(stream->order), address, bytes, write != 0 ? "a library call (to)" : "a library call (from)");
+}
+
+SIMGPU_EXPORT uint64_t simgpuReports() { return ReportCount(); }
+
+SIMGPU_EXPORT int simgpuTeller(int change) {
+  const int before = teller_depth;
+  teller_depth += change;
+  return before;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,210 @@
+// Launches. A kernel does nothing; which blocks it was handed is what counts.
+#include <cstdio>
+#include <cstring>
+
+#include "simgpu/driver/api.h"
+#include "simgpu/driver/module.h"
+#include "simgpu/driver/work.h"
+
+namespace simgpu {
+namespace {
+
+constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
+constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
+
+// An 8-byte word among the parameters. A parameter of just 8 bytes may be a pointer as a whole; words of larger ones are
+// only believed if they point into a live block (structs have padding).
+struct Word {
+  uint64_t value;
+  bool whole;
+};
+
+void AddWords(const void* parameter, uint32_t bytes, std::vector<Word>* words) {
+  for (uint32_t at = 0; at + 8 <= bytes; at += 8) {
+    Word word{0, bytes == 8};
+    memcpy(&word.value, static_cast<const char*>(parameter) + at, 8);
+    if (word.value != 0) words->push_back(word);
+  }
+}
+
+// cuda.h, cuLaunchKernel: `extra` is a list of names and values that ends with CU_LAUNCH_PARAM_END.
+const char* BufferOf(void** extra, size_t* bytes) {
+  const char* buffer = nullptr;
+  for (; extra != nullptr && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = static_cast<const char*>(extra[1]);
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) *bytes = *static_cast<size_t*>(extra[1]);
+  }
+  return buffer;
+}
+
+std::vector<Word> WordsOf(const Kernel& kernel, void** parameters, void** extra) {
+  std::vector<Word> words;
+  size_t buffer_bytes = 0;
+  const char* buffer = BufferOf(extra, &buffer_bytes);
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const KernelParameter& p = kernel.parameters[i];
+    if (parameters != nullptr) {
+      AddWords(parameters[i], p.bytes, &words);
+    } else if (buffer != nullptr && p.offset + p.bytes <= buffer_bytes) {
+      AddWords(buffer + p.offset, p.bytes, &words);
+    }
+  }
+  if (!kernel.known && buffer != nullptr) AddWords(buffer, buffer_bytes, &words);
+  return words;
+}
+
+void WarnOnce(Kernel* kernel) {
+  if (kernel->known || kernel->warned) return;
+  kernel->warned = true;
+  fprintf(stderr, "simgpu: the parameters of kernel %s are not known: what it uses is not checked\n",
+          kernel->name.c_str());
+}
+
+bool ValidShape(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz) {
+  return gx > 0 && gy > 0 && gz > 0 && bx > 0 && by > 0 && bz > 0 && gy <= 65535 && gz <= 65535 && bz <= 64 &&
+         static_cast<uint64_t>(bx) * by * bz <= 1024;
+}
+
+RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
+  return [name = kernel->name, words = std::move(words)](Driver& d, Epoch op, uint64_t given_before) {
+    for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, name.c_str(), given_before);
+    return CUDA_SUCCESS;
+  };
+}
+
+CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** parameters, void** extra, DefaultStream variant) {
+  auto* kernel = reinterpret_cast<Kernel*>(function);
+  if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
+  SIMGPU_STREAM(stream, handle, variant);
+  if (!d.checker.enabled() && stream->capture == nullptr) {
+    d.order.Submit(stream->order);
+    return CUDA_SUCCESS;
+  }
+  if (parameters == nullptr && extra == nullptr && !kernel->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
+  WarnOnce(kernel);
+  std::vector<Word> words = WordsOf(*kernel, parameters, extra);
+  if (stream->capture == nullptr) {
+    const Epoch op = d.order.Submit(stream->order);
+    for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, kernel->name.c_str());
+    return CUDA_SUCCESS;
+  }
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, KernelWork(kernel, std::move(words)));
+}
+
+CUresult LaunchPlain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                     CUstream stream, void** parameters, void** extra, DefaultStream variant) {
+  SIMGPU_ENTER(cuLaunchKernel);
+  if (!ValidShape(gx, gy, gz, bx, by, bz)) return CUDA_ERROR_INVALID_VALUE;
+  return Launch(d, f, stream, parameters, extra, variant);
+}
+
+CUresult LaunchEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra, DefaultStream variant) {
+  SIMGPU_ENTER(cuLaunchKernelEx);
+  if (config == nullptr || !ValidShape(config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+                                       config->blockDimY, config->blockDimZ)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return Launch(d, f, config->hStream, parameters, extra, variant);
+}
+
+CUresult LaunchCooperative(CUfunction f, CUstream stream, void** parameters, DefaultStream variant) {
+  SIMGPU_ENTER(cuLaunchCooperativeKernel);
+  return Launch(d, f, stream, parameters, nullptr, variant);
+}
+
+// Runs at once, on the calling thread, without the lock: all work before it is done.
+CUresult HostFunction(CUstream handle, CUhostFn function, void* data, DefaultStream variant) {
+  SIMGPU_ENTER_UNLOCKED(cuLaunchHostFunc);
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard<std::mutex> lock(d.mutex);
+    SIMGPU_STREAM(stream, handle, variant);
+    if (stream->capture != nullptr) {
+      GraphNode* node = AddNode(stream->capture->graph.get(), CU_GRAPH_NODE_TYPE_HOST, nullptr);
+      node->host = function;
+      node->host_data = data;
+      return CUDA_SUCCESS;
+    }
+    d.order.Submit(stream->order);
+  }
+  function(data);
+  return CUDA_SUCCESS;
+}
+
+CUresult AddCallback(CUstream handle, CUstreamCallback callback, void* data, DefaultStream variant) {
+  SIMGPU_ENTER_UNLOCKED(cuStreamAddCallback);
+  if (callback == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  {
+    std::lock_guard<std::mutex> lock(d.mutex);
+    SIMGPU_STREAM(stream, handle, variant);
+    if (stream->capture != nullptr) {
+      stream->capture->valid = false;
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    d.order.Submit(stream->order);
+  }
+  callback(handle, CUDA_SUCCESS, data);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+SIMGPU_API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                          unsigned, CUstream stream, void** parameters, void** extra) {
+  return LaunchPlain(f, gx, gy, gz, bx, by, bz, stream, parameters, extra, kLegacy);
+}
+SIMGPU_API cuLaunchKernel_ptsz(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned, CUstream stream, void** parameters, void** extra) {
+  return LaunchPlain(f, gx, gy, gz, bx, by, bz, stream, parameters, extra, kPerThread);
+}
+SIMGPU_API cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {
+  return LaunchEx(config, f, parameters, extra, kLegacy);
+}
+SIMGPU_API cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {
+  return LaunchEx(config, f, parameters, extra, kPerThread);
+}
+SIMGPU_API cuLaunchCooperativeKernel(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                     CUstream stream, void** parameters) {
+  return LaunchCooperative(f, stream, parameters, kLegacy);
+}
+SIMGPU_API cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                          unsigned, CUstream stream, void** parameters) {
+  return LaunchCooperative(f, stream, parameters, kPerThread);
+}
+SIMGPU_API cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  return HostFunction(stream, function, data, kLegacy);
+}
+SIMGPU_API cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void* data) {
+  return HostFunction(stream, function, data, kPerThread);
+}
+SIMGPU_API cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned) {
+  return AddCallback(stream, callback, data, kLegacy);
+}
+SIMGPU_API cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, void* data, unsigned) {
+  return AddCallback(stream, callback, data, kPerThread);
+}
+
+static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, CUfunction f, void** parameters, void** extra) {
+  SIMGPU_ENTER(cuGraphAddKernelNode);
+  auto graph = d.graphs.find(reinterpret_cast<Graph*>(handle));
+  auto* kernel = reinterpret_cast<Kernel*>(f);
+  if (node == nullptr || graph == d.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
+  WarnOnce(kernel);
+  *node = reinterpret_cast<CUgraphNode>(AddNode(graph->second.get(), CU_GRAPH_NODE_TYPE_KERNEL,
+                                                KernelWork(kernel, WordsOf(*kernel, parameters, extra))));
+  return CUDA_SUCCESS;
+}
+SIMGPU_API cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
+                                const CUDA_KERNEL_NODE_PARAMS_v1* p) {
+  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return AddKernelNode(node, graph, p->func, p->kernelParams, p->extra);
+}
+SIMGPU_API cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
+                                   const CUDA_KERNEL_NODE_PARAMS_v2* p) {
+  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return AddKernelNode(node, graph, p->func != nullptr ? p->func : reinterpret_cast<CUfunction>(p->kern), p->kernelParams,
+                       p->extra);
+}
+
+}  // namespace simgpu

@@ -1,0 +1,34 @@
+// Kernels of loaded modules and libraries.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "simgpu/driver/image.h"
+
+namespace simgpu {
+
+struct Context;
+struct Library;
+
+// CUfunction and CUkernel both point here.
+struct Kernel {
+  std::string name;
+  Library* library = nullptr;
+  std::vector<KernelParameter> parameters;
+  bool known = true;   // the parameters are; else its uses are not seen
+  bool warned = false;
+  int attributes[32] = {};
+};
+
+// A CUmodule or a CUlibrary.
+struct Library {
+  Image image;
+  std::map<std::string, std::unique_ptr<Kernel>> kernels;
+  std::map<std::string, uint64_t> globals;  // addresses, made when asked for
+  Context* context = nullptr;               // of a module
+};
+
+}  // namespace simgpu

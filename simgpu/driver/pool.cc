@@ -1,0 +1,176 @@
+// Stream-ordered allocation: cuMemAllocAsync, cuMemFreeAsync and memory pools.
+//
+// A freed block stays in its pool. Whoever gets it next waits for the stream that freed it (the internal dependency that
+// the driver inserts), so the pool itself never breaks the order.
+#include <algorithm>
+
+#include "simgpu/driver/api.h"
+#include "simgpu/driver/work.h"
+
+namespace simgpu {
+namespace {
+
+Pool* From(CUmemoryPool handle) { return reinterpret_cast<Pool*>(handle); }
+
+void AddUsed(Pool* pool, uint64_t bytes) {
+  pool->used += bytes;
+  pool->used_high = std::max(pool->used_high, pool->used);
+}
+
+void AddReserved(Pool* pool, uint64_t bytes) {
+  pool->reserved += bytes;
+  pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
+}
+
+// A cached block of fitting size: preferably one that needs no wait.
+Allocation* TakeCached(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
+  auto first = pool->cached.lower_bound(bytes);
+  auto last = pool->cached.upper_bound(bytes + bytes / 8 + 512);
+  if (first == last) return nullptr;
+  auto best = std::find_if(first, last, [&](const auto& entry) {
+    const Clock& moment = entry.second.moment;
+    const Clock& now = d.order.At(stream->order);
+    for (size_t i = 0; i < moment.size(); ++i) {
+      if (moment[i] > (i < now.size() ? now[i] : 0)) return false;
+    }
+    return true;
+  });
+  if (best == last) {
+    best = first;
+    d.order.Wait(stream->order, best->second.moment);
+  }
+  Allocation* allocation = d.memory.FindAllocationStart(best->second.base);
+  pool->cached.erase(best);
+  allocation->cached = allocation->arena = false;
+  allocation->bytes = bytes;
+  return allocation;
+}
+
+CUresult AllocateFrom(Driver& d, Pool* pool, CUdeviceptr* result, uint64_t bytes, Stream* stream) {
+  if (result == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  Allocation* allocation = nullptr;
+  if (stream->capture != nullptr) {
+    allocation = AllocateOnDevice(d, stream->context, bytes);
+    if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    allocation->graph = true;
+    stream->capture->graph->memory->bases.insert(allocation->base);
+    AddNode(stream->capture->graph.get(), CU_GRAPH_NODE_TYPE_MEM_ALLOC, nullptr);
+  } else {
+    d.order.Submit(stream->order);
+    allocation = TakeCached(d, pool, stream, bytes);
+    if (allocation == nullptr) {
+      allocation = AllocateOnDevice(d, stream->context, bytes);
+      if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+      AddReserved(pool, allocation->reserved);
+    }
+    allocation->pool = pool;
+    AddUsed(pool, allocation->reserved);
+  }
+  d.checker.Given(allocation->base, bytes, Teller::kDriver);
+  *result = allocation->base;
+  return CUDA_SUCCESS;
+}
+
+CUresult AllocAsync(CUdeviceptr* result, size_t bytes, CUstream handle, DefaultStream variant) {
+  SIMGPU_ENTER(cuMemAllocAsync);
+  SIMGPU_STREAM(stream, handle, variant);
+  return AllocateFrom(d, d.devices[stream->context->device].pool, result, bytes, stream);
+}
+
+CUresult AllocFromPoolAsync(CUdeviceptr* result, size_t bytes, CUmemoryPool pool, CUstream handle,
+                            DefaultStream variant) {
+  SIMGPU_ENTER(cuMemAllocFromPoolAsync);
+  SIMGPU_STREAM(stream, handle, variant);
+  if (!d.pools.contains(From(pool))) return CUDA_ERROR_INVALID_VALUE;
+  return AllocateFrom(d, From(pool), result, bytes, stream);
+}
+
+CUresult FreeAsync(CUdeviceptr address, CUstream handle, DefaultStream variant) {
+  SIMGPU_ENTER(cuMemFreeAsync);
+  SIMGPU_STREAM(stream, handle, variant);
+  if (address == 0) return CUDA_SUCCESS;
+  Allocation* allocation = d.memory.FindAllocationStart(address);
+  if (allocation == nullptr || allocation->kind != AllocationKind::kDevice || allocation->cached) {
+    d.checker.UnknownFree(address);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (allocation->graph) {  // goes with the graph; the application's block ends here
+    if (stream->capture != nullptr) AddNode(stream->capture->graph.get(), CU_GRAPH_NODE_TYPE_MEM_FREE, nullptr);
+    d.checker.Returned(address, Teller::kDriver);
+    return CUDA_SUCCESS;
+  }
+  if (stream->capture != nullptr) {
+    stream->capture->valid = false;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  if (allocation->pool == nullptr) {  // memory of cuMemAlloc: its pages become the default pool's
+    allocation->pool = &d.devices[allocation->device].default_pool;
+    AddReserved(allocation->pool, allocation->reserved);
+    AddUsed(allocation->pool, allocation->reserved);
+  }
+  d.order.Submit(stream->order);
+  return FreeToPool(d, allocation, stream);
+}
+
+}  // namespace
+
+CUresult FreeToPool(Driver& d, Allocation* allocation, Stream* stream) {
+  if (allocation->cached) {
+    d.checker.UnknownFree(allocation->base);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  d.checker.Returned(allocation->base, Teller::kDriver);
+  Pool* pool = allocation->pool;
+  allocation->cached = allocation->arena = true;
+  allocation->bytes = allocation->reserved;
+  pool->used -= allocation->reserved;
+  pool->cached.emplace(allocation->reserved,
+                       Pool::Cached{allocation->base, stream == nullptr ? Clock() : d.order.At(stream->order)});
+  return CUDA_SUCCESS;
+}
+
+// Gives cached blocks back until at most `keep` bytes are reserved; the driver waits for those who freed them.
+void FreePoolCache(Driver& d, Pool* pool, uint64_t keep) {
+  for (auto it = pool->cached.begin(); it != pool->cached.end() && pool->reserved > keep; it = pool->cached.erase(it)) {
+    d.order.HostSaw(it->second.moment);
+    Allocation* allocation = d.memory.FindAllocationStart(it->second.base);
+    pool->reserved -= allocation->reserved;
+    d.memory.Free(allocation, &d.devices[pool->device].physical);
+  }
+}
+
+void TrimPools(Driver& d) {
+  for (Pool* pool : d.pools) {
+    for (auto it = pool->cached.begin(); it != pool->cached.end() && pool->reserved > pool->release_threshold;) {
+      if (!d.order.Finished(it->second.moment)) {
+        ++it;
+        continue;
+      }
+      Allocation* allocation = d.memory.FindAllocationStart(it->second.base);
+      pool->reserved -= allocation->reserved;
+      d.memory.Free(allocation, &d.devices[pool->device].physical);
+      it = pool->cached.erase(it);
+    }
+  }
+}
+
+SIMGPU_API cuMemAllocAsync(CUdeviceptr* result, size_t bytes, CUstream stream) {
+  return AllocAsync(result, bytes, stream, DefaultStream::kLegacy);
+}
+SIMGPU_API cuMemAllocAsync_ptsz(CUdeviceptr* result, size_t bytes, CUstream stream) {
+  return AllocAsync(result, bytes, stream, DefaultStream::kPerThread);
+}
+SIMGPU_API cuMemAllocFromPoolAsync(CUdeviceptr* result, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return AllocFromPoolAsync(result, bytes, pool, stream, DefaultStream::kLegacy);
+}
+SIMGPU_API cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* result, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return AllocFromPoolAsync(result, bytes, pool, stream, DefaultStream::kPerThread);
+}
+SIMGPU_API cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  return FreeAsync(address, stream, DefaultStream::kLegacy);
+}
+SIMGPU_API cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
+  return FreeAsync(address, stream, DefaultStream::kPerThread);
+}
+
+}  // namespace simgpu

@@ -1,0 +1,139 @@
+// The state of the simulated driver: one object, one lock. Nothing in it ever waits: work is finished when it is
+// submitted (copies have moved their bytes), and only the checker remembers what the host may not yet know.
+#pragma once
+
+#include <cuda.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "simgpu/checker/checker.h"
+#include "simgpu/checker/order.h"
+#include "simgpu/driver/memory_map.h"
+
+namespace simgpu {
+
+struct Capture;
+struct Graph;
+struct GraphExec;
+struct Library;
+struct Kernel;
+
+struct Stream {
+  Context* context = nullptr;
+  unsigned flags = 0;
+  int priority = 0;
+  uint64_t id = 0;
+  int order = 0;  // its number in Driver::order
+  std::shared_ptr<Capture> capture;  // null: not capturing
+};
+
+struct Event {
+  Context* context = nullptr;
+  unsigned flags = 0;
+  bool recorded = false;
+  Clock moment;
+  double milliseconds = 0;           // when it was recorded
+  std::shared_ptr<Capture> capture;  // recorded while capturing: a fork
+};
+
+struct Context {
+  int device = 0;
+  unsigned flags = 0;
+  bool primary = false;
+  bool alive = true;
+  uint64_t id = 0;
+  int group = 0;  // in Driver::order
+  Stream* legacy = nullptr;
+  std::unordered_map<uint64_t, Stream*> per_thread;  // by thread
+  std::map<int, uint64_t> limits;
+};
+
+// A memory pool (cuMemAllocAsync). Freed blocks stay in `cached` until the host synchronises; more than
+// `release_threshold` bytes are then given back.
+struct Pool {
+  int device = 0;
+  bool is_default = false;
+  uint64_t max_bytes = 0;
+  uint64_t release_threshold = 0;
+  uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+  uint64_t attributes[8] = {};
+  struct Cached {
+    uint64_t base;
+    Clock moment;  // of the stream that freed it
+  };
+  std::multimap<uint64_t, Cached> cached;  // by reserved size
+};
+
+struct Device {
+  int ordinal = 0;
+  Physical physical;
+  Context* primary = nullptr;
+  int primary_retains = 0;
+  unsigned primary_flags = 0;
+  Pool default_pool;
+  Pool* pool = nullptr;
+};
+
+struct Driver {
+  std::mutex mutex;
+  std::vector<Device> devices;
+  Order order;
+  MemoryMap memory;
+  Checker checker;
+  std::unordered_set<Context*> contexts;
+  std::unordered_set<Stream*> streams;
+  std::unordered_set<Event*> events;
+  std::unordered_set<Pool*> pools;
+  std::unordered_map<Handle*, std::unique_ptr<Handle>> handles;
+  std::unordered_map<Library*, std::unique_ptr<Library>> libraries;  // modules too
+  std::unordered_set<Kernel*> kernels;
+  std::unordered_map<Graph*, std::unique_ptr<Graph>> graphs;
+  std::unordered_map<GraphExec*, std::unique_ptr<GraphExec>> graph_execs;
+  std::vector<std::weak_ptr<Capture>> captures;
+  uint64_t next_id = 1;
+
+  Driver();
+  ~Driver();
+  uint64_t NextId() { return next_id++; }
+};
+
+Driver& TheDriver();  // made at the first call, never destroyed
+
+// What the NULL stream means in a call: the plain entry points, or those with _ptsz and _ptds.
+enum class DefaultStream : uint8_t { kLegacy, kPerThread };
+
+// The calling thread's stack of contexts.
+std::vector<Context*>& ContextStack();
+Context* CurrentContext();
+Context* CreateContext(Driver& d, int device, unsigned flags);
+void DestroyContext(Driver& d, Context* context);  // frees what belongs to it
+
+CUresult FindStream(Driver& d, CUstream handle, DefaultStream variant, Stream** stream);
+Stream* CreateStream(Driver& d, Context* context, unsigned flags, int priority, StreamKind kind);
+
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a capture that forbids unsafe calls (cuMemAlloc, …) concerns this thread;
+// the capture is then invalid (cuStreamBeginCapture, CUstreamCaptureMode).
+CUresult CheckUnsafeCall(Driver& d);
+bool AnyCapture(Driver& d, Context* context);
+
+// Host synchronisations.
+void HostSawContext(Driver& d, Context* context);
+void TrimPools(Driver& d);  // after each: freed pool memory beyond the threshold goes back
+
+// Memory.
+Allocation* AllocateOnDevice(Driver& d, Context* context, uint64_t bytes);  // trims pools if it must; null: none left
+// Gives a block back to its pool. `stream`: the freeing one; null: cuMemFree, which orders nothing.
+CUresult FreeToPool(Driver& d, Allocation* allocation, Stream* stream);
+void FreePoolCache(Driver& d, Pool* pool, uint64_t keep);
+
+// Copies and sets bytes now; the checker has been told. CUDA_ERROR_INVALID_VALUE where no memory is.
+CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes);
+CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern_bytes, uint64_t bytes);
+
+}  // namespace simgpu

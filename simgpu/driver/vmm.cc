@@ -1,0 +1,188 @@
+// Virtual memory management: reservations, physical handles, mappings. A mapping is an entry in a table: the host's
+// page tables never change, so thousands of 2 MiB mappings cost nothing there.
+#include <algorithm>
+
+#include "simgpu/driver/api.h"
+
+namespace simgpu {
+namespace {
+
+Handle* From(CUmemGenericAllocationHandle handle) { return reinterpret_cast<Handle*>(handle); }
+
+Handle* Find(Driver& d, CUmemGenericAllocationHandle handle) {
+  auto it = d.handles.find(From(handle));
+  return it == d.handles.end() ? nullptr : it->second.get();
+}
+
+// Physical memory goes when neither a handle nor a mapping names it.
+void DropIfUnused(Driver& d, Handle* handle) {
+  if (handle->references > 0 || handle->mappings > 0) return;
+  d.devices[handle->device].physical.Give(handle->bytes);
+  d.handles.erase(handle);
+}
+
+bool ValidProps(const Driver& d, const CUmemAllocationProp* prop) {
+  return prop != nullptr && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+         prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && prop->location.id >= 0 &&
+         prop->location.id < static_cast<int>(d.devices.size());
+}
+
+// Calls visit(base, mapping) for the mappings that make up [address, address + bytes) exactly. False: they do not.
+template <typename Visit>
+bool ForEachMapping(Driver& d, uint64_t address, uint64_t bytes, Visit visit) {
+  auto& all = d.memory.mappings();
+  for (uint64_t at = address; at < address + bytes;) {
+    auto it = all.find(at);
+    if (it == all.end() || at + it->second.bytes > address + bytes) return false;
+    at += it->second.bytes;
+  }
+  for (auto it = all.find(address); it != all.end() && it->first < address + bytes;) {
+    auto next = std::next(it);
+    visit(it->first, &it->second);
+    it = next;
+  }
+  return true;
+}
+
+}  // namespace
+
+SIMGPU_API cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
+  SIMGPU_ENTER(cuMemAddressReserve);
+  if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0 || (alignment & (alignment - 1)) != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const uint64_t base = ReserveAddresses(bytes, alignment, wanted);
+  if (base == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  d.memory.reservations()[base] = {bytes};
+  *result = base;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemAddressFree(CUdeviceptr address, size_t bytes) {
+  SIMGPU_ENTER(cuMemAddressFree);
+  auto& all = d.memory.reservations();
+  auto it = all.find(address);
+  if (it == all.end() || it->second.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  auto mapping = d.memory.mappings().lower_bound(address);
+  if (mapping != d.memory.mappings().end() && mapping->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  d.checker.TakenAway(address, address + bytes, "cuMemAddressFree");
+  all.erase(it);
+  d.memory.Changed();
+  ReleaseAddresses(address, bytes);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const CUmemAllocationProp* prop, unsigned long long flags) {
+  SIMGPU_ENTER(cuMemCreate);
+  if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
+  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+  Device& device = d.devices[prop->location.id];
+  if (!device.physical.Take(bytes)) {
+    for (Pool* pool : d.pools) {
+      if (pool->device == device.ordinal) FreePoolCache(d, pool, 0);
+    }
+    if (!device.physical.Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  auto handle = std::make_unique<Handle>(bytes);
+  handle->device = device.ordinal;
+  *result = reinterpret_cast<CUmemGenericAllocationHandle>(handle.get());
+  d.handles.emplace(handle.get(), std::move(handle));
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemRelease(CUmemGenericAllocationHandle handle) {
+  SIMGPU_ENTER(cuMemRelease);
+  Handle* h = Find(d, handle);
+  if (h == nullptr || h->references == 0) return CUDA_ERROR_INVALID_VALUE;
+  --h->references;
+  DropIfUnused(d, h);
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  SIMGPU_ENTER(cuMemMap);
+  Handle* h = Find(d, handle);
+  uint64_t base = 0;
+  Reservation* reservation = d.memory.FindReservation(address, &base);
+  if (h == nullptr || h->references == 0 || reservation == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  // cuda.h: the offset "currently must be zero"; address and size are multiples of the granularity.
+  if (offset != 0 || bytes == 0 || bytes > h->bytes || (address | bytes) % kPage != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (address + bytes > base + reservation->bytes) return CUDA_ERROR_INVALID_VALUE;
+  auto& all = d.memory.mappings();
+  auto next = all.upper_bound(address);
+  if (next != all.end() && next->first < address + bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (next != all.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) {
+    return CUDA_ERROR_INVALID_VALUE;  // mapped already
+  }
+  Mapping mapping;
+  mapping.bytes = bytes;
+  mapping.handle = h;
+  mapping.reservation = reservation;
+  all.emplace_hint(next, address, std::move(mapping));
+  ++h->mappings;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemUnmap(CUdeviceptr address, size_t bytes) {
+  SIMGPU_ENTER(cuMemUnmap);
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!ForEachMapping(d, address, bytes, [](uint64_t, Mapping*) {})) return CUDA_ERROR_INVALID_VALUE;
+  d.checker.TakenAway(address, address + bytes, "cuMemUnmap");
+  ForEachMapping(d, address, bytes, [&d](uint64_t base, Mapping* mapping) {
+    Handle* handle = mapping->handle;
+    d.memory.mappings().erase(base);
+    --handle->mappings;
+    DropIfUnused(d, handle);
+  });
+  d.memory.Changed();
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* desc, size_t count) {
+  SIMGPU_ENTER(cuMemSetAccess);
+  if (desc == nullptr || count == 0 || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  unsigned access = 0;
+  for (size_t i = 0; i < count; ++i) access |= desc[i].flags;
+  const bool mapped = ForEachMapping(d, address, bytes, [&](uint64_t, Mapping* m) { m->access = access; });
+  if (!mapped) return CUDA_ERROR_INVALID_VALUE;
+  if (access == 0) d.memory.Changed();
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+  SIMGPU_ENTER(cuMemGetAccess);
+  const Mapping* mapping = d.memory.FindMapping(address, nullptr);
+  if (flags == nullptr || location == nullptr || mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = mapping->access;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
+  SIMGPU_ENTER(cuMemGetAllocationGranularity);
+  if (bytes == nullptr || !ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
+  *bytes = kPage;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+  SIMGPU_ENTER(cuMemGetAllocationPropertiesFromHandle);
+  const Handle* h = Find(d, handle);
+  if (prop == nullptr || h == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *prop = {};
+  prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop->location.id = h->device;
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+  SIMGPU_ENTER(cuMemRetainAllocationHandle);
+  const Mapping* mapping = d.memory.FindMapping(reinterpret_cast<uint64_t>(address), nullptr);
+  if (handle == nullptr || mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  ++mapping->handle->references;
+  *handle = reinterpret_cast<CUmemGenericAllocationHandle>(mapping->handle);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simgpu

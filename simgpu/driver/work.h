@@ -1,0 +1,79 @@
+// Work on a stream: done at once, or kept as a node of a graph while the stream is capturing.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "simgpu/driver/state.h"
+
+namespace simgpu {
+
+inline constexpr uint64_t kAnyBlock = ~uint64_t{0};  // see Checker::UsePointer, given_before
+
+using RunWork = std::function<CUresult(Driver& d, Epoch op, uint64_t given_before)>;
+
+struct GraphNode {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  RunWork run;                 // null: nothing to do
+  CUhostFn host = nullptr;     // runs without the lock
+  void* host_data = nullptr;
+  Graph* graph = nullptr;
+  Graph* child = nullptr;      // a child graph, part of this one
+  std::vector<GraphNode*> after;
+};
+
+// Memory that was allocated during a capture: lives as long as the graph and what was made from it.
+struct GraphMemory {
+  std::set<uint64_t> bases;
+};
+
+// Nodes run one after the other in the order in which they were added: a legal order, as a node can only depend on
+// older ones. Orders that are missing inside a graph are therefore not found.
+struct Graph {
+  std::vector<std::unique_ptr<GraphNode>> nodes;
+  std::vector<std::unique_ptr<Graph>> children;
+  std::shared_ptr<GraphMemory> memory = std::make_shared<GraphMemory>();
+  uint64_t given_before = kAnyBlock;  // blocks given since the capture ended were not meant
+};
+
+struct GraphExec {
+  struct Step {
+    RunWork run;
+    CUhostFn host = nullptr;
+    void* host_data = nullptr;
+  };
+  std::vector<Step> steps;
+  std::shared_ptr<GraphMemory> memory;
+  uint64_t given_before = kAnyBlock;
+  uint64_t flags = 0;
+};
+
+struct Capture {
+  Context* context = nullptr;
+  Stream* origin = nullptr;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  uint64_t thread = 0;
+  uint64_t id = 0;
+  bool valid = true;
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+};
+
+uint64_t ThreadNumber();  // of the calling thread, from 1
+
+// Frees the memory if nothing else holds it.
+void FreeGraphMemory(Driver& d, std::shared_ptr<GraphMemory> memory);
+
+GraphNode* AddNode(Graph* graph, CUgraphNodeType type, RunWork run);
+
+// Runs `run(d, op, given_before)` now, or keeps a copy of it for the graph. `run` must own what it needs.
+template <typename Run>
+CUresult Submit(Driver& d, Stream* stream, CUgraphNodeType type, Run&& run) {
+  if (stream->capture == nullptr) return run(d, d.order.Submit(stream->order), kAnyBlock);
+  if (!stream->capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  AddNode(stream->capture->graph.get(), type, std::forward<Run>(run));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simgpu
