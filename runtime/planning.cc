@@ -34,7 +34,9 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   } else {
     period = FindPeriod(tail);
     if (period.length == 0) return std::nullopt;
-    if (!job.replace && job.known_period != 0 && period.length <= job.known_period) return std::nullopt;
+    // The script in force explains the same, unless the job left it while it already repeated itself.
+    bool explains = job.known_period >= period.length && job.diverged + period.run < tail.end();
+    if (!job.replace && job.known_period != 0 && explains) return std::nullopt;
   }
   Profile profile = BuildProfile(tail, period);
   for (const ProfileBlock& block : profile.blocks) {

@@ -23,6 +23,7 @@ struct PlanJob {
   uint64_t period = 0;             // the marked iteration's length; 0: find it
   std::optional<Profile> profile;  // plan this, nothing is to be found
   uint32_t known_period = 0;       // the period being served; 0: none
+  uint64_t diverged = 0;           // where the job last left the script: requests before
   bool replace = false;            // plan the period found even if it is the known one, or a shorter one
 };
 
