@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "packer/best_fit.h"
-#include "packer/bounds.h"
 #include "packer/first_fit.h"
 #include "packer/portfolio.h"
 #include "packer/stop.h"
@@ -73,9 +72,23 @@ void UseStart(const Instance& instance, const Placement* start, Incumbent* incum
   *incumbent = {*start, "start"};
 }
 
+// LowerBound() without sorting once more.
+Bytes BoundOf(const Timeline& timeline) {
+  Bytes bound = *std::max_element(timeline.loads.begin(), timeline.loads.end());
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    if (timeline.pins[block] != kNotPinned) bound = std::max(bound, timeline.pins[block] + timeline.sizes[block]);
+  }
+  return bound;
+}
+
 void Solve(const Instance& instance, const PackOptions& options, int64_t begin_ns, PackResult* result) {
   const int64_t deadline_ns = Deadline(begin_ns, options.time_limit_ns);
   const Timeline timeline = MakeTimeline(instance);
+  result->lower_bound = BoundOf(timeline);
+  if (options.capacity > 0 && options.capacity < result->lower_bound) {
+    result->status = PackStatus::kInfeasible;
+    return;
+  }
   Incumbent incumbent{Stacked(timeline), "stacked"};
   if (options.algorithm == Algorithm::kAuto) {
     UseStart(instance, options.start, &incumbent);
@@ -94,15 +107,8 @@ PackResult Pack(const Instance& instance, const PackOptions& options) {
   PackResult result;
   result.algorithm = AlgorithmName(options.algorithm);
   result.status = CheckInstance(instance);
-  if (result.status == PackStatus::kOk) {
-    result.lower_bound = LowerBound(instance);
-    if (options.capacity > 0 && options.capacity < result.lower_bound) {
-      result.status = PackStatus::kInfeasible;
-    } else if (!instance.blocks.empty()) {
-      Solve(instance, options, begin_ns, &result);
-    }
-    result.proven_optimal = result.status == PackStatus::kOk && result.placement.height == result.lower_bound;
-  }
+  if (result.status == PackStatus::kOk && !instance.blocks.empty()) Solve(instance, options, begin_ns, &result);
+  result.proven_optimal = result.status == PackStatus::kOk && result.placement.height == result.lower_bound;
   result.nanoseconds = MonotonicNanoseconds() - begin_ns;
   return result;
 }

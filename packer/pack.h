@@ -44,10 +44,11 @@ struct PackResult {
 };
 
 // Packs `instance`. Thread-safe (no shared state). Never throws but for std::bad_alloc. With status kOk there is always
-// a valid placement, even if the time limit or `cancel` struck before the first solver was done (then the blocks are
-// simply stacked). The time limit is kept within 5 % + 5 ms up to about 100,000 blocks; above, reading the instance in
-// (O(n log n)) is not interrupted. kBestFit and kFirstFit run a single solver, and stop at time limit and `cancel`
-// alike. Memory: about 200 bytes a block and thread.
+// a valid placement; where time limit or `cancel` struck before the first solver was done, the blocks are simply stacked
+// and `algorithm` says "stacked". The published best-fit alone takes about 1.5 microseconds a block.
+// The time limit is kept within 5 % + 5 ms up to about 10,000 blocks; taking in the instance (O(n log n), some 0.5
+// microseconds a block) is not interrupted. kBestFit and kFirstFit run a single solver, and stop at time limit and
+// `cancel` alike. Memory: some 500 bytes a block and thread.
 PackResult Pack(const Instance& instance, const PackOptions& options = {});
 
 const char* PackStatusText(PackStatus status);  // a static string in plain words

@@ -259,22 +259,27 @@ absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_
   return file;
 }
 
-absl::StatusOr<TraceFile> LoadTrace(const std::string& path) {
-  absl::StatusOr<std::string> contents = ReadWholeFile(path);
-  if (!contents.ok()) return contents.status();
-  switch (RecogniseFormat(*contents)) {
-    case FileFormat::kTraceFile: return ParseTraceFile(*contents, path);
+absl::StatusOr<TraceFile> ParseTrace(std::string_view contents, std::string_view name) {
+  switch (RecogniseFormat(contents)) {
+    case FileFormat::kTraceFile: return ParseTraceFile(contents, name);
     case FileFormat::kEventCsv: break;
     case FileFormat::kOther:
-      if (contents->empty()) return absl::InvalidArgumentError(absl::StrCat(path, ":1: the file is empty"));
-      return absl::InvalidArgumentError(absl::StrCat(path, ":1: neither a hotpack trace nor an event CSV (event,id,bytes)"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          std::string(name), contents.empty() ? ":1: the file is empty"
+                                              : ":1: neither a hotpack trace nor an event CSV (event,id,bytes)"));
   }
-  absl::StatusOr<Trace> trace = ParseEventCsv(*contents, path);
+  absl::StatusOr<Trace> trace = ParseEventCsv(contents, name);
   if (!trace.ok()) return trace.status();
   TraceFile file;
   file.trace = *std::move(trace);
   file.origin.format = TraceOrigin::Format::kEventCsv;
   return file;
+}
+
+absl::StatusOr<TraceFile> LoadTrace(const std::string& path) {
+  absl::StatusOr<std::string> contents = ReadWholeFile(path);
+  if (!contents.ok()) return contents.status();
+  return ParseTrace(*contents, path);
 }
 
 }  // namespace hotpack

@@ -47,6 +47,9 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 // the error "NAME: byte N: reason". `name` is only for that. O(events).
 absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_view name);
 
+// Decodes a recording in either format. Errors: those of ParseTraceFile and ParseEventCsv; `name` is only for them.
+absl::StatusOr<TraceFile> ParseTrace(std::string_view contents, std::string_view name);
+
 // Reads the recording at `path`, whichever format it has. Errors: "FILE: reason", "FILE: byte N: reason",
 // "FILE:LINE: reason", "FILE:LINE:COLUMN: reason".
 absl::StatusOr<TraceFile> LoadTrace(const std::string& path);

@@ -116,6 +116,7 @@ class Engine::Impl {
   DynamicBlock ToDynamic(uint32_t entry) const;
   void MaybePark();
   void EndIteration(Lock& lock);
+  void PlanWhatWasLearned();
   void BeginSteady();
 
   // engine_stats.cc
@@ -159,8 +160,10 @@ class Engine::Impl {
   uint64_t divergences_at_detection_ = 0;
   uint64_t marks_ = 0;
   uint64_t last_mark_ = 0;                 // requests before it
+  uint64_t marked_length_ = 0;             // requests between the last two
   uint64_t divergences_at_mark_ = 0;
   uint64_t lost_since_ = 0;
+  uint64_t divergences_seen_ = 0, last_divergence_ = 0;  // how many, and requests before the last
 
   // iterations
   uint64_t iterations_ = 0;

@@ -18,13 +18,19 @@ void Engine::Impl::Post(PlanJob job) {
 // job has left it, for a longer period that explains that as well.
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
-  if (marks_ > 0 || count < next_detection_ || planner_.Busy()) return;
+  if (Divergences() != divergences_seen_) {
+    divergences_seen_ = Divergences();
+    last_divergence_ = count;
+  }
+  bool marked = marks_ >= 2 && count - last_mark_ <= 4 * marked_length_ + 64;  // still marking
+  if (marked || count < next_detection_ || planner_.Busy()) return;
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();
   if (followed && Divergences() == divergences_at_detection_) return;
   divergences_at_detection_ = Divergences();
   PlanJob job;
   job.end = count;
+  job.diverged = last_divergence_;
   job.replace = !followed;
   Post(std::move(job));
 }
@@ -43,6 +49,7 @@ void Engine::Impl::Mark() {
     job.replace = true;
     Post(std::move(job));
   }
+  marked_length_ = count - last_mark_;
   last_mark_ = count;
   divergences_at_mark_ = Divergences();
   if (!follower_.active()) {
@@ -102,7 +109,12 @@ bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
 bool Engine::Impl::TryActivate(uint32_t units) {
   if (page_work_ || mapping_entries_ != 0) return false;  // at the next iteration, then
   bool refines = pending_refines_ != 0 && pending_refines_ == script_number_ && follower_.active() && !follower_.lost();
-  if (refines ? follower_.cursor() != 0 : !TailMatches(*pending_, units)) return false;
+  if (refines ? follower_.cursor() != 0 : !TailMatches(*pending_, units)) {
+    // The job has gone another way, and is served: the plan came too late.
+    uint64_t waited = history_.Count() - pending_since_;
+    if (follower_.active() && !follower_.lost() && waited > 2 * uint64_t{pending_->size()} + 64) pending_.reset();
+    return false;
+  }
   Activate();
   return true;
 }
@@ -256,16 +268,30 @@ void Engine::Impl::EndIteration(Lock& lock) {
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
   retained_ = dynamic_.size();
-  if (follower_.learned() && !pending_ && !planner_.Busy()) {
-    PlanJob job;
-    job.profile = follower_.LearnedProfile();
-    Post(std::move(job));
-  }
+  if (!pending_ && !planner_.Busy()) PlanWhatWasLearned();
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_) BeginSteady();
   FlushStats();
+}
+
+// Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives. Blocks that turn out to outlive
+// the whole cycle need it unrolled, which takes a look at the history.
+void Engine::Impl::PlanWhatWasLearned() {
+  uint64_t count = history_.Count();
+  PlanJob job;
+  if (follower_.outlived()) {
+    if (count < next_detection_) return;
+    next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
+    job.end = count;
+    job.replace = true;
+  } else if (follower_.learned()) {
+    job.profile = follower_.LearnedProfile();
+  } else {
+    return;
+  }
+  Post(std::move(job));
 }
 
 void Engine::Impl::BeginSteady() {

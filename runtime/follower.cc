@@ -44,7 +44,7 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   holes_.clear();
   holes_.reserve(kWindow + 1);
   foreign_.clear();
-  lost_ = learned_ = last_was_novel_ = false;
+  lost_ = learned_ = outlived_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
   divergences_ = 0;
   seen_.assign(size_, Seen{});
@@ -328,7 +328,11 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
 void Follower::NoteAge(uint32_t entry, uint32_t age) {
   Seen& seen = seen_[entry];
   const ProfileBlock& known = script_->profile.blocks[entry];
-  if (!known.planned || age > known.age) learned_ = true;
+  if (age > size_) {
+    if (age <= uint64_t{kMaxUnroll} * script_->profile.period) outlived_ = true;
+  } else if (!known.planned || age > known.age) {
+    learned_ = true;
+  }
   seen.max_age = std::max(seen.max_age, age);
   seen.min_age = seen.min_age == 0 ? age : std::min(seen.min_age, age);
 }

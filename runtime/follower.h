@@ -129,6 +129,7 @@ class Follower {
   bool ended() const { return ended_ != 0; }
   uint64_t divergences() const { return divergences_; }  // since Start
   bool learned() const { return learned_; }              // sizes or lives that the profile does not have
+  bool outlived() const { return outlived_; }            // a block that lives longer than the cycle, but is released
   // The script's profile with what was seen since: larger sizes, longer and shorter lives.
   Profile LearnedProfile() const;
 
@@ -202,6 +203,7 @@ class Follower {
   uint32_t ended_ = 0;
   bool lost_ = false;
   bool learned_ = false;
+  bool outlived_ = false;
   uint32_t unmatched_ = 0;       // requests in a row that matched nothing
   uint32_t last_unmatched_ = 0;  // the size of the last of them
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size

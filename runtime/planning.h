@@ -23,6 +23,7 @@ struct PlanJob {
   uint64_t period = 0;             // the marked iteration's length; 0: find it
   std::optional<Profile> profile;  // plan this, nothing is to be found
   uint32_t known_period = 0;       // the period being served; 0: none
+  uint64_t diverged = 0;           // where the job last left the script: requests before
   bool replace = false;            // plan the period found even if it is the known one, or a shorter one
 };
 
@@ -30,8 +31,8 @@ struct PlanJob {
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
 // Packs and compiles. Null if the packer refuses. `spare`: memory that is held beside the planned zone whatever the plan;
-// blocks are put there where that lowers the zone by at least `worth_bytes`. `cancel` may be set from another thread.
-std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+// blocks are put there where that lowers the zone by a chunk of `chunk_bytes` or more. `cancel` may be set from another thread.
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel);
 
 // One thread, started with the first job; at most one job at a time. Thread-safe.

@@ -125,10 +125,10 @@ void Checker::CheckMapped(Blocks::iterator block, const char* what) {
   block->second.checked_generation = generation;
   for (uint64_t at = block->first; at < block->second.end;) {
     const Region region = memory_->Find(at);
-    if (region.kind == RegionKind::kUnmapped || !region.accessible) {
-      Report(region.kind == RegionKind::kUnmapped ? "unmapped" : "no-access",
-             "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s", what, block->first,
-             block->second.end, at, region.kind == RegionKind::kUnmapped ? "not mapped" : "mapped without access");
+    const bool missing = region.kind == RegionKind::kUnmapped || region.kind == RegionKind::kForeign;
+    if (missing || !region.accessible) {
+      Report(missing ? "unmapped" : "no-access", "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s",
+             what, block->first, block->second.end, at, missing ? "not mapped" : "mapped without access");
       return;
     }
     at = region.end;

@@ -24,6 +24,8 @@ uint64_t NextStart(const Map& map, uint64_t address) {
 
 }  // namespace
 
+uint64_t MemoryMap::Rounded(uint64_t bytes) { return RoundUp(bytes, bytes < kSmall ? kAlignment : kPage); }
+
 uint64_t MemoryMap::LargestHole(const Slab& slab) {
   uint64_t largest = 0;
   for (const auto& [start, bytes] : slab.free) largest = std::max(largest, bytes);
@@ -54,7 +56,7 @@ bool MemoryMap::TakeFromSlab(Slab* slab, Allocation* allocation) {
 }
 
 bool MemoryMap::AllocateSmall(Physical* physical, int device, Allocation* allocation) {
-  allocation->reserved = RoundUp(allocation->bytes, kAlignment);
+  allocation->reserved = Rounded(allocation->bytes);
   auto hole = holes_.lower_bound({device, allocation->reserved, 0});
   if (hole != holes_.end() && std::get<0>(*hole) == device) {
     return TakeFromSlab(&slabs_.at(std::get<2>(*hole)), allocation);
@@ -76,7 +78,7 @@ bool MemoryMap::AllocateSmall(Physical* physical, int device, Allocation* alloca
 
 bool MemoryMap::AllocateLarge(Physical* physical, Allocation* allocation) {
   if (allocation->bytes > physical->capacity) return false;
-  allocation->reserved = RoundUp(allocation->bytes, kPage);
+  allocation->reserved = Rounded(allocation->bytes);
   if (!physical->Take(allocation->reserved)) return false;
   allocation->base = space_.Take(allocation->reserved);
   if (allocation->base == 0) {

@@ -101,8 +101,7 @@ class MemoryMap final : public MemoryView {
   Allocation* FindAllocation(uint64_t address);         // containing it
   Allocation* FindAllocationStart(uint64_t address);    // starting there
 
-  // Physical memory that Free would give back (for pools). Small blocks: 0 or a page.
-  static uint64_t PagesOf(const Allocation& allocation) { return allocation.slab != nullptr ? 0 : allocation.reserved; }
+  static uint64_t Rounded(uint64_t bytes);  // what a block of `bytes` takes of the address space
 
   Reservation* FindReservation(uint64_t address, uint64_t* base);
   Mapping* FindMapping(uint64_t address, uint64_t* base);

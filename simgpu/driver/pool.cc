@@ -24,8 +24,9 @@ void AddReserved(Pool* pool, uint64_t bytes) {
 
 // A cached block of fitting size: preferably one that needs no wait.
 Allocation* TakeCached(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
-  auto first = pool->cached.lower_bound(bytes);
-  auto last = pool->cached.upper_bound(bytes + bytes / 8 + 512);
+  const uint64_t least = MemoryMap::Rounded(bytes);
+  auto first = pool->cached.lower_bound(least);
+  auto last = pool->cached.upper_bound(least + least / 8);
   if (first == last) return nullptr;
   auto best = std::find_if(first, last, [&](const auto& entry) {
     const Clock& moment = entry.second.moment;

@@ -57,8 +57,8 @@ TEST(FirstFitPropertyTest, PutsEachBlockAtItsLowestFreeOffset) {
   StopCheck never(std::numeric_limits<int64_t>::max(), nullptr);
   for (int run = 0; run < 2000; ++run) {
     testing::InstanceShape shape = testing::RandomShape(&random);
-    if (run % 50 == 0) shape.blocks = 600;  // several chunks
-    if (run % 50 == 0) shape.pinned = 0;
+    if (run % 200 == 0) shape.blocks = 400;  // several chunks
+    if (run % 200 == 0) shape.pinned = 0;
     const Instance instance = testing::RandomInstance(shape, &random);
     const Timeline timeline = MakeTimeline(instance);
     FirstFit first_fit(timeline);

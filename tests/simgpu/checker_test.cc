@@ -1,0 +1,116 @@
+// Each case of checker_cases.cc gives the reports it must, and no others.
+#include <gtest/gtest.h>
+
+#include "tests/simgpu/subprocess.h"
+
+namespace simgpu_test {
+namespace {
+
+constexpr int kReports = 97;
+
+struct Expected {
+  const char* name;
+  const char* kinds;  // "": none
+};
+
+const Expected kExpected[] = {
+    {"ReuseUnordered", "reuse-without-order"},
+    {"ReusePartly", "reuse-without-order"},
+    {"ReuseSameStream", ""},
+    {"ReuseAfterEvent", ""},
+    {"ReuseEventWrongWay", "reuse-without-order"},
+    {"ReuseAfterStreamSync", ""},
+    {"ReuseAfterOtherSync", "reuse-without-order"},
+    {"ReuseAfterQuery", ""},
+    {"ReuseAfterContextSync", ""},
+    {"ReuseByCopy", "reuse-without-order"},
+    {"ReuseBySet", "reuse-without-order"},
+    {"ReuseByLibrary", "reuse-without-order"},
+    {"ReuseEventTooEarly", "reuse-without-order"},
+    {"ReuseAfterEventSync", ""},
+    {"ReuseThroughThird", ""},
+    {"ReuseBehindUnused", "reuse-without-order"},
+    {"ReuseSecondStream", "reuse-without-order"},
+    {"ReuseOneOfTwo", "reuse-without-order"},
+    {"ReuseLegacyBlocking", ""},
+    {"ReuseLegacyNonBlocking", "reuse-without-order"},
+    {"ReuseDestroyedStream", "reuse-without-order"},
+    {"ReuseAfterSyncCopy", ""},
+    {"Overlap", "overlap"},
+    {"OverlapSame", "overlap"},
+    {"OverlapInside", "overlap"},
+    {"Adjacent", ""},
+    {"DoubleFree", "double-free"},
+    {"UnknownFree", "unknown-free"},
+    {"DriverDoubleFree", "double-free"},
+    {"DriverUnknownFree", "unknown-free"},
+    {"UseAfterFree", "use-after-free"},
+    {"UseAfterFreeCopy", "use-after-free"},
+    {"UseBeyondEnd", "use-after-free"},
+    {"UseAfterDriverFree", "use-after-free"},
+    {"UseAfterFreeAsync", "use-after-free"},
+    {"StructGarbage", ""},
+    {"StructUse", "reuse-without-order"},
+    {"ExtraBufferUse", "reuse-without-order"},
+    {"UnmapInUse", "unmap-in-use"},
+    {"UnmapAfterSync", ""},
+    {"UnmapOtherPage", ""},
+    {"UnmapOwnUse", "unmap-in-use"},
+    {"UnmapLive", "taken-away"},
+    {"UseUnmapped", "unmapped"},
+    {"UseHole", "unmapped"},
+    {"NoAccess", "no-access"},
+    {"NoAccessOwn", "no-access"},
+    {"OwnMapping", ""},
+    {"DriverBlocks", ""},
+    {"PoolBlockSyncFree", "reuse-without-order"},
+    {"ArenaOfOneAllocation", ""},
+    {"ArenaOfOneAllocationBad", "use-after-free"},
+    {"GraphClean", ""},
+    {"GraphUnordered", "reuse-without-order"},
+    {"GraphMemoryGivenAway", "use-after-free"},
+    {"ManyReports", "unknown-free"},
+};
+
+std::string Program() { return std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_checker_cases"; }
+
+class CheckerCase : public testing::TestWithParam<Expected> {};
+
+TEST_P(CheckerCase, GivesItsReports) {
+  const Outcome outcome = RunProgram(Program() + " " + GetParam().name);
+  EXPECT_EQ(outcome.kinds, GetParam().kinds) << outcome.error;
+  EXPECT_EQ(outcome.status, outcome.reports.empty() ? 0 : kReports) << outcome.error;
+}
+
+TEST_P(CheckerCase, IsSilentWhenSwitchedOff) {
+  const Outcome outcome = RunProgram(Program() + " " + GetParam().name, "SIMGPU_CHECK=0");
+  EXPECT_EQ(outcome.kinds, "");
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CheckerCase, testing::ValuesIn(kExpected),
+                         [](const testing::TestParamInfo<Expected>& c) { return std::string(c.param.name); });
+
+TEST(Reports, AreAllInTheFileAndTwentyOnStderr) {
+  const Outcome outcome = RunProgram(Program() + " ManyReports");
+  EXPECT_EQ(outcome.reports.size(), 50u);
+  size_t shown = 0;
+  for (size_t at = 0; (at = outcome.error.find("simgpu: REPORT", at)) != std::string::npos; ++at) ++shown;
+  EXPECT_EQ(shown, 20u);
+  EXPECT_NE(outcome.error.find(": 50 reports"), std::string::npos) << outcome.error;
+}
+
+TEST(Reports, LeaveAFailingProgramsStatusAlone) {
+  const Outcome outcome = RunProgram(Program() + " OwnStatus");
+  EXPECT_EQ(outcome.status, 5);
+  EXPECT_EQ(outcome.reports.size(), 1u);
+}
+
+TEST(Reports, AreWrittenBeforeUnderscoreExit) {
+  const Outcome outcome = RunProgram(Program() + " FastExit");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.reports.size(), 1u);
+}
+
+}  // namespace
+}  // namespace simgpu_test

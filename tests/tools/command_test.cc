@@ -1,0 +1,346 @@
+// The command as people and scripts use it: exit codes, one line for every error, what is written and what is not.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "packer/csv.h"
+#include "packer/validator.h"
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+using hotpack_test::ReadFile;
+using hotpack_test::RunProgram;
+using hotpack_test::TemporaryDirectory;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const std::string kData = HOTPACK_SOURCE_DIR "/tests/data/";
+const std::map<std::string, std::string> kFakeCuda = {{"LD_LIBRARY_PATH", HOTPACK_FAKE_CUDA}, {"LD_PRELOAD", ""}};
+
+Outcome Hotpack(std::vector<std::string> arguments, std::map<std::string, std::string> environment = kFakeCuda) {
+  arguments.insert(arguments.begin(), HOTPACK_COMMAND);
+  return RunProgram(arguments, environment);
+}
+
+// Bad options or input: exit code 2, nothing on stdout, exactly this line.
+void ExpectRefused(const std::vector<std::string>& arguments, const std::string& line) {
+  Outcome outcome = Hotpack(arguments);
+  EXPECT_EQ(outcome.code, 2) << ::testing::PrintToString(arguments);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err, line + "\n");
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+long Count(const std::vector<std::string>& lines, const std::string& prefix) {
+  return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(prefix); });
+}
+
+class CommandTest : public ::testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string Write(const std::string& name, const std::string& contents) const {
+    std::ofstream(Path(name), std::ios::binary) << contents;
+    return Path(name);
+  }
+  std::vector<std::string> Files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  TemporaryDirectory folder_;
+};
+
+TEST_F(CommandTest, Usage) {
+  ExpectRefused({}, "hotpack: A subcommand is required");
+  ExpectRefused({"dance"}, "hotpack: there is no command 'dance', see hotpack --help");
+  ExpectRefused({"pack"}, "hotpack pack: FILE is required");
+  ExpectRefused({"show"}, "hotpack show: FILE is required");
+  ExpectRefused({"replay"}, "hotpack replay: FILE is required");
+  ExpectRefused({"pack", "x", "--fast"}, "hotpack pack: The following argument was not expected: --fast");
+  ExpectRefused({"pack", "x", "--time-limit", "0s"}, "hotpack pack: --time-limit: '0s' is no duration such as 500ms or 2s");
+  ExpectRefused({"pack", "x", "--algorithm", "magic"},
+                "hotpack pack: --algorithm: 'magic' is none of auto, best-fit, first-fit");
+  ExpectRefused({"replay", "x", "--weights", "lots"},
+                "hotpack replay: --weights: 'lots' is no size such as 4096, 512K, 300M or 2G");
+  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
+           {"replay", "x", "--repeat", "-1"}, {"replay", "x", "--whole", "0"}, {"replay", "x", "--api", "opencl"},
+           {"replay", "x", "--repeat", "1", "--whole", "2"}, {"replay", "x", "--marks", "some"}, {"show", "x", "y"},
+           {"pack", "x", "--out"}, {"replay", "x", "--repeat", "two"}}) {
+    Outcome outcome = Hotpack(bad);
+    EXPECT_EQ(outcome.code, 2) << ::testing::PrintToString(bad);
+    EXPECT_EQ(Lines(outcome.err).size(), 1u) << outcome.err;
+    EXPECT_THAT(outcome.err, StartsWith("hotpack " + bad[0] + ": "));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(CommandTest, Help) {
+  for (const char* command : {"pack", "show", "replay"}) {
+    Outcome outcome = Hotpack({command, "--help"});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("Example:\n  hotpack "));
+  }
+  Outcome version = Hotpack({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, ::testing::MatchesRegex("hotpack [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+// Every reader of files, every kind of wrong file.
+TEST_F(CommandTest, BadFiles) {
+  std::string cut = ReadFile(kData + "mlp-adam.trace");
+  std::string malformed = cut;
+  malformed[300] = '\xff';
+  struct Case {
+    std::string path, reason;
+  };
+  for (const char* command : {"pack", "show", "replay"}) {
+    std::string name = "hotpack " + std::string(command) + ": ";
+    ExpectRefused({command, Path("none")}, name + Path("none") + ": No such file or directory");
+    ExpectRefused({command, folder_.path()}, name + folder_.path() + ": Is a directory");
+    for (const Case& bad : {
+             Case{Write("cut.trace", cut.substr(0, 100)), ": byte 100: the file ends in the header, which has 256 bytes"},
+             Case{Write("cut.csv", "event,id,bytes\nalloc,1,5"), ":2: the line has no end: the file is cut"},
+             Case{Write("twice.csv", "event,id,bytes\nalloc,1,5\nfree,1,\nfree,1,\n"),
+                  ":4:6: block 1 is freed twice, first in line 3"},
+             Case{Write("none.csv", "event,id,bytes\n"), ":1: no events follow the first line"},
+         }) {
+      ExpectRefused({command, bad.path}, name + bad.path + bad.reason);
+    }
+    Outcome outcome = Hotpack({command, Write("malformed.trace", malformed)});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, StartsWith(name + Path("malformed.trace") + ": byte "));
+    EXPECT_EQ(Lines(outcome.err).size(), 1u);
+    for (const char* contents : {"", "hello\n", "id,lower,upper,size\n0,5,3,8\n"}) {
+      outcome = Hotpack({command, Write("other", contents)});
+      EXPECT_EQ(outcome.code, 2) << contents;
+      EXPECT_EQ(outcome.out, "");
+      EXPECT_EQ(Lines(outcome.err).size(), 1u) << outcome.err;
+      EXPECT_THAT(outcome.err, StartsWith(name + Path("other") + ":"));
+    }
+  }
+  ExpectRefused({"pack", Write("marks.csv", "event,id,bytes\nmark,s,\n")},
+                "hotpack pack: " + Path("marks.csv") + ": no requests to pack");
+}
+
+TEST_F(CommandTest, PackJson) {
+  for (const char* file : {"mlp-adam.csv", "mlp-adam.trace", "cnn-carried.csv", "lstm.csv"}) {
+    Outcome outcome = Hotpack({"pack", kData + file, "--json"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    nlohmann::ordered_json object = nlohmann::ordered_json::parse(outcome.out);
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : object.items()) keys.push_back(key);
+    EXPECT_THAT(keys, ElementsAre("blocks", "lower_bound", "height", "ratio", "seconds", "algorithm", "proven_optimal"));
+    EXPECT_TRUE(object["blocks"].is_number_integer());
+    EXPECT_TRUE(object["lower_bound"].is_number_integer());
+    EXPECT_TRUE(object["height"].is_number_integer());
+    EXPECT_TRUE(object["ratio"].is_number_float());
+    EXPECT_TRUE(object["seconds"].is_number_float());
+    EXPECT_TRUE(object["algorithm"].is_string());
+    EXPECT_TRUE(object["proven_optimal"].is_boolean());
+    EXPECT_EQ(object["height"], object["lower_bound"]) << file;
+    EXPECT_EQ(outcome.err, "");
+  }
+  nlohmann::json object = nlohmann::json::parse(Hotpack({"pack", kData + "mlp-adam.csv", "--json"}).out);
+  EXPECT_EQ(object["blocks"], 41);
+  EXPECT_EQ(object["lower_bound"], 3784192);
+}
+
+TEST_F(CommandTest, PackInstancesAndAlgorithms) {
+  std::string file = Write("i.csv", "id,lower,upper,size\r\na,0,4,10\r\nb,2,6,20\r\nc,4,8,10\r\n");
+  for (const char* algorithm : {"auto", "best-fit", "first-fit"}) {
+    Outcome outcome = Hotpack({"pack", file, "--algorithm", algorithm, "--out", Path("placed.csv")});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("blocks       3\nlower bound  30 (30 B)\nheight       30, 1.00000"));
+    absl::StatusOr<hotpack::NamedInstance> placed = hotpack::ReadCsvFile(Path("placed.csv"));
+    ASSERT_TRUE(placed.ok()) << placed.status();
+    EXPECT_THAT(placed->ids, ElementsAre("a", "b", "c"));
+    EXPECT_EQ(hotpack::Validate(placed->instance, {placed->offsets, 30}), "");
+  }
+}
+
+TEST_F(CommandTest, PackOfARecordingWritesItsIteration) {
+  ASSERT_EQ(Hotpack({"pack", kData + "lstm.csv", "--out", Path("placed.csv")}).code, 0);
+  absl::StatusOr<hotpack::NamedInstance> placed = hotpack::ReadCsvFile(Path("placed.csv"));
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(placed->instance.blocks.size(), 345u);
+  EXPECT_EQ(hotpack::Validate(placed->instance, {placed->offsets, 11175936}), "");
+}
+
+TEST_F(CommandTest, PackRefusesWhatItCannotWrite) {
+  std::string file = Write("i.csv", "id,lower,upper,size\n0,0,4,10\n");
+  ExpectRefused({"pack", file, "--out", "/nonexistent/out.csv"},
+                "hotpack pack: /nonexistent/out.csv: cannot be written: No such file or directory");
+  ExpectRefused({"pack", file, "--out", file}, "hotpack pack: --out " + file + " is the input");
+  Outcome full = Hotpack({"pack", file, "--out", "/dev/full"});
+  EXPECT_EQ(full.code, 2);
+  EXPECT_EQ(full.out, "");
+  EXPECT_EQ(full.err, "hotpack pack: /dev/full: cannot be written: No space left on device\n");
+  // Bad input leaves an output alone.
+  std::string old = Write("old.csv", "old");
+  EXPECT_EQ(Hotpack({"pack", Write("bad.csv", "event,id,bytes\nfree,1,\n"), "--out", old}).code, 2);
+  EXPECT_EQ(ReadFile(old), "old");
+  EXPECT_EQ(Hotpack({"pack", Path("bad.csv"), "--out", Path("new.csv")}).code, 2);
+  EXPECT_THAT(Files(), ElementsAre("bad.csv", "i.csv", "old.csv"));
+}
+
+TEST_F(CommandTest, ShowJson) {
+  Outcome outcome = Hotpack({"show", kData + "mlp-adam.trace", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  nlohmann::ordered_json object = nlohmann::ordered_json::parse(outcome.out);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases", "marks",
+                                "bytes", "live_peak", "live_end", "streams", "threads", "async_requests", "duration_ns",
+                                "marked_iterations", "marked", "detected"));
+  EXPECT_EQ(object["requests"], 194);
+  EXPECT_EQ(object["marked_iterations"], nlohmann::ordered_json({61, 41, 41, 41}));
+  EXPECT_EQ(object["created"], "2023-11-14T22:13:20Z");
+  keys.clear();
+  for (const auto& [key, value] : object["detected"].items()) keys.push_back(key);
+  EXPECT_THAT(keys, ElementsAre("requests", "unroll", "begins_at", "carried_blocks", "carried_bytes", "retained_blocks",
+                                "retained_bytes", "peak", "lower_bound"));
+  EXPECT_EQ(object["detected"]["requests"], 41);
+  EXPECT_EQ(object["detected"]["peak"], 3784192);
+}
+
+TEST_F(CommandTest, ShowText) {
+  Outcome outcome = Hotpack({"show", kData + "cnn-carried.csv"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("format         event CSV\nevents         318: 162 requests, 152 releases, 4 marks\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("marked         3 iterations; requests: 54 54 54\n"));
+  EXPECT_EQ(outcome.err, "");
+  // What is cut is said, and what is left is shown.
+  std::string cut = Write("cut.trace", ReadFile(kData + "mlp-adam.trace").substr(0, 1000));
+  outcome = Hotpack({"show", cut});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("format         trace file, cut\n"));
+}
+
+class ReplayCommandTest : public CommandTest {
+ protected:
+  Outcome Replay(std::vector<std::string> arguments, std::map<std::string, std::string> environment = {}) {
+    arguments.insert(arguments.begin(), "replay");
+    environment.insert(kFakeCuda.begin(), kFakeCuda.end());
+    environment.emplace("FAKE_CUDA_LOG", Path("log"));
+    unlink(Path("log").c_str());
+    Outcome outcome = Hotpack(arguments, environment);
+    log_ = Lines(ReadFile(Path("log")));
+    return outcome;
+  }
+  std::vector<std::string> log_;
+};
+
+TEST_F(ReplayCommandTest, PlaysThroughEachApi) {
+  struct Api {
+    const char *name, *allocation, *release;
+  };
+  for (const Api& api : {Api{"malloc", "cudaMalloc ", "cudaFree "}, Api{"async", "cudaMallocAsync ", "cudaFreeAsync "},
+                         Api{"driver", "cuMemAlloc ", "cuMemFree "}}) {
+    Outcome outcome = Replay({kData + "mlp-adam.trace", "--api", api.name, "--repeat", "2"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    EXPECT_THAT(outcome.out, ::testing::MatchesRegex("requests    276\nms per step [0-9.]+ \\(median of 6\\)\n"
+                                                     "live peak   13746688 \\(13.1 MiB\\)\n"));
+    EXPECT_EQ(Count(log_, api.allocation), 276);
+    EXPECT_EQ(Count(log_, api.release), 276);
+    EXPECT_EQ(Count(log_, "fill "), 276);
+    EXPECT_EQ(Count(log_, "check "), 276);
+    EXPECT_EQ(Count(log_, "step"), 0);
+    bool async = std::string(api.name) == "async";
+    EXPECT_EQ(Count(log_, std::string(api.allocation) + "200704 stream 1"), async ? 6 : 0) << "the input has its stream";
+  }
+}
+
+TEST_F(ReplayCommandTest, AReleaseOnAnotherStreamIsOrdered) {
+  // Written here by hand: an allocation on stream 0 of 512 bytes, its release on stream 1.
+  std::string trace = ReadFile(kData + "mlp-adam.trace").substr(0, 256) + std::string("\x61\x01\x0A\x00\x00\x01\x00", 7);
+  trace[16] = 7, trace[17] = 1;
+  Outcome outcome = Replay({Write("two.trace", trace), "--api", "async"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(log_, ElementsAre("cudaMallocAsync 512 stream 0", "fill 0 stream 0", "check 0 stream 0", "record stream 0",
+                                "wait stream 1", "cudaFreeAsync stream 1", "sync"));
+}
+
+TEST_F(ReplayCommandTest, MarksAndWaitingForThePlan) {
+  std::string preload = hotpack_test::SanitizerPreload() + HOTPACK_FAKE_CUDA "/libcuda.so.1";
+  Outcome outcome = Replay({kData + "lstm.csv", "--marks", "api", "--wait-plan", "--repeat", "3"}, {{"LD_PRELOAD", preload}});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Count(log_, "step"), 4 + 3);
+  EXPECT_EQ(Count(log_, "wait_plan -1"), 4 + 3);
+  outcome = Replay({kData + "lstm.csv"}, {{"LD_PRELOAD", preload}});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(Count(log_, "step") + Count(log_, "wait_plan"), 0);
+}
+
+TEST_F(ReplayCommandTest, WholeAndUnsteady) {
+  Outcome outcome = Replay({kData + "lstm.csv", "--whole", "3"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("requests    3105\n"));
+  EXPECT_EQ(outcome.err, "");
+  std::string file = Write("unsteady.csv", "event,id,bytes\nmark,s,\nalloc,1,5\nmark,s,\nalloc,2,6\nmark,e,\n");
+  outcome = Replay({file, "--repeat", "4"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("requests    10\n"));
+  EXPECT_EQ(outcome.err, "hotpack replay: " + file +
+                             ": no steady step (the last two marked steps differ): the whole is repeated\n");
+}
+
+TEST_F(ReplayCommandTest, WeightsAndOptimizerState) {
+  Outcome outcome = Replay({kData + "lstm.csv", "--weights", "30M", "--optimizer-state", "20M", "--no-touch"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("live peak   63604736 "));
+  EXPECT_EQ(Count(log_, "fill") + Count(log_, "check") + Count(log_, "memset"), 0);
+}
+
+TEST_F(ReplayCommandTest, AMismatchIsCountedAndFails) {
+  Outcome outcome = Replay({Write("two.csv", "event,id,bytes\nalloc,1,100\nalloc,2,100\nfree,1,\nfree,2,\n")},
+                           {{"FAKE_CUDA_SHARE", "1"}});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "hotpack replay: " + Path("two.csv") + ": 1 blocks did not hold what was written to them\n");
+}
+
+TEST_F(ReplayCommandTest, WithoutAModuleBytesAreSet) {
+  Outcome outcome = Replay({kData + "cnn-carried.csv"}, {{"FAKE_CUDA_NO_MODULE", "1"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Count(log_, "memset "), 4 * 162);
+}
+
+TEST_F(ReplayCommandTest, OutOfMemoryEndsIt) {
+  for (const char* api : {"malloc", "driver"}) {
+    Outcome outcome = Replay({kData + "lstm.csv", "--api", api}, {{"FAKE_CUDA_FAIL_AT", "5"}});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.out, "");
+    std::string call = std::string(api) == "malloc" ? "cudaMalloc" : "cuMemAlloc";
+    EXPECT_EQ(outcome.err, "hotpack replay: " + kData + "lstm.csv: request 4 of 16384 bytes: " + call + ": out of memory (2)\n");
+  }
+}
+
+TEST_F(ReplayCommandTest, NoCuda) {
+  if (access("/usr/lib/x86_64-linux-gnu/libcuda.so.1", F_OK) == 0) GTEST_SKIP() << "there is a driver";
+  Outcome outcome = Hotpack({"replay", kData + "lstm.csv", "--api", "driver"}, {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(Lines(outcome.err).size(), 1u);
+  EXPECT_THAT(outcome.err, StartsWith("hotpack replay: cannot load libcuda.so.1: "));
+}
+
+}  // namespace

@@ -1,0 +1,41 @@
+#include "tools/units.h"
+
+#include "gtest/gtest.h"
+
+namespace hotpack {
+namespace {
+
+TEST(UnitsTest, Sizes) {
+  EXPECT_EQ(ParseSize("0"), 0);
+  EXPECT_EQ(ParseSize("4096"), 4096);
+  EXPECT_EQ(ParseSize("700B"), 700);
+  EXPECT_EQ(ParseSize("512K"), 512 << 10);
+  EXPECT_EQ(ParseSize("300M"), 300 << 20);
+  EXPECT_EQ(ParseSize("1.5GiB"), 3ll << 29);
+  EXPECT_EQ(ParseSize("1048576T"), 1ll << 60);
+  for (const char* bad : {"", "M", "-1", "+1", " 1", "1 M", "1m", "1MB", "1e3", "0x10", "nan", "inf", "1048577T", ".5M", "1M1"}) {
+    EXPECT_EQ(ParseSize(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(UnitsTest, Durations) {
+  EXPECT_EQ(ParseDuration("20ns"), 20);
+  EXPECT_EQ(ParseDuration("20us"), 20'000);
+  EXPECT_EQ(ParseDuration("500ms"), 500'000'000);
+  EXPECT_EQ(ParseDuration("0.5s"), 500'000'000);
+  EXPECT_EQ(ParseDuration("2m"), 120'000'000'000);
+  for (const char* bad : {"", "2", "0s", "-1s", "s", "2 s", "2sec", "0.1ns", "2h", "100000s", "nans"}) {
+    EXPECT_EQ(ParseDuration(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(UnitsTest, SizesForPeople) {
+  EXPECT_EQ(FormatSize(0), "0 B");
+  EXPECT_EQ(FormatSize(1023), "1023 B");
+  EXPECT_EQ(FormatSize(9728), "9.5 KiB");
+  EXPECT_EQ(FormatSize(300 << 20), "300.0 MiB");
+  EXPECT_EQ(FormatSize(UINT64_MAX), "16.0 EiB");
+}
+
+}  // namespace
+}  // namespace hotpack

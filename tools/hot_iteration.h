@@ -1,0 +1,33 @@
+// The hot iteration of a recording, as `hotpack pack` and `hotpack show` need it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "profiler/event.h"
+#include "profiler/profile.h"
+
+namespace hotpack {
+
+struct HotIteration {
+  Profile profile;
+  Period period;
+};
+
+// What the marks of a recording say: ordinals of requests (interrupted ones do not count) where a marked iteration
+// begins; the last entry ends the last one. Iterations without requests are left out. Empty: there is none.
+std::vector<uint64_t> MarkedIterations(const Trace& trace);
+
+// The last marked iteration; nothing if there is none. O(requests).
+std::optional<HotIteration> MarkedIteration(const Trace& trace);
+
+// The iteration that is found without looking at the marks; nothing if none repeats. A recording may end with
+// requests that are no part of one (an evaluation, say): up to a quarter of it is passed over. O(requests).
+std::optional<HotIteration> DetectedIteration(const Trace& trace);
+
+// What is packed when nothing repeats: every block of the recording, resident from its allocation to its release (or
+// the end), on the clock of the recording.
+Instance WholeRecording(const Trace& trace);
+
+}  // namespace hotpack
