@@ -110,7 +110,7 @@ void WriteCounts() {
   fclose(file);
 }
 
-// The end of the process has two parts here: the exit status is known to on_exit handlers only, and calls of other
+// The report at the end of the process has two conditions here: the exit status is known to on_exit handlers only, and calls of other
 // libraries' destructors still come until ours runs. Which of the two is first depends on how the library was loaded.
 int exit_status = -1;  // -1: not known
 bool destroyed = false;
@@ -173,7 +173,10 @@ int EntryPoint::Enter(bool needs_init) {
   return 0;
 }
 
-void SetInitialized() { initialized.store(true, std::memory_order_release); }
+// The end begins where static objects that are older than cuInit are destroyed, as with the real driver.
+void SetInitialized() {
+  if (!initialized.exchange(true)) atexit([] { shut_down.store(true); });
+}
 bool IsInitialized() { return initialized.load(std::memory_order_acquire); }
 bool IsShutDown() { return shut_down.load(); }
 

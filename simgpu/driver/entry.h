@@ -22,6 +22,6 @@ class EntryPoint {
 // The process's state, as far as it decides whether calls are answered.
 void SetInitialized();
 bool IsInitialized();
-bool IsShutDown();   // the library's destructor has begun: calls answer CUDA_ERROR_DEINITIALIZED
+bool IsShutDown();  // exit has come to what is older than cuInit: calls answer CUDA_ERROR_DEINITIALIZED
 
 }  // namespace simgpu

@@ -88,51 +88,6 @@ class ElfReader {
 
 bool IsElf(const void* data) { return memcmp(data, ELFMAG, SELFMAG) == 0; }
 
-// One parameter declaration: ".param .u64 name", ".param .align 8 .b8 name[24]". 0: not understood.
-uint32_t PtxBytes(const std::string& declaration) {
-  uint32_t unit = 0;
-  for (const char* type : {".b", ".u", ".s", ".f"}) {
-    for (size_t at = declaration.find(type); at != std::string::npos; at = declaration.find(type, at + 1)) {
-      const int bits = atoi(declaration.c_str() + at + 2);
-      if (bits == 8 || bits == 16 || bits == 32 || bits == 64 || bits == 128) unit = bits / 8;
-    }
-  }
-  const size_t bracket = declaration.find('[');
-  return bracket == std::string::npos ? unit : unit * atoi(declaration.c_str() + bracket + 1);
-}
-
-uint32_t PtxAlignment(const std::string& declaration, uint32_t bytes) {
-  const size_t at = declaration.find(".align");
-  return at != std::string::npos ? atoi(declaration.c_str() + at + 6) : std::clamp<uint32_t>(bytes, 1, 16);
-}
-
-void ReadPtx(const std::string& text, Image* image) {
-  for (size_t at = text.find(".entry"); at != std::string::npos; at = text.find(".entry", at + 1)) {
-    const size_t name = text.find_first_not_of(" \t\r\n", at + 6);
-    const size_t name_end = text.find_first_of(" \t\r\n({", name);
-    if (name == std::string::npos || name_end == std::string::npos) return;
-    std::vector<KernelParameter> parameters;
-    const size_t open = text.find_first_not_of(" \t\r\n", name_end);
-    if (open != std::string::npos && text[open] == '(') {
-      const size_t close = std::min(text.find(')', open), text.size());
-      uint32_t offset = 0;
-      for (size_t from = open + 1; from < close;) {
-        const size_t to = std::min(text.find(',', from), close);
-        const std::string declaration = text.substr(from, to - from);
-        const uint32_t bytes = PtxBytes(declaration);
-        if (bytes > 0) {
-          const uint32_t alignment = std::max<uint32_t>(PtxAlignment(declaration, bytes), 1);
-          offset = (offset + alignment - 1) / alignment * alignment;
-          parameters.push_back({offset, bytes});
-          offset += bytes;
-        }
-        from = to + 1;
-      }
-    }
-    image->kernels.try_emplace(text.substr(name, name_end - name), std::move(parameters));
-  }
-}
-
 // One entry of a fat binary: kind, header and payload size, compressed size @16, flags @40, uncompressed size @56.
 void ReadEntry(const char* entry, uint16_t kind, uint32_t header, uint64_t payload, Image* image) {
   if (kind != kEntryPtx && kind != kEntryElf) return;

@@ -29,6 +29,9 @@ struct Image {
 // Their lengths are in them, so the memory must be what it says it is (as for the real driver).
 bool ReadImage(const void* data, Image* image);
 
+// Adds what PTX text declares; what is known already stays.
+void ReadPtx(const std::string& text, Image* image);
+
 // Appends the decompressed bytes to *out. False: malformed, or not `expected` bytes. (Formats: zstd is RFC 8878.)
 bool DecompressZstd(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out);
 bool DecompressLz4(const uint8_t* data, size_t bytes, size_t expected, std::vector<char>* out);

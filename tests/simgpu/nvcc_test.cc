@@ -1,0 +1,50 @@
+// Programs compiled by nvcc, with the shared runtime, run on the simulated device.
+#include <gtest/gtest.h>
+
+#include "tests/simgpu/subprocess.h"
+
+namespace simgpu_test {
+namespace {
+
+class NvccTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+#ifndef SIMGPU_HAVE_NVCC
+    GTEST_SKIP() << "nvcc was not found when this was configured";
+#endif
+  }
+  static Outcome RunIt(const std::string& arguments, const std::string& settings = "") {
+    return RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_" + GetParam() + " " + arguments,
+                      "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu " + settings);
+  }
+};
+
+TEST_P(NvccTest, RunsClean) {
+  const Outcome outcome = RunIt("");
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.kinds, "");
+  EXPECT_NE(outcome.output.find("done"), std::string::npos);
+  EXPECT_EQ(outcome.error, "") << "all parameters are known";
+}
+
+TEST_P(NvccTest, MistakesAreReported) {
+  EXPECT_EQ(RunIt("stale").kinds, "use-after-free");
+  EXPECT_EQ(RunIt("struct").kinds, "reuse-without-order");
+}
+
+TEST_P(NvccTest, RunsUnderTheWitness) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "preloading needs a build without sanitizers";
+#endif
+  const std::string preload = "LD_PRELOAD=" HOTPACK_BINARY_DIR "/lib/simgpu/libsimgpu_witness.so";
+  const Outcome clean = RunIt("", preload);
+  EXPECT_EQ(clean.status, 0) << clean.error;
+  EXPECT_EQ(RunIt("stale", preload).kinds, "use-after-free");
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, NvccTest, testing::Values("training", "training_plain", "training_packed", "training_ptx",
+                                                           "training_per_thread"),
+                         [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
+
+}  // namespace
+}  // namespace simgpu_test

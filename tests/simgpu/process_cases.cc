@@ -1,0 +1,221 @@
+// Small programs whose environment or end is what is tested; process_test.cc runs them. `process_cases NAME` runs one.
+#include <cuda_runtime_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/simgpu/support.h"
+
+namespace {
+
+using simgpu_test::Start;
+
+#define CHECK(condition)                                                    \
+  do {                                                                      \
+    if (!(condition)) {                                                     \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+      exit(3);                                                              \
+    }                                                                       \
+  } while (false)
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  statm >> pages >> pages;
+  return pages * 4096;
+}
+
+// SIMGPU_MEMORY=80G
+void BigDevice() {
+  Start();
+  size_t free = 0, total = 0;
+  MUST(cuMemGetInfo(&free, &total));
+  CHECK(total == 80 * kGiB && free == total);
+  std::vector<CUdeviceptr> blocks(60);
+  for (CUdeviceptr& p : blocks) {
+    MUST(cuMemAlloc(&p, kGiB));
+    MUST(cuMemsetD8(p, 0, kGiB));  // zeros need no memory
+    MUST(cuMemsetD8(p + kGiB / 2, 1, 1 << 20));
+  }
+  MUST(cuMemGetInfo(&free, &total));
+  CHECK(free == 20 * kGiB);
+  const uint64_t resident = ResidentBytes();
+  CHECK(resident < 256u << 20);
+  CHECK(resident > 60u << 20);  // what was written is there
+  CUdeviceptr p = 0;
+  CHECK(cuMemAlloc(&p, 21 * kGiB) == CUDA_ERROR_OUT_OF_MEMORY);
+  for (CUdeviceptr block : blocks) MUST(cuMemFree(block));
+  CHECK(ResidentBytes() + (50u << 20) < resident);  // given back to the host
+  MUST(cuMemAlloc(&p, 80 * kGiB));
+}
+
+// SIMGPU_MEMORY=8M: four pages.
+void OutOfMemory() {
+  Start();
+  CUdeviceptr a = 0, b = 0;
+  MUST(cuMemAlloc(&a, 3 << 20));
+  const auto handle = simgpu_test::NewHandle();
+  MUST(cuMemAlloc(&b, 4096));
+  const CUmemAllocationProp prop = simgpu_test::DeviceMemory();
+  CUmemGenericAllocationHandle more = 0;
+  CHECK(cuMemCreate(&more, simgpu_test::kPage, &prop, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+  CUdeviceptr c = 0;
+  CHECK(cuMemAlloc(&c, 1 << 20) == CUDA_ERROR_OUT_OF_MEMORY);
+  MUST(cuMemAlloc(&c, 4096));  // the shared page has room
+  MUST(cuMemRelease(handle));
+  MUST(cuMemCreate(&more, simgpu_test::kPage, &prop, 0));
+  CHECK(cudaMalloc(reinterpret_cast<void**>(&c), 1 << 20) == cudaErrorMemoryAllocation);
+  CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
+  CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+// Memory that a pool keeps is given up before an allocation fails.
+void PoolGivesWay() {
+  Start();
+  CUmemoryPool pool = nullptr;
+  uint64_t threshold = ~uint64_t{0};
+  MUST(cuDeviceGetDefaultMemPool(&pool, 0));
+  MUST(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  CUdeviceptr p = 0;
+  MUST(cuMemAllocAsync(&p, 6 << 20, nullptr));
+  MUST(cuMemFreeAsync(p, nullptr));
+  MUST(cuMemAlloc(&p, 8 << 20));
+}
+
+// SIMGPU_FAIL="cuMemCreate:3,cuMemAlloc:every:2,cuMemMap:2+=700,cuStreamCreate:1"
+void Fails() {
+  Start();
+  const CUmemAllocationProp prop = simgpu_test::DeviceMemory();
+  CUmemGenericAllocationHandle handle = 0;
+  for (int call = 1; call <= 5; ++call) {
+    CHECK(cuMemCreate(&handle, simgpu_test::kPage, &prop, 0) == (call == 3 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS));
+  }
+  CUdeviceptr p = 0;
+  for (int call = 1; call <= 6; ++call) {  // through the runtime too: it is the same entry point
+    void* q = nullptr;
+    const int result = call <= 2 ? static_cast<int>(cuMemAlloc(&p, 64)) : static_cast<int>(cudaMalloc(&q, 64));
+    CHECK(result == (call % 2 == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS));
+  }
+  CUdeviceptr base = 0;
+  MUST(cuMemAddressReserve(&base, 4 * simgpu_test::kPage, 0, 0, 0));
+  for (int call = 1; call <= 4; ++call) {
+    const CUresult result = cuMemMap(base + (call - 1) * simgpu_test::kPage, simgpu_test::kPage, 0, handle, 0);
+    CHECK(result == (call >= 2 ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS));
+  }
+  CUstream stream = nullptr;
+  CHECK(cuStreamCreate(&stream, 0) == CUDA_ERROR_UNKNOWN);
+  MUST(cuStreamCreate(&stream, 0));
+}
+
+struct FreesAtExit {
+  const char* when;
+  CUdeviceptr p = 0;
+  ~FreesAtExit() { fprintf(stderr, "%s: %d\n", when, static_cast<int>(cuMemFree(p))); }
+};
+
+// What was made first is destroyed last: after the driver's end.
+void LateCalls() {
+  static FreesAtExit before{"made before cuInit"};
+  Start();
+  static FreesAtExit after{"made after cuInit"};
+  MUST(cuMemAlloc(&before.p, 64));
+  MUST(cuMemAlloc(&after.p, 64));
+}
+
+void BeforeInit() {
+  CUdeviceptr p = 0;
+  CHECK(cuMemAlloc(&p, 64) == CUDA_ERROR_NOT_INITIALIZED);
+  MUST(cuInit(0));
+  CHECK(cuMemAlloc(&p, 64) == CUDA_ERROR_INVALID_CONTEXT);
+}
+
+void Forks() {
+  Start();
+  CUdeviceptr p = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool refused = cuMemAlloc(&p, 64) == CUDA_ERROR_NOT_INITIALIZED;
+    exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  MUST(cuMemAlloc(&p, 64));
+}
+
+// SIMGPU_DEVICES=3
+void Devices() {
+  int count = 0;
+  CHECK(cudaGetDeviceCount(&count) == cudaSuccess && count == 3);
+  void* p = nullptr;
+  CHECK(cudaSetDevice(2) == cudaSuccess);
+  CHECK(cudaMalloc(&p, kGiB) == cudaSuccess);
+  cudaPointerAttributes attributes;
+  CHECK(cudaPointerGetAttributes(&attributes, p) == cudaSuccess);
+  CHECK(attributes.device == 2 && attributes.type == cudaMemoryTypeDevice);
+  size_t free = 0, total = 0;
+  CHECK(cudaMemGetInfo(&free, &total) == cudaSuccess && total - free == kGiB);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  CHECK(cudaMemGetInfo(&free, &total) == cudaSuccess && total == free);
+  CHECK(cudaSetDevice(3) == cudaErrorInvalidDevice);
+  CHECK(cudaFree(p) == cudaSuccess);
+}
+
+// Many threads at once, each on its own stream, with the runtime.
+void Threads() {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([t] {
+      cudaStream_t stream = nullptr;
+      CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+      for (int i = 0; i < 2000; ++i) {
+        void *p = nullptr, *q = nullptr;
+        CHECK(cudaMalloc(&p, 512 * (1 + (i * 7 + t) % 3000)) == cudaSuccess);
+        CHECK(cudaMallocAsync(&q, 4096, stream) == cudaSuccess);
+        CHECK(cudaMemsetAsync(p, i, 100, stream) == cudaSuccess);
+        CHECK(cudaMemcpyAsync(q, p, 100, cudaMemcpyDeviceToDevice, stream) == cudaSuccess);
+        unsigned char byte = 0;
+        CHECK(cudaMemcpyAsync(&byte, q, 1, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
+        CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+        CHECK(byte == static_cast<unsigned char>(i));
+        CHECK(cudaFreeAsync(q, stream) == cudaSuccess);
+        CHECK(cudaFree(p) == cudaSuccess);
+      }
+      CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  size_t free = 0, total = 0;
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(cudaMemGetInfo(&free, &total) == cudaSuccess && free == total);
+}
+
+// The host cannot follow a device pointer.
+void HostAccess() {
+  void* p = nullptr;
+  CHECK(cudaMalloc(&p, 4096) == cudaSuccess);
+  *static_cast<volatile char*>(p) = 1;
+}
+
+using Case = void (*)();
+const std::map<std::string, Case> kCases = {
+    {"BigDevice", BigDevice}, {"OutOfMemory", OutOfMemory}, {"PoolGivesWay", PoolGivesWay}, {"Fails", Fails},
+    {"LateCalls", LateCalls}, {"BeforeInit", BeforeInit}, {"Forks", Forks}, {"Devices", Devices},
+    {"Threads", Threads}, {"HostAccess", HostAccess}, {"Start", [] { Start(); }}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto found = kCases.find(argc > 1 ? argv[1] : "");
+  if (found == kCases.end()) return 2;
+  found->second();
+  return 0;
+}

@@ -1,0 +1,75 @@
+// Settings by environment, and how a process ends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "tests/simgpu/subprocess.h"
+
+namespace simgpu_test {
+namespace {
+
+Outcome Case(const std::string& name, const std::string& settings = "") {
+  return RunProgram(std::string(HOTPACK_BINARY_DIR) + "/tests/simgpu_process_cases " + name, settings);
+}
+
+#define EXPECT_CLEAN(outcome)                                  \
+  do {                                                         \
+    const Outcome clean_outcome = (outcome);                   \
+    EXPECT_EQ(clean_outcome.status, 0) << clean_outcome.error; \
+    EXPECT_EQ(clean_outcome.kinds, "");                        \
+  } while (false)
+
+TEST(Process, BigDeviceOnASmallMachine) { EXPECT_CLEAN(Case("BigDevice", "SIMGPU_MEMORY=80G")); }
+TEST(Process, OutOfMemoryIsExact) { EXPECT_CLEAN(Case("OutOfMemory", "SIMGPU_MEMORY=8M")); }
+TEST(Process, PoolsGiveWay) { EXPECT_CLEAN(Case("PoolGivesWay", "SIMGPU_MEMORY=8M")); }
+TEST(Process, NothingWorksBeforeInit) { EXPECT_CLEAN(Case("BeforeInit")); }
+TEST(Process, ChildrenOfForkAreRefused) { EXPECT_CLEAN(Case("Forks")); }
+TEST(Process, SeveralDevices) { EXPECT_CLEAN(Case("Devices", "SIMGPU_DEVICES=3")); }
+TEST(Process, ManyThreads) { EXPECT_CLEAN(Case("Threads")); }
+
+TEST(Process, FailuresOnDemand) {
+  EXPECT_CLEAN(Case("Fails", "SIMGPU_FAIL=cuMemCreate:3,cuMemAlloc:every:2,cuMemMap:2+=700,cuStreamCreate:1"));
+}
+
+TEST(Process, BadSettingsAreOneLine) {
+  for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc", "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
+                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
+                          "SIMGPU_DEVICES=many"}) {
+    const Outcome outcome = Case("Start", bad);
+    EXPECT_EQ(outcome.status, 2) << bad;
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+    EXPECT_NE(outcome.error.find("simgpu: SIMGPU_"), std::string::npos) << outcome.error;
+  }
+}
+
+TEST(Process, NoDevice) {
+  const Outcome outcome = Case("Start", "SIMGPU_DEVICES=0");
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_NE(outcome.error.find("gave 100"), std::string::npos) << "CUDA_ERROR_NO_DEVICE";
+}
+
+TEST(Process, CallsAfterTheEndAreRefused) {
+  const Outcome outcome = Case("LateCalls");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.error, "made after cuInit: 0\nmade before cuInit: 4\n");
+}
+
+TEST(Process, CountsCalls) {
+  const std::string path = testing::TempDir() + "/simgpu_counts_" + std::to_string(getpid());
+  EXPECT_CLEAN(Case("OutOfMemory", "SIMGPU_MEMORY=8M SIMGPU_COUNT_FILE=" + path));
+  std::string counts = ReadFile(path);
+  counts.insert(counts.begin(), '\n');
+  EXPECT_NE(counts.find("\ncuMemAlloc 5\n"), std::string::npos) << counts;
+  EXPECT_NE(counts.find("\ncuMemCreate 3\n"), std::string::npos) << counts;
+  EXPECT_NE(counts.find("\ncuMemRelease 1\n"), std::string::npos) << counts;
+  unlink(path.c_str());
+}
+
+TEST(Process, HostAccessToDeviceMemoryFaults) {
+  const int status = Case("HostAccess").status;
+  EXPECT_TRUE(status == 128 + SIGSEGV || status == 1) << status;  // 1: a sanitizer reported it
+}
+
+}  // namespace
+}  // namespace simgpu_test
