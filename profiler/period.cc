@@ -27,8 +27,9 @@ Turnover LastTurnover(const HistoryTail& tail, uint64_t length, uint64_t run) {
   uint64_t n = tail.units.size();
   for (uint64_t i = 0; i < n; ++i) {
     if (i + length >= n) turnover.asked += tail.units[i];
-    uint64_t released_at = i + tail.ages[i];  // relative to tail.first, like i; in (n - length, n]: in the last period
-    if (tail.ages[i] == kStillLive || released_at <= n - length || released_at > n) continue;
+    uint64_t released_at = i + tail.ages[i];  // requests made by then, from tail.first on
+    // The last period goes from just after request n - length to just after request n, the newest.
+    if (tail.ages[i] == kStillLive || released_at < n - length || released_at >= n) continue;
     turnover.released += tail.units[i];
     if (i + run + length < n) turnover.foreign += tail.units[i];
   }

@@ -47,6 +47,21 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
 
 namespace {
 
+// The bound itself is aimed at for a moment; after that, whatever needs no more chunks than the bound is as good.
+PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+  constexpr int64_t kMoment = 100'000'000;
+  options.time_limit_ns = std::min(time_limit_ns, kMoment);
+  PackResult first = Pack(instance, options);
+  auto chunks = static_cast<Bytes>(chunk_bytes);
+  Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
+  if (first.status != PackStatus::kOk || first.placement.height <= enough || time_limit_ns <= kMoment) return first;
+  options.time_limit_ns = time_limit_ns - kMoment;
+  options.capacity = enough;
+  options.start = &first.placement;
+  PackResult second = Pack(instance, options);
+  return second.status == PackStatus::kOk ? second : first;
+}
+
 // The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The walls are blocks that
 // are always there, so that nothing is placed across.
 std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
@@ -70,16 +85,17 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
 
 }  // namespace
 
-std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel) {
   WidenForJitter(&profile, kJitterPercent);
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   PackOptions options;
-  options.time_limit_ns = time_limit_ns;
   options.cancel = cancel;
-  PackResult plain = Pack(instance, options);
+  PackResult plain = PackForPages(instance, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
+  // A placement so far off, of a job so large, is no better than best fit.
+  if (plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
   if (!spare.empty()) {
     uint32_t zone_offset = 0;
@@ -88,7 +104,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<Addr
     options.time_limit_ns = std::min(time_limit_ns, std::max<int64_t>(100'000'000, 4 * plain.nanoseconds));
     PackResult filled = Pack(instance, options);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
-    if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(worth_bytes) <= plain.placement.height) {
+    if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
           CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
     }

@@ -31,8 +31,8 @@ struct PlanJob {
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
 // Packs and compiles. Null if the packer refuses. `spare`: memory that is held beside the planned zone whatever the plan;
-// blocks are put there where that lowers the zone by at least `worth_bytes`. `cancel` may be set from another thread.
-std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t worth_bytes,
+// blocks are put there where that lowers the zone by a chunk of `chunk_bytes` or more. `cancel` may be set from another thread.
+std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t chunk_bytes,
                                          int64_t time_limit_ns, const std::atomic<bool>* cancel);
 
 // One thread, started with the first job; at most one job at a time. Thread-safe.

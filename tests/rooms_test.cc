@@ -74,6 +74,16 @@ std::set<std::string> EnvironmentVariables(const std::string& text) {
   return names;
 }
 
+// What the page's links of the form [text](path) name, those to other sites and within the page left out.
+std::vector<std::string> RelativeLinks(const std::string& text) {
+  static const std::regex pattern(R"re(\]\(([^)#\s]+)(?:#[^)]*)?\))re");
+  std::vector<std::string> links;
+  for (std::sregex_iterator i(text.begin(), text.end(), pattern), end; i != end; ++i) {
+    if ((*i)[1].str().find("://") == std::string::npos) links.push_back((*i)[1]);
+  }
+  return links;
+}
+
 bool IsSource(const fs::path& path) {
   static const std::set<std::string> suffixes = {".cc", ".h", ".c", ".cu", ".cpp"};
   return suffixes.count(path.extension().string()) != 0;
@@ -152,6 +162,16 @@ TEST(RoomsTest, EveryEnvironmentVariableIsDocumented) {
   }
 }
 
+TEST(RoomsTest, PagesLinkToFilesThatExist) {
+  const fs::path root = HOTPACK_SOURCE_DIR;
+  for (const fs::path& path : ProjectFiles()) {
+    if (path.extension() != ".md") continue;
+    for (const std::string& link : RelativeLinks(Read(root / path))) {
+      EXPECT_TRUE(fs::exists(root / path.parent_path() / link)) << path.string() << " links to " << link;
+    }
+  }
+}
+
 // The checks themselves find what they are for.
 TEST(RoomsTest, ChecksFindPlantedFaults) {
   EXPECT_EQ(WrongIncludes("packer", "#include \"packer/types.h\"\n#include <vector>\n#include \"absl/a/b.h\"\n").size(), 0u);
@@ -170,6 +190,8 @@ TEST(RoomsTest, ChecksFindPlantedFaults) {
             (std::set<std::string>{"HOTPACK_TRACE", "SIMGPU_MEMORY"}));
   EXPECT_EQ(EnvironmentVariables("echo ${HOTPACK_SHARED:-x} $HOTPACK_OTHER"),
             (std::set<std::string>{"HOTPACK_OTHER", "HOTPACK_SHARED"}));
+  EXPECT_EQ(RelativeLinks("see [a](docs/a.md#part), [b](https://b.example/c) and f(x)(y)"),
+            (std::vector<std::string>{"docs/a.md"}));
 }
 
 }  // namespace

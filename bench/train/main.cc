@@ -38,7 +38,7 @@ void AddOptions(CLI::App& app, Settings& settings) {
   app.add_option("--steps", settings.train.steps, "Mini-batches to train")
       ->check(CLI::Range(1, 100'000'000))
       ->capture_default_str();
-  app.add_option("--evaluate-every", settings.train.evaluate_every, "Steps between evaluations; 0: only at the end")
+  app.add_option("--evaluate-every", settings.train.evaluate_every, "Steps between evaluations on unseen rows; 0: none")
       ->check(CLI::Range(0, 100'000'000))
       ->capture_default_str();
   app.add_option("--seed", settings.train.seed, "Of the weights and of the data")->capture_default_str();
@@ -80,8 +80,9 @@ int RunTraining(Device& device, const Settings& settings) {
   std::printf("train_mlp: %lld parameters, %d steps of %d rows through %s", static_cast<long long>(result.parameters),
               settings.train.steps, settings.train.batch, device.Name().c_str());
   if (DeviceComputes(device)) {
-    std::printf(": loss %.4f -> %.4f, accuracy %.3f\n", static_cast<double>(result.first_loss),
-                static_cast<double>(result.last_loss), result.accuracy);
+    std::printf(": loss %.4f -> %.4f", static_cast<double>(result.first_loss), static_cast<double>(result.last_loss));
+    if (result.accuracy >= 0) std::printf(", accuracy %.3f", result.accuracy);
+    std::printf("\n");
   } else {
     std::printf(" on a simulated device: no values\n");
   }

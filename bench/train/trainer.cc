@@ -60,8 +60,7 @@ TrainResult Train(Device& device, const TrainOptions& options,
       Accuracy(device, model, task, options.batch);
     }
   }
-  model.ZeroGradients();
-  result.accuracy = Accuracy(device, model, task, options.batch);
+  if (options.evaluate_every > 0) result.accuracy = Accuracy(device, model, task, options.batch);
   return result;
 }
 

@@ -13,16 +13,16 @@ namespace hotpack::train {
 
 struct TrainOptions {
   ModelShape shape;
-  int batch = 1;         // rows, ≥ 1
-  int steps = 1;         // ≥ 1
-  int evaluate_every = 0;  // steps between evaluations on unseen rows, 0: only after the last step
+  int batch = 1;           // rows, ≥ 1
+  int steps = 1;           // ≥ 1
+  int evaluate_every = 0;  // > 0: on unseen rows after as many steps each, and at the end; 0: never
   uint64_t seed = 1;
 };
 
 struct TrainResult {
   float first_loss = 0;
   float last_loss = 0;
-  double accuracy = 0;  // share of unseen rows that the trained model labels rightly
+  double accuracy = -1;  // share of unseen rows that the trained model labels rightly; -1: not evaluated
   int64_t parameters = 0;
 };
 

@@ -73,6 +73,7 @@ TEST(TrainTest, LearnsTheTask) {
   const auto device = MakeHostDevice();
   TrainOptions options = SmallTraining();
   options.steps = 300;
+  options.evaluate_every = 300;
   const TrainResult result = Train(*device, options, [](int, float) {});
   EXPECT_LT(result.last_loss, 0.5f * result.first_loss);
   EXPECT_GT(result.accuracy, 0.9);
