@@ -12,7 +12,8 @@ CUDART_API cudaMalloc(void** result, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   const Telling telling;
   CUdeviceptr address = 0;
-  const CUresult status = telling.Given(drv.cuMemAlloc(&address, bytes), address, bytes, SIMGPU_NO_STREAM);
+  CUresult status = drv.cuMemAlloc(&address, bytes);
+  status = telling.Given(status, address, bytes, SIMGPU_NO_STREAM);
   if (status == CUDA_SUCCESS) *result = reinterpret_cast<void*>(address);
   return Set(status);
 }
@@ -66,7 +67,8 @@ CUDART_BOTH(cudaMallocAsync, cudaMallocAsync_ptsz, (void** result, size_t bytes,
   if (bytes == 0) return cudaSuccess;
   const Telling telling;
   CUdeviceptr address = 0;
-  const CUresult status = telling.Given(drv.cuMemAllocAsync[pt](&address, bytes, stream), address, bytes, stream);
+  CUresult status = drv.cuMemAllocAsync[pt](&address, bytes, stream);
+  status = telling.Given(status, address, bytes, stream);
   if (status == CUDA_SUCCESS) *result = reinterpret_cast<void*>(address);
   return Set(status);
 })

@@ -22,12 +22,20 @@ using Dlsym = void* (*)(void*, const char*);
 
 thread_local int depth = 0;
 
-// The dlsym that would be called without the witness: the next preload's, or libc's.
-Dlsym FindNextDlsym() {
-  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5"}) {
-    if (void* found = dlvsym(RTLD_NEXT, "dlsym", version); found != nullptr) return reinterpret_cast<Dlsym>(found);
-  }
-  return nullptr;
+// libc's own, for our look-ups. (dlvsym with a version does not see another preload's dlsym, which has none.)
+Dlsym LibcDlsym() {
+  static const Dlsym libc = [] {
+    void* found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    if (found == nullptr) found = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    return reinterpret_cast<Dlsym>(found);
+  }();
+  return libc;
+}
+
+// The one that the program would have called without us: the next preload's, or libc's.
+Dlsym NextDlsym() {
+  void* found = LibcDlsym()(RTLD_NEXT, "dlsym");
+  return found != nullptr ? reinterpret_cast<Dlsym>(found) : LibcDlsym();
 }
 
 // libcuda may have been opened with dlopen, and is then not in RTLD_DEFAULT's scope.
@@ -40,7 +48,7 @@ template <typename Function>
 Function FromLibCuda(std::atomic<Function>* slot, const char* name) {
   Function function = slot->load(std::memory_order_acquire);
   if (function == nullptr && LibCuda() != nullptr) {
-    function = reinterpret_cast<Function>(FindNextDlsym()(LibCuda(), name));
+    function = reinterpret_cast<Function>(LibcDlsym()(LibCuda(), name));
     slot->store(function, std::memory_order_release);
   }
   return function;
@@ -60,6 +68,7 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  // By pointer: the arguments are evaluated in no order.
   CUresult Given(CUresult result, const CUdeviceptr* address, size_t bytes, void* stream) const {
     static std::atomic<decltype(&simgpuBlockGiven)> slot{nullptr};
     if (!outermost_ || result != CUDA_SUCCESS) return result;
@@ -84,9 +93,9 @@ class Next {
   Function operator()() {
     Function function = function_.load(std::memory_order_acquire);
     if (function == nullptr) {
-      function = reinterpret_cast<Function>(FindNextDlsym()(RTLD_NEXT, name_));
+      function = reinterpret_cast<Function>(LibcDlsym()(RTLD_NEXT, name_));
       if (function == nullptr && LibCuda() != nullptr) {
-        function = reinterpret_cast<Function>(FindNextDlsym()(LibCuda(), name_));
+        function = reinterpret_cast<Function>(LibcDlsym()(LibCuda(), name_));
       }
       function_.store(function, std::memory_order_release);
     }
@@ -232,7 +241,7 @@ extern "C" {
 __attribute__((visibility("hidden"))) Dlsym simgpu_witness_next_dlsym = nullptr;
 }
 extern "C" __attribute__((visibility("hidden"))) void* simgpu_witness_dlsym(void* handle, const char* name) {
-  if (simgpu_witness_next_dlsym == nullptr) simgpu_witness_next_dlsym = FindNextDlsym();
+  if (simgpu_witness_next_dlsym == nullptr) simgpu_witness_next_dlsym = NextDlsym();
   if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
   size_t count = 0;
   const Witnessed* rows = Rows(&count);
