@@ -28,16 +28,27 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
   for (uint64_t c = IndexOf(begin); c <= IndexOf(begin + bytes - 1); ++c) used_epoch_[c] = epoch_;
 }
 
-// At that end of the best range which breaks into fewer of its wholly free chunks.
+// Where in the best range: at one of its ends, or against the first or last chunk boundary in it. As few of its wholly
+// free chunks as possible are broken into, then as few chunks as possible touched: if the block stays and its neighbours
+// go, the rest of these chunks is lost. (In an arena of few chunks it is not: there, fragments between blocks cost more.)
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
   if (!free_.BestFit(bytes, &begin)) return false;
   DeviceAddress end = begin + free_.Containing(begin)->second;
   DeviceAddress first = Up(begin), last = std::max(first, Down(end));
-  uint64_t low = begin + bytes > first ? Up(std::min(begin + bytes, last) - first) : 0;
-  uint64_t high = end - bytes < last ? last - std::max(first, Down(end - bytes)) : 0;
-  *address = high < low ? end - bytes : begin;
+  const bool roomy = chunks_held_ >= 64;
+  std::pair<uint64_t, uint64_t> best{UINT64_MAX, 0};
+  for (DeviceAddress at : {begin, end - bytes, first, last - bytes}) {
+    if (at < begin || at + bytes > end) continue;
+    if (!roomy && at != begin && at != end - bytes) continue;
+    uint64_t touched = roomy ? Up(at + bytes) - Down(at) : 0;
+    DeviceAddress from = std::max(Down(at), first), to = std::min(Up(at + bytes), last);
+    std::pair<uint64_t, uint64_t> cost{to > from ? to - from : 0, touched};
+    if (cost >= best) continue;
+    best = cost;
+    *address = at;
+  }
   free_.Remove(*address, bytes);
   MarkUsed(*address, bytes);
   return true;
