@@ -62,10 +62,23 @@ void Arena::AddSmallChunk(DeviceAddress chunk) {
 }
 
 void Arena::Free(DeviceAddress address, uint64_t bytes) {
-  if (!is_small_[IndexOf(address)]) {
-    free_.Add(address, bytes);
-    return;
+  // A block lies in chunks of one kind; a range that a script had for itself need not.
+  DeviceAddress end = address + bytes;
+  while (address < end) {
+    bool small = is_small_[IndexOf(address)];
+    DeviceAddress stop = Down(address) + chunk_;
+    while (stop < end && is_small_[IndexOf(stop)] == small) stop += chunk_;
+    stop = std::min(stop, end);
+    if (small) {
+      FreeSmall(address, stop - address);
+    } else {
+      free_.Add(address, stop - address);
+    }
+    address = stop;
   }
+}
+
+void Arena::FreeSmall(DeviceAddress address, uint64_t bytes) {
   small_.Add(address, bytes);
   // A chunk that is wholly free again serves for anything. (A small block may lie across two chunks.)
   auto range = *small_.Containing(address);

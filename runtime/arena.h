@@ -109,6 +109,7 @@ class Arena {
   bool IsSmall(uint64_t bytes) const { return bytes <= chunk_ / 2; }
   bool TryAllocateSmall(uint64_t bytes, DeviceAddress* address);
   void AddSmallChunk(DeviceAddress chunk);
+  void FreeSmall(DeviceAddress address, uint64_t bytes);
   void MarkUsed(DeviceAddress begin, uint64_t bytes);
   bool ChooseWindow(uint64_t bytes, AddressRange* window) const;
   uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;
