@@ -43,6 +43,7 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   foreign_.clear();
   lost_ = learned_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
+  last_unmatched_at_ = 0;
   divergences_ = 0;
   seen_.assign(size_, Seen{});
   // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
@@ -66,7 +67,8 @@ void Follower::Stop() {
   slots_.Build({});
   live_storage_.assign(slots_.Count(), kNone);
   live_ = live_storage_.data();
-  size_ = 0;
+  size_ = ended_ = unmapped_ = 0;
+  lost_ = learned_ = false;
   foreign_.clear();
   holes_.clear();
 }
@@ -138,12 +140,17 @@ void Follower::SkipToEnd() {
 // --- finding the place -----------------------------------------------------------------------------------------------
 
 Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History& history) {
+  if (ordinal - last_unmatched_at_ > kWindow) {  // that was something else
+    unmatched_ = 0;
+    last_was_novel_ = false;
+  }
   bool is_hole = false;
   uint32_t position = Locate(units, ordinal, history, &is_hole);
   if (position == kNone) {
     if (unmatched_ == 0) ++divergences_;
     ++unmatched_;
     last_unmatched_ = units;
+    last_unmatched_at_ = ordinal;
     if (unmatched_ > kWindow) lost_ = true;
     return {Outcome::kOffScript, kNone};
   }
@@ -154,8 +161,19 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
 }
 
 uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole) {
+  constexpr uint32_t kSure = 16;
   if (!lost_) {
-    if (entries_[cursor_].units == units) return cursor_;
+    bool fits = entries_[cursor_].units == units;
+    if (fits && (states_[cursor_].pending & kCountMask) == 0) return cursor_;
+    // Not what was expected, or too early for it: where the iteration resembles itself, we may have been elsewhere for
+    // long. Only a place that explains more of the past than the cursor does is believed.
+    uint32_t least = std::max(kSure, fits ? Agreement(cursor_, ordinal, history) + 1 : 0);
+    uint32_t position = FindContext(ordinal, history, least);
+    if (position != kNone) {
+      MoveTo(position, /*holes=*/false);
+      return position;
+    }
+    if (fits) return cursor_;
     for (uint32_t hole : holes_) {
       if (entries_[hole].units == units) {
         *is_hole = true;
@@ -166,7 +184,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     if (ahead != kNone) return ahead;
   }
   if (lost_ || unmatched_ + 1 >= Script::kContext) {
-    uint32_t position = FindContext(ordinal, history);
+    uint32_t position = FindContext(ordinal, history, Script::kContext);
     if (position != kNone) {
       // Far away: whatever lies between is not coming.
       MoveTo(position, /*holes=*/false);
@@ -188,7 +206,6 @@ uint32_t Follower::FindAhead(uint32_t units) {
     if (count++ == 0) first = i;
     if (k >= 2 && unmatched_ > 0 && entries_[After(cursor_, k - 1)].units == last_unmatched_) return i;
   }
-  if (count == 1) return first;
   bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && entries_[After(cursor_, 1)].units == units;
   if (after_changed) {
     if (last_unmatched_ > std::max(entries_[cursor_].units, seen_[cursor_].units)) {
@@ -197,6 +214,7 @@ uint32_t Follower::FindAhead(uint32_t units) {
     }
     return After(cursor_, 1);
   }
+  if (count == 1) return first;
   last_was_novel_ = count == 0;
   // Smaller than planned, but not by much: the same request, in place.
   if (count == 0 && unmatched_ == 0 && units < entries_[cursor_].units && entries_[cursor_].units / 2 <= units) {
@@ -205,22 +223,30 @@ uint32_t Follower::FindAhead(uint32_t units) {
   return kNone;
 }
 
-// The entry at whose end the last requests agree with the script for longest, at least kContext; kNone if none does.
-uint32_t Follower::FindContext(uint64_t ordinal, const History& history) const {
-  constexpr uint32_t kLongest = 64;
+// How many of the last requests, up to request `ordinal`, are the script's up to entry `last`; at most kLongest.
+uint32_t Follower::Agreement(uint32_t last, uint64_t ordinal, const History& history) const {
+  constexpr uint32_t kLongest = 64;  // no more than the shortest history remembers
+  uint32_t length = 0, i = last;
+  while (length < kLongest && length <= ordinal && history.Units(ordinal - length) == entries_[i].units) {
+    ++length;
+    i = i == 0 ? size_ - 1 : i - 1;
+  }
+  return length;
+}
+
+// The entry at whose end the last requests agree with the script for longest, the next of several; at least `least`
+// (≥ kContext); kNone if none does.
+uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_t least) const {
+  constexpr int kTries = 256;
   if (ordinal + 1 < Script::kContext) return kNone;
   uint32_t window[Script::kContext];
   for (uint32_t k = 0; k < Script::kContext; ++k) window[k] = history.Units(ordinal + 1 - Script::kContext + k);
   uint32_t hash = ContextHash(window, Script::kContext);
   auto it = std::lower_bound(script_->contexts.begin(), script_->contexts.end(), std::make_pair(hash, 0u));
-  uint32_t best = kNone, best_length = Script::kContext - 1, best_distance = kNone;
-  for (int tries = 0; tries < 256 && it != script_->contexts.end() && it->first == hash; ++it, ++tries) {
+  uint32_t best = kNone, best_length = least - 1, best_distance = kNone;
+  for (int tries = 0; tries < kTries && it != script_->contexts.end() && it->first == hash; ++it, ++tries) {
     uint32_t last = Before(it->second, 1);  // the entry that this request would be
-    uint32_t length = 0;
-    while (length < kLongest && length <= ordinal &&
-           history.Units(ordinal - length) == entries_[Before(last, length)].units) {
-      ++length;
-    }
+    uint32_t length = Agreement(last, ordinal, history);
     uint32_t distance = last >= cursor_ ? last - cursor_ : last + size_ - cursor_;
     if (length > best_length || (length == best_length && best != kNone && distance < best_distance)) {
       best = last;
@@ -324,6 +350,7 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
 
 void Follower::NoteAge(uint32_t entry, uint32_t age) {
   Seen& seen = seen_[entry];
+  if (age > size_) return;  // cannot be planned; if that goes on, a longer cycle is looked for
   const ProfileBlock& known = script_->profile.blocks[entry];
   if (!known.planned || age > known.age) learned_ = true;
   seen.max_age = std::max(seen.max_age, age);
@@ -339,8 +366,7 @@ Profile Follower::LearnedProfile() const {
     if (seen.max_age == 0) continue;
     block.age = std::max(block.age, seen.max_age);
     block.min_age = block.min_age == 0 ? seen.min_age : std::min(block.min_age, seen.min_age);
-    block.planned = block.age <= size_;
-    if (!block.planned) block.age = block.min_age = 0;
+    block.planned = true;
   }
   return profile;
 }

@@ -150,7 +150,8 @@ class Follower {
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
   uint32_t FindAhead(uint32_t units);
-  uint32_t FindContext(uint64_t ordinal, const History& history) const;
+  uint32_t Agreement(uint32_t last, uint64_t ordinal, const History& history) const;
+  uint32_t FindContext(uint64_t ordinal, const History& history, uint32_t least) const;
   Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole);
   bool Overlaps(uint32_t i, uint32_t begin, uint32_t end) const {
     const ScriptEntry& e = entries_[i];
@@ -175,8 +176,9 @@ class Follower {
   uint32_t ended_ = 0;
   bool lost_ = false;
   bool learned_ = false;
-  uint32_t unmatched_ = 0;       // requests in a row that matched nothing
+  uint32_t unmatched_ = 0;       // requests lately that matched nothing
   uint32_t last_unmatched_ = 0;  // the size of the last of them
+  uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first

@@ -410,7 +410,7 @@ TEST(ArenaFailures, EveryKthDriverCall) {
       }
       ASSERT_NO_FATAL_FAILURE(check()) << "step " << step;
     }
-    EXPECT_GT(served, k >= 8 ? 20u : 0u);
+    EXPECT_TRUE(k < 8 || served > 20) << served;
     // Afterwards, all is well: everything can be released and given back but what could not be unmapped.
     device.FailEvery(0);
     for (auto [address, bytes] : live) arena.Free(address, bytes);
