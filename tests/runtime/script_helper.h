@@ -31,7 +31,19 @@ inline std::shared_ptr<const Script> ScriptOf(const std::vector<TestBlock>& bloc
   return std::make_shared<const Script>(CompileScript(profile, index, offsets, {}, 0, 0));
 }
 
-// `n` requests of one of `kinds` sizes; lives of any length up to the cycle, mostly short.
+// Whether the requests are several times the same.
+inline bool RepeatsItself(const Profile& profile) {
+  size_t n = profile.blocks.size();
+  for (size_t shift = 1; shift < n; ++shift) {
+    size_t i = 0;
+    while (i < n && profile.blocks[i].units == profile.blocks[(i + shift) % n].units) ++i;
+    if (i == n) return true;
+  }
+  return false;
+}
+
+// `n` requests of one of `kinds` sizes; lives of any length up to the cycle, mostly short. As a whole it repeats nothing
+// shorter (unless kinds is 1).
 inline std::shared_ptr<const Script> RandomScript(std::mt19937_64& random, uint32_t n, uint32_t kinds) {
   Profile profile;
   for (uint32_t i = 0; i < n; ++i) {
@@ -42,6 +54,7 @@ inline std::shared_ptr<const Script> RandomScript(std::mt19937_64& random, uint3
     if (block.planned) block.age = block.min_age = static_cast<uint32_t>(1 + random() % reach);
     profile.blocks.push_back(block);
   }
+  if (kinds > 1 && RepeatsItself(profile)) return RandomScript(random, n, kinds);
   profile.period = n;
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
