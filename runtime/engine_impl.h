@@ -103,6 +103,7 @@ class Engine::Impl {
   std::vector<AddressRange> SpareMemory(const Profile& profile);
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
+  uint32_t BestPhase(const Script& script) const;
   void Activate();
   bool ReuseZone(const std::shared_ptr<const Script>& script);
   void RetireScript();
@@ -149,6 +150,8 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // scripts taken up so far
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t outlived_at_detection_ = 0;
+  uint64_t displaced_at_end_ = 0;          // of the last iteration
   uint64_t marks_ = 0;
   uint64_t last_mark_ = 0;                 // requests before it
   uint64_t divergences_at_mark_ = 0;

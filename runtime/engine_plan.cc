@@ -10,22 +10,25 @@ namespace hotpack {
 
 void Engine::Impl::Post(PlanJob job) {
   uint64_t refines = job.profile ? script_number_ : 0;
-  job.known_period = follower_.active() && !follower_.lost() ? static_cast<uint32_t>(period_) : 0;
+  if (follower_.active() && !follower_.lost()) job.known = current_;
   if (planner_.Post(std::move(job))) job_refines_ = refines;
 }
 
 // Without marks: looks at the history each time it has grown by a sixteenth. While a script is followed: only after the
-// job has left it, for a longer period that explains that as well.
+// job has left it, for a period that explains that as well.
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
   if (marks_ > 0 || count < next_detection_ || planner_.Busy()) return;
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();
-  if (followed && Divergences() == divergences_at_detection_) return;
+  // Blocks that outlive the cycle again and again: their lives repeat only after several periods.
+  bool outlived = followed && follower_.outlived() >= 2 + outlived_at_detection_;
+  if (followed && !outlived && Divergences() == divergences_at_detection_) return;
   divergences_at_detection_ = Divergences();
+  outlived_at_detection_ = followed ? follower_.outlived() : 0;
   PlanJob job;
   job.end = count;
-  job.replace = !followed;
+  job.replace = !followed || outlived;
   Post(std::move(job));
 }
 
@@ -96,7 +99,31 @@ bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
   for (uint64_t k = 1; k <= length; ++k) {
     if (history_.Units(count - k) != script.entries[n - k].units) return false;
   }
-  return true;
+  return BestPhase(script) == 0;
+}
+
+// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the next
+// request is, to judge by the lives of the last ones: the first entry of a period.
+uint32_t Engine::Impl::BestPhase(const Script& script) const {
+  uint64_t n = script.size(), period = script.profile.period, count = history_.Count();
+  if (period == n) return 0;
+  uint64_t length = std::min({n, count, history_.Window() - 1});
+  uint64_t least = UINT64_MAX, best = 0;
+  for (uint64_t phase = 0; phase < n; phase += period) {
+    uint64_t mismatch = 0;
+    for (uint64_t k = 1; k <= length; ++k) {
+      const ProfileBlock& block = script.profile.blocks[(phase + n - k) % n];
+      uint32_t age = history_.Age(count - k);
+      bool as_planned = age == kStillLive ? !block.planned || k <= block.age
+                                          : block.planned && age >= block.min_age && age <= block.age;
+      if (!as_planned) mismatch += block.units;
+    }
+    if (mismatch < least) {
+      least = mismatch;
+      best = phase;
+    }
+  }
+  return static_cast<uint32_t>(best);
 }
 
 bool Engine::Impl::TryActivate(uint32_t units) {
@@ -134,6 +161,8 @@ void Engine::Impl::Activate() {
   }
   iterations_from_ = count;
   current_ = std::move(script);
+  outlived_at_detection_ = 0;
+  displaced_at_end_ = displaced_;
   period_ = profile.period;
   carried_ = profile.carried_blocks;
   plan_height_ = current_->height_bytes + current_->hole_bytes;
@@ -256,6 +285,11 @@ void Engine::Impl::EndIteration(Lock& lock) {
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
   retained_ = dynamic_.size();
+  // Displaced although nobody left the script: perhaps we are a period off.
+  if (displaced_ != displaced_at_end_ && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
+    if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
+  }
+  displaced_at_end_ = displaced_;
   if (follower_.learned() && !pending_ && !planner_.Busy()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();

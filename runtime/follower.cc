@@ -44,6 +44,7 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   lost_ = learned_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
   last_unmatched_at_ = 0;
+  outlived_ = 0;
   divergences_ = 0;
   seen_.assign(size_, Seen{});
   // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
@@ -128,14 +129,7 @@ void Follower::MoveTo(uint32_t position, bool holes) {
   }
 }
 
-void Follower::SkipToEnd() {
-  if (cursor_ == 0 && holes_.empty()) return;
-  GhostHoles();
-  while (cursor_ != 0) {
-    Ghost(cursor_);
-    Advance();
-  }
-}
+void Follower::SkipTo(uint32_t position) { MoveTo(position, /*holes=*/false); }
 
 // --- finding the place -----------------------------------------------------------------------------------------------
 
@@ -348,13 +342,32 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
 
 // --- learning --------------------------------------------------------------------------------------------------------
 
+// The life in turns of the script: requests that were inserted or missing meanwhile do not change it. Of the lives that
+// end where the cursor is now, the one nearest to `age`.
+uint64_t Follower::ScriptAge(uint32_t entry, uint32_t age) const {
+  uint64_t first = cursor_ > entry ? cursor_ - entry : cursor_ + size_ - entry;
+  if (age <= first) return first;
+  uint64_t rounds = (age - first + size_ / 2) / size_;
+  return first + rounds * size_;
+}
+
 void Follower::NoteAge(uint32_t entry, uint32_t age) {
+  if (lost_) return;
+  uint64_t turns = ScriptAge(entry, age);
+  if (turns > size_) {  // cannot be planned; if that goes on, a longer cycle is looked for
+    ++outlived_;
+    return;
+  }
   Seen& seen = seen_[entry];
-  if (age > size_) return;  // cannot be planned; if that goes on, a longer cycle is looked for
+  auto life = static_cast<uint32_t>(turns);
+  seen.min_age = seen.min_age == 0 ? life : std::min(seen.min_age, life);
   const ProfileBlock& known = script_->profile.blocks[entry];
-  if (!known.planned || age > known.age) learned_ = true;
-  seen.max_age = std::max(seen.max_age, age);
-  seen.min_age = seen.min_age == 0 ? age : std::min(seen.min_age, age);
+  if (known.planned && life <= known.age) return;
+  // Once may be an accident (a tensor kept for a while). Twice is worth a plan for the shorter of the two lives.
+  uint32_t longest = std::max(seen.longest, life);
+  seen.max_age = std::max(seen.max_age, std::min(seen.longest, life));
+  seen.longest = longest;
+  if (seen.max_age > 0 && (!known.planned || seen.max_age > known.age)) learned_ = true;
 }
 
 Profile Follower::LearnedProfile() const {
@@ -363,9 +376,10 @@ Profile Follower::LearnedProfile() const {
     ProfileBlock& block = profile.blocks[i];
     const Seen& seen = seen_[i];
     block.units = std::max(block.units, seen.units);
+    if (seen.min_age != 0 && block.planned) block.min_age = std::min(block.min_age, seen.min_age);
     if (seen.max_age == 0) continue;
     block.age = std::max(block.age, seen.max_age);
-    block.min_age = block.min_age == 0 ? seen.min_age : std::min(block.min_age, seen.min_age);
+    if (!block.planned) block.min_age = seen.min_age;
     block.planned = true;
   }
   return profile;

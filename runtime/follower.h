@@ -68,7 +68,8 @@ class Follower {
     End(entry);
   }
 
-  // A block of this entry lived `age` requests: remembered for the next plan.
+  // A block of this entry, released now, lived `age` requests: remembered for the next plan, a longer life when it has
+  // been seen twice.
   void NoteAge(uint32_t entry, uint32_t age);
 
   // The entry's pages are mapped / one of its pages was taken away.
@@ -92,8 +93,8 @@ class Follower {
   };
   std::vector<Range> LiveRanges() const;
 
-  // Skips to the start of the next iteration; what was not requested counts as missing.
-  void SkipToEnd();
+  // Goes on at `position` (< size); what was not requested until there counts as missing.
+  void SkipTo(uint32_t position);
   uint32_t cursor() const { return cursor_; }
   bool lost() const { return lost_; }
 
@@ -106,6 +107,7 @@ class Follower {
   bool ended() const { return ended_ != 0; }
   uint64_t divergences() const { return divergences_; }  // since Start
   bool learned() const { return learned_; }              // sizes or lives that the profile does not have
+  uint64_t outlived() const { return outlived_; }        // blocks that lived longer than the cycle, since Start
   // The script's profile with what was seen since: larger sizes, longer and shorter lives.
   Profile LearnedProfile() const;
 
@@ -150,6 +152,7 @@ class Follower {
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
   uint32_t FindAhead(uint32_t units);
+  uint64_t ScriptAge(uint32_t entry, uint32_t age) const;
   uint32_t Agreement(uint32_t last, uint64_t ordinal, const History& history) const;
   uint32_t FindContext(uint64_t ordinal, const History& history, uint32_t least) const;
   Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole);
@@ -181,12 +184,15 @@ class Follower {
   uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
+  uint64_t outlived_ = 0;
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<Range> foreign_;
   std::vector<State> state_storage_;
   std::vector<uint32_t> live_storage_;
   struct Seen {
-    uint32_t units, min_age, max_age;
+    uint32_t units = 0, min_age = 0;
+    uint32_t longest = 0;  // life longer than known
+    uint32_t max_age = 0;  // the same, but reached at least twice
   };
   std::vector<Seen> seen_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <new>
 
 #include "packer/pack.h"
@@ -22,6 +23,24 @@ Period MarkedPeriod(const HistoryTail& tail, uint64_t length) {
   return {length, run};
 }
 
+// Whether the last iteration, of the period of `known`, asked for the same as that script has.
+bool IsKnown(const HistoryTail& tail, const Script& known) {
+  uint64_t period = known.profile.period;
+  std::vector<uint32_t> twice;
+  for (uint64_t i = 0; i < 2 * period; ++i) twice.push_back(known.entries[i % period].units);
+  auto last = tail.units.end() - static_cast<ptrdiff_t>(period);
+  return std::search(twice.begin(), twice.end(), std::boyer_moore_searcher(last, tail.units.end())) != twice.end();
+}
+
+// Whether `period` is a reason to leave a script that is being followed, if not always closely: it is longer, or it is
+// as long but another one, or it has been repeated for longer than the script's own iteration would allow.
+bool IsNews(const HistoryTail& tail, const Period& period, const Script& known) {
+  uint64_t length = known.profile.period;
+  if (period.length > length) return true;
+  if (period.length == length) return !IsKnown(tail, known);
+  return period.run >= 2 * length;
+}
+
 }  // namespace
 
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
@@ -34,7 +53,7 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   } else {
     period = FindPeriod(tail);
     if (period.length == 0) return std::nullopt;
-    if (!job.replace && job.known_period != 0 && period.length <= job.known_period) return std::nullopt;
+    if (!job.replace && job.known != nullptr && !IsNews(tail, period, *job.known)) return std::nullopt;
   }
   Profile profile = BuildProfile(tail, period);
   for (const ProfileBlock& block : profile.blocks) {
@@ -110,7 +129,12 @@ void Planner::StartThread() {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { Loop(); });
+  try {
+    thread_ = std::thread([this] { Loop(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    throw;
+  }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 

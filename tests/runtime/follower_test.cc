@@ -227,12 +227,22 @@ TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   EXPECT_EQ(sim.PlayFrom(1), 0u);
 }
 
-TEST(Follower, LearnsLives) {
+// Lives are told by where the cursor is: request 2 of 8, released when 5 comes next, lived 3 turns.
+TEST(Follower, LearnsLivesThatItSeesTwice) {
   FollowerSim sim(Turns(), 0);
   Follower& follower = sim.follower();
-  follower.NoteAge(2, 1);
-  EXPECT_FALSE(follower.learned());
-  follower.NoteAge(2, 3);
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    EXPECT_FALSE(follower.learned());
+    sim.PlayEntry(0);
+    sim.PlayEntry(1);
+    sim.PlayEntry(2);
+    follower.NoteAge(2, 1);
+    EXPECT_FALSE(follower.learned());
+    sim.PlayEntry(3);
+    sim.PlayEntry(4);
+    follower.NoteAge(2, 3);
+    sim.PlayFrom(5);
+  }
   EXPECT_TRUE(follower.learned());
   Profile profile = follower.LearnedProfile();
   EXPECT_EQ(profile.blocks[2].age, 3u);
@@ -240,29 +250,48 @@ TEST(Follower, LearnsLives) {
   EXPECT_EQ(profile.blocks[3].age, 1u);
 }
 
+TEST(Follower, InsertedRequestsDoNotMakeLivesLonger) {
+  FollowerSim sim(Turns(), 0);
+  for (int iteration = 0; iteration < 4; ++iteration) {
+    sim.PlayEntry(0);
+    sim.Ask(99, 1);
+    sim.follower().NoteAge(0, 2);  // met the request 99
+    sim.PlayFrom(1);
+  }
+  EXPECT_FALSE(sim.follower().learned());
+}
+
 // One release that is very late (a tensor kept over an evaluation) is no reason never to plan the block again.
 TEST(Follower, ALifeLongerThanTheCycleIsNotLearnt) {
   FollowerSim sim(Turns(), 0);
-  sim.follower().NoteAge(2, 50);
+  sim.PlayEntry(0);
+  sim.PlayEntry(1);
+  for (int i = 0; i < 3; ++i) sim.follower().NoteAge(1, 17);
   EXPECT_FALSE(sim.follower().learned());
-  EXPECT_TRUE(sim.follower().LearnedProfile().blocks[2].planned);
+  EXPECT_TRUE(sim.follower().LearnedProfile().blocks[1].planned);
+  EXPECT_EQ(sim.follower().outlived(), 3u);
 }
 
-TEST(Follower, SkipToEnd) {
+TEST(Follower, SkipTo) {
   FollowerSim sim(Turns(), 0);
   sim.PlayIteration();
   sim.PlayEntry(0);
   sim.PlayEntry(1);
   sim.ReleaseDue();
-  sim.follower().SkipToEnd();
-  EXPECT_EQ(sim.follower().cursor(), 0u);
+  sim.follower().SkipTo(5);
+  EXPECT_EQ(sim.follower().cursor(), 5u);
+  EXPECT_EQ(sim.PlayFrom(5), 0u);
+  sim.ReleaseDue();
+  sim.follower().SkipTo(0);
   EXPECT_EQ(sim.PlayIteration(), 0u);
 }
 
 TEST(Follower, StopLeavesNothingBehind) {
   FollowerSim sim(Turns(), 0);
   sim.PlayIteration();
-  sim.follower().NoteAge(2, 3);
+  sim.follower().NoteAge(3, 5);
+  sim.follower().NoteAge(3, 5);
+  ASSERT_TRUE(sim.follower().learned());
   sim.follower().Stop();
   EXPECT_FALSE(sim.follower().active());
   EXPECT_FALSE(sim.follower().ended());
