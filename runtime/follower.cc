@@ -158,7 +158,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
   constexpr uint32_t kSure = 16;
   if (!lost_) {
     bool fits = entries_[cursor_].units == units;
-    if (fits && (states_[cursor_].pending & kCountMask) == 0) return cursor_;
+    if (fits && (states_[cursor_].pending & kBusyMask) == 0) return cursor_;
     // Not what was expected, or too early for it: where the iteration resembles itself, we may have been elsewhere for
     // long. Only a place that explains more of the past than the cursor does is believed.
     uint32_t least = std::max(kSure, fits ? Agreement(cursor_, ordinal, history) + 1 : 0);
@@ -261,11 +261,11 @@ Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordi
     MoveTo(position, /*holes=*/true);
   }
   // An entry that was skipped and is still missing holds up its successors: it is not coming.
-  if ((state.pending & kCountMask) != 0 && !holes_.empty()) GhostHoles();
+  if ((state.pending & kBusyMask) != 0 && !holes_.empty()) GhostHoles();
   Answer answer{Outcome::kUnplanned, position};
   if (entry.offset == kNone) {
     // dynamic by the script
-  } else if ((state.pending & kCountMask) != 0 || units > entry.units) {
+  } else if ((state.pending & kBusyMask) != 0 || units > entry.units) {
     answer.outcome = Outcome::kDisplaced;
     Ghost(position);
   } else {
@@ -289,7 +289,9 @@ void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
 void Follower::AddForeign(uint32_t begin, uint32_t end) {
   foreign_.push_back({begin, end, kNone});
   for (uint32_t i = 0; i < size_; ++i) {
-    if (Overlaps(i, begin, end)) ++states_[i].pending;
+    if (!Overlaps(i, begin, end)) continue;
+    ++states_[i].foreign;
+    states_[i].pending |= kForeignBit;
   }
 }
 
@@ -300,8 +302,7 @@ void Follower::RemoveForeign(uint32_t begin, uint32_t end) {
   foreign_.erase(it);
   for (uint32_t i = 0; i < size_; ++i) {
     if (!Overlaps(i, begin, end)) continue;
-    --states_[i].pending;
-    if (states_[i].ghosts != 0 && (states_[i].pending & kCountMask) == 0) EndGhosts(i);
+    if (--states_[i].foreign == 0) states_[i].pending &= ~kForeignBit;
   }
 }
 
@@ -386,7 +387,12 @@ Profile Follower::LearnedProfile() const {
 }
 
 bool Follower::Consistent() const {
-  // At most one live block an address, and a live entry's successors are waiting.
+  // At most one live block an address; a live entry's successors are waiting; who meets a foreign block knows it.
+  for (uint32_t i = 0; i < size_; ++i) {
+    auto foreign = std::count_if(foreign_.begin(), foreign_.end(), [&](const Range& r) { return Overlaps(i, r.begin, r.end); });
+    if (states_[i].foreign != foreign || ((states_[i].pending & kForeignBit) != 0) != (foreign != 0)) return false;
+    if (states_[i].ghosts != 0 && (states_[i].pending & kCountMask) == 0) return false;
+  }
   std::vector<Range> ranges = LiveRanges();
   for (size_t k = 1; k < ranges.size(); ++k) {
     if (ranges[k].begin < ranges[k - 1].end) return false;
@@ -396,7 +402,7 @@ bool Follower::Consistent() const {
     const ScriptEntry* e = &entries_[range.entry];
     for (uint32_t s = e[0].first_successor; s < e[1].first_successor; ++s) {
       uint32_t count = states_[successors_[s]].pending & kCountMask;
-      if (count == 0 || count > size_ * 2 + foreign_.size()) return false;
+      if (count == 0 || count > size_ * 2) return false;
     }
   }
   return true;

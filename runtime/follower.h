@@ -117,12 +117,15 @@ class Follower {
  private:
   static constexpr uint32_t kUnmappedBit = 1u << 31;
   static constexpr uint32_t kUnplannedBit = 1u << 30;
-  static constexpr uint32_t kCountMask = kUnplannedBit - 1;
+  static constexpr uint32_t kForeignBit = 1u << 29;
+  static constexpr uint32_t kCountMask = kForeignBit - 1;
+  static constexpr uint32_t kBusyMask = kForeignBit | kCountMask;  // what a request must wait for
   static constexpr uint32_t kWindow = 64;  // how far a request is looked for around the cursor
 
   struct State {
     uint32_t pending = 0;  // unreleased predecessors; plus the bits
     uint32_t ghosts = 0;   // turns not taken that have not ended
+    uint32_t foreign = 0;  // foreign blocks that lie here. (A ghost need not wait for them: it takes no place)
     uint32_t units = 0;    // what the block that claimed it last asked for
     uint64_t ordinal = 0;  // ... and which request that was
   };

@@ -215,6 +215,25 @@ TEST(Follower, AForeignBlockIsWaitedFor) {
   EXPECT_EQ(sim.PlayIteration(), 0u);
 }
 
+// A turn that is not taken takes no place: what is put there meanwhile does not hold it up.
+TEST(Follower, GhostsDoNotWaitForForeignBlocks) {
+  FollowerSim sim(Turns(), 0);
+  EXPECT_EQ(sim.Ask(1, 100), Outcome::kPlanned);  // entry 0 is released late, the next at its place are displaced
+  for (uint32_t i = 1; i < 8; ++i) sim.PlayEntry(i);
+  sim.follower().AddForeign(1, 8);  // ... to where entries 2, 4 and 6 lie, beside entry 0
+  for (size_t k = 0; k < sim.live().size(); ++k) {
+    if (sim.live()[k].entry == 0) {
+      sim.Release(k);
+      break;
+    }
+  }
+  EXPECT_TRUE(sim.PlayEntry(0));  // only its own place matters
+  EXPECT_TRUE(sim.PlayEntry(1));
+  EXPECT_FALSE(sim.PlayEntry(2));
+  sim.follower().RemoveForeign(1, 8);
+  EXPECT_EQ(sim.PlayFrom(3), 0u);
+}
+
 TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   FollowerSim sim(Turns(), 0);
   EXPECT_TRUE(sim.PlayEntry(0));
