@@ -62,7 +62,16 @@ bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
 }
 
 void Arena::Free(DeviceAddress address, uint64_t bytes) {
-  (is_small_[IndexOf(address)] ? small_ : free_).Add(address, bytes);
+  // A block lies in chunks of one kind; a range that a script had for itself need not.
+  DeviceAddress end = address + bytes;
+  while (address < end) {
+    bool small = is_small_[IndexOf(address)];
+    DeviceAddress stop = Down(address) + chunk_;
+    while (stop < end && is_small_[IndexOf(stop)] == small) stop += chunk_;
+    stop = std::min(stop, end);
+    (small ? small_ : free_).Add(address, stop - address);
+    address = stop;
+  }
 }
 
 // The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves.
