@@ -120,6 +120,12 @@ Arena* MakeArena(CUcontext context) {
   return Arenas().FindOrMake(context, [&] { return Make(driver, context); });
 }
 
+// At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
+__attribute__((destructor)) static void FlushAtExit() {
+  if (files.stats.load() == nullptr) return;
+  Arenas().ForEach([](Arena* arena) { arena->engine->Stats(); });
+}
+
 void NoteLeftToDriver() {
   if (StatsFileHeader* stats = files.stats.load(std::memory_order_acquire)) stats->passed_through.fetch_add(1);
 }

@@ -5,8 +5,13 @@
 // no change: RTLD_DEFAULT and RTLD_NEXT walk the global scope, in which our exported functions stand where a preload
 // stands. With any other handle (dlopen("libcuda.so.1")) the caller does not matter and the answer is looked at.
 //
+// There is one exception: dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"), by which a preload in front of us looks for the dlsym
+// behind it. Ours has no version, so the C library would skip it, and with it us.
+//
 // dlopen loses RTLD_DEEPBIND, which would let the new library bind its driver functions past every preload.
 #include <dlfcn.h>
+
+#include <cstring>
 
 #include "preload/hook_table.h"
 #include "preload/elf_symbols.h"
@@ -26,6 +31,21 @@ __attribute__((visibility("hidden"))) void* hotpack_dlvsym_handle(void* handle, 
   void* function = real(handle, name, version);
   if (function == nullptr || name[0] != 'c' || name[1] != 'u' || !hotpack::Enabled()) return function;
   return hotpack::Substitute(function, __builtin_return_address(0));
+}
+
+void hotpack_own_dlsym() __asm__("dlsym");
+void hotpack_own_dlvsym() __asm__("dlvsym");
+void hotpack_own_dlopen() __asm__("dlopen");
+
+// What dlvsym(RTLD_NEXT or RTLD_DEFAULT, ...) answers itself; null: the C library is to be asked.
+__attribute__((visibility("hidden"))) void* hotpack_dlvsym_special(void* handle, const char* name, const char*,
+                                                                   const void* caller) {
+  if (handle != RTLD_NEXT || strncmp(name, "dl", 2) != 0 || !hotpack::Enabled()) return nullptr;
+  void (*own)() = strcmp(name, "dlsym") == 0    ? &hotpack_own_dlsym
+                  : strcmp(name, "dlvsym") == 0 ? &hotpack_own_dlvsym
+                  : strcmp(name, "dlopen") == 0 ? &hotpack_own_dlopen
+                                                : nullptr;
+  return own != nullptr && hotpack::IsEarlierObject(caller) ? reinterpret_cast<void*>(own) : nullptr;
 }
 
 __attribute__((visibility("hidden"))) void* hotpack_find_in_libc(const char* name) { return hotpack::FindInLibc(name); }
@@ -76,7 +96,15 @@ asm(HOTPACK_BEGIN("dlvsym")
     " cmpq $1, %rax\n"
     " jbe 1f\n"
     " jmp hotpack_dlvsym_handle\n"
-    "1:\n" HOTPACK_REAL("dlvsym")
+    "1:\n"
+    " pushq %rdi\n pushq %rsi\n pushq %rdx\n"
+    " movq 24(%rsp), %rcx\n"  // the return address
+    " call hotpack_dlvsym_special\n"
+    " popq %rdx\n popq %rsi\n popq %rdi\n"
+    " testq %rax, %rax\n"
+    " je 3f\n"
+    " ret\n"
+    "3:\n" HOTPACK_REAL("dlvsym")
     " jmp *%rax\n" HOTPACK_END("dlvsym"));
 
 asm(HOTPACK_BEGIN("dlopen")

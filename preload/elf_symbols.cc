@@ -96,8 +96,9 @@ bool Contains(const dl_phdr_info& info, const void* address) {
 struct InterposerSearch {
   const void* caller;
   const char* name;
-  bool after_us;
-  bool found;
+  bool after_us;  // this library has been visited
+  bool earlier;   // the caller's object came before it
+  bool found;     // the caller's object came after it and defines `name`
 };
 
 // Objects are visited in load order, which is search order for the program and its preloads.
@@ -105,7 +106,9 @@ int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<InterposerSearch*>(data);
   if (!search->after_us) {
     search->after_us = Contains(*info, reinterpret_cast<const void*>(&FindInLibc));
-    return Contains(*info, search->caller) ? 1 : 0;  // before us, or ourselves
+    if (!Contains(*info, search->caller)) return 0;
+    search->earlier = !search->after_us;
+    return 1;
   }
   if (!Contains(*info, search->caller)) return 0;
   search->found = Lookup(ReadDynamic(*info), info->dlpi_addr, search->name) != nullptr;
@@ -134,9 +137,15 @@ void* FindInLibc(const char* name) {
 }
 
 bool IsLaterInterposer(const void* caller, const char* name) {
-  InterposerSearch search = {caller, name, false, false};
+  InterposerSearch search = {caller, name, false, false, false};
   dl_iterate_phdr(VisitInterposer, &search);
   return search.found;
+}
+
+bool IsEarlierObject(const void* caller) {
+  InterposerSearch search = {caller, "", false, false, false};
+  dl_iterate_phdr(VisitInterposer, &search);
+  return search.earlier;
 }
 
 DlsymFunction RealDlsym() { return Cached(&real_dlsym, "dlsym"); }

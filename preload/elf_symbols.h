@@ -20,4 +20,7 @@ DlopenFunction RealDlopen();
 // preload behind us. What it looks up is what lies behind it, and giving it our hook would make a circle.
 bool IsLaterInterposer(const void* caller, const char* name);
 
+// True if the object that contains `caller` was loaded before this library: the program, or a preload in front of us.
+bool IsEarlierObject(const void* caller);
+
 }  // namespace hotpack

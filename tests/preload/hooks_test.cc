@@ -81,7 +81,9 @@ TEST_P(End, StatisticsAndTraceAreThere) {
   EXPECT_EQ(outcome.code, GetParam().second) << outcome.err;
   const auto processes = hotpack::ReadStatsDirectory(directory.path());
   ASSERT_EQ(processes.size(), 1u);
-  EXPECT_EQ(processes[0].stats.requests, 10u);
+  // At an end that runs no code of ours, what came after the last flush is missing: 64 requests at most.
+  EXPECT_LE(processes[0].stats.requests, 1000u);
+  EXPECT_GT(processes[0].stats.requests, GetParam().second == 0 && GetParam().first == std::string("end_return") ? 999u : 935u);
   EXPECT_EQ(processes[0].arenas, 1u);
   EXPECT_EQ(processes[0].program, "preload_client");
   EXPECT_GT(hotpack_test::ReadFile(trace).size(), 0u);
@@ -149,10 +151,10 @@ TEST(Bystanders, RunAsEver) {
   }
 }
 
-// A preload that interposes cuMemAlloc_v2 too, in front of ours and behind it; it finds the next one by RTLD_NEXT, or in
-// the driver library by dlsym.
+// A preload that interposes cuMemAlloc_v2 too, in front of ours and behind it; it finds the next one by RTLD_NEXT, in the
+// driver library by dlsym, or there by what it takes for the C library's dlsym.
 class Company : public testing::TestWithParam<std::tuple<const char*, bool>> {};
-INSTANTIATE_TEST_SUITE_P(All, Company, testing::Combine(testing::Values("next", "handle"), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, Company, testing::Combine(testing::Values("next", "handle", "versioned"), testing::Bool()),
                          [](const auto& param) {
                            return std::string(std::get<0>(param.param)) + (std::get<1>(param.param) ? "_before" : "_after");
                          });

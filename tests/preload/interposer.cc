@@ -1,5 +1,6 @@
 // Another preload: counts cuMemAlloc_v2 and cuLaunchKernel and hands on, to RTLD_NEXT or (INTERPOSER=handle) to what
-// dlsym finds in the driver library.
+// dlsym finds in the driver library. INTERPOSER=versioned: the latter, through a dlsym of its own that asks for the next one
+// by version, as many interposers do.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -19,10 +20,18 @@ struct Report {
   }
 } report;
 
+bool How(const char* how) {
+  const char* value = getenv("INTERPOSER");
+  return value != nullptr && strcmp(value, how) == 0;
+}
+
 template <typename Function>
 Function Next(const char* name) {
-  const char* how = getenv("INTERPOSER");
-  const bool handle = how != nullptr && strcmp(how, "handle") == 0;
+  if (How("versioned")) {
+    const auto next = reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    return reinterpret_cast<Function>(next(dlopen("libcuda.so.1", RTLD_LAZY), name));
+  }
+  const bool handle = How("handle");
   return reinterpret_cast<Function>(dlsym(handle ? dlopen("libcuda.so.1", RTLD_LAZY) : RTLD_NEXT, name));
 }
 }  // namespace

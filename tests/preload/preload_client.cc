@@ -373,7 +373,7 @@ void Fork() {
     CUdeviceptr b = 0;
     OK(api.Alloc(&b, 4096));  // the stub works after fork, so a new arena is made: nothing is shared with the parent
     OK(api.Free(b));
-    _exit(0);
+    exit(0);
   }
   CHECK(Wait(child) == 0);
   const pid_t other = fork();
@@ -409,7 +409,7 @@ void Exit() {
 
 void Die(const std::function<void()>& end) {
   Start();
-  for (int i = 0; i < 10; ++i) OK(api.Free(Alloc(1 << 20)));
+  for (int i = 1; i <= 1000; ++i) OK(api.Free(Alloc(i << 10)));  // the largest is 1000 KiB
   end();
 }
 

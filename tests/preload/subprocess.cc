@@ -1,9 +1,11 @@
 #include "tests/preload/subprocess.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +34,11 @@ Outcome RunProgram(const std::vector<std::string>& command, const std::map<std::
     _exit(127);
   }
   int status = 0;
-  waitpid(pid, &status, 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);  // a hang is a failure, not a wait
+    usleep(1000);
+  }
   return {WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status), ReadFile(out), ReadFile(err)};
 }
 
