@@ -63,8 +63,7 @@ void DestroyContext(Driver& d, Context* context) {
     if (allocation.context == context && allocation.pool == nullptr && !allocation.graph) mine.push_back(&allocation);
   }
   for (Allocation* allocation : mine) {
-    d.checker.Returned(allocation->base, Teller::kDriver);
-    d.checker.TakenAway(allocation->base, allocation->base + allocation->bytes, "the context's destruction");
+    d.checker.Forget(allocation->base, allocation->base + allocation->bytes);
     d.memory.Free(allocation, &d.devices[allocation->device].physical);
   }
   for (auto it = d.streams.begin(); it != d.streams.end();) {
