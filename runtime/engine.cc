@@ -2,7 +2,7 @@
 
 #include "profiler/trace_writer.h"
 #include "runtime/engine_impl.h"
-#include "runtime/heap_count.h"
+#include "runtime/heap_scope.h"
 
 namespace hotpack {
 
@@ -63,20 +63,18 @@ void Engine::Impl::AfterLast() {
     attention_.store(true, std::memory_order_relaxed);
   }
   if (!follower_.ended()) return;
-  uint64_t heap = HeapAllocationsOnThisThread();
+  HeapScope heap(this);
   EndIteration(lock);
   UpdateFast();
-  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
 }
 
 // The lock is held.
 EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address) {
   Lock lock(mutex_, std::adopt_lock);
-  uint64_t heap = HeapAllocationsOnThisThread();
+  HeapScope heap(this);
   EngineStatus status = AllocateSlow(lock, {bytes, units, stream}, address);
   if (follower_.ended()) EndIteration(lock);
   UpdateFast();
-  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
   if (others_ % 64 == 0) FlushStats();
   return status;
 }
@@ -190,7 +188,7 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
 }
 
 EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream) {
-  uint64_t heap = HeapAllocationsOnThisThread();
+  HeapScope heap(this);
   auto it = dynamic_.find(address);
   if (it == dynamic_.end()) return EngineStatus::kInvalidValue;
   const DynamicBlock block = it->second;
@@ -209,7 +207,6 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
     arena_.Free(address, block.bytes);
   }
   Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream);
-  heap_allocations_ += HeapAllocationsOnThisThread() - heap;
   return EngineStatus::kOk;
 }
 

@@ -120,6 +120,9 @@ class Engine::Impl {
   void BeginSteady();
 
   // engine_stats.cc
+  // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
+  // beginning belong to what was before.
+  class HeapScope;
   void FlushStats();
   uint64_t Requests() const { return planned_ + others_; }
   uint64_t Divergences() const { return divergences_ + (follower_.active() ? follower_.divergences() : 0); }
@@ -184,6 +187,7 @@ class Engine::Impl {
   int64_t steady_iteration_ = -1;
   uint64_t requests_before_ = 0, planned_before_ = 0, calls_before_ = 0, heap_before_ = 0, passed_before_ = 0;
   uint64_t heap_allocations_ = 0;
+  bool steady_began_now_ = false;
   uint64_t next_trace_id_ = 0;
   uint64_t trace_start_ns_ = 0;
   uint32_t carried_ = 0;

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "runtime/engine_impl.h"
-#include "runtime/heap_count.h"
 
 namespace hotpack {
 
@@ -24,6 +23,7 @@ void Engine::Impl::MaybeDetect() {
   }
   bool marked = marks_ >= 2 && count - last_mark_ <= 4 * marked_length_ + 64;  // still marking
   if (marked || count < next_detection_ || planner_.Busy()) return;
+  if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // give it a chance
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();
   if (followed && Divergences() == divergences_at_detection_) return;
@@ -301,7 +301,7 @@ void Engine::Impl::BeginSteady() {
   planned_before_ = planned_;
   calls_before_ = arena_.driver_calls();
   passed_before_ = passed_through_;
-  heap_before_ = heap_allocations_;
+  steady_began_now_ = true;
   reserved_steady_ = arena_.reserved();
 }
 
