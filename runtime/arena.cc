@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/node_reserve.h"
+
 namespace hotpack {
 
 MemoryStatus Arena::Open(uint64_t times) {
@@ -22,6 +24,11 @@ MemoryStatus Arena::Open(uint64_t times) {
     return status;
   }
   return status;
+}
+
+void Arena::ReserveRanges(size_t count) {
+  constexpr size_t kNode = 64;  // of a map or set of two words
+  ReserveNodes(&nodes_, kNode, 2 * count);
 }
 
 void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {

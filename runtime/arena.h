@@ -95,6 +95,7 @@ class Arena {
   bool TakeRange(const AddressRange& range);
 
   void NewEpoch() { ++epoch_; }
+  void ReserveRanges(size_t count);  // room for so many more free ranges without the heap
   uint64_t reserved() const { return chunks_held_ * chunk_; }  // physical bytes held
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }

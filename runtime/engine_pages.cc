@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/engine_impl.h"
+#include "runtime/node_reserve.h"
 
 namespace hotpack {
 
@@ -195,12 +196,16 @@ bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
 
 // At the end of an iteration: what is missing of the zone is mapped, what has not been used is given back.
 void Engine::Impl::Housekeep(Lock& lock) {
+  constexpr size_t kSpareNodes = 64;
   PageScope scope(this, lock);
   if (!follower_.active()) return;
   uint64_t calls = arena_.driver_calls();
   if (follower_.UnmappedEntries() > 0) MapWhatIsFree(scope);
   PageWork trim;
   if (arena_.BeginTrim(&trim)) scope.Run(&trim);
+  // From here on a block released outside the script must not cost a heap allocation.
+  arena_.ReserveRanges(dynamic_.size() + kSpareNodes);
+  ReserveNodes(&nodes_, sizeof(*dynamic_.begin()) + 4 * sizeof(void*), kSpareNodes);
   settled_ = follower_.UnmappedEntries() == 0;
   grew_ = !settled_ && arena_.driver_calls() != calls;
 }

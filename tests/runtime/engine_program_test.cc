@@ -316,6 +316,34 @@ TEST(Program, WeightsAndOptimizerState) {
   job.Report("weights and optimizer state");
 }
 
+// The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with them.
+TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
+  Job job(4096 * kMiB, {}, 2 * kMiB);
+  Net net(&job, 20, 8);
+  std::vector<DeviceAddress> weights, between;
+  for (int i = 0; i < 40; ++i) {  // scattered: nearly half of each chunk is left over
+    weights.push_back(job.Ask(1100 << 10));
+    between.push_back(job.Ask(948 << 10));
+  }
+  job.Give(&between);
+  job.Play([&] { net.Step(); });
+  job.Play([&] { net.Step(); });
+  job.Play([&] {
+    Net::Change change;
+    change.at = [&](int layer) {
+      if (layer == 5) job.engine().WaitPlan(-1);
+    };
+    net.Step(change);
+  });
+  ASSERT_EQ(job.engine().Stats().steady_iteration, -1);
+  job.Give(&weights);
+  DeviceAddress large = job.Ask(100 * kMiB);  // takes their pages
+  PlayUntilPlanned(&job, [&] { net.Step(); }, 12);
+  ExpectPlanned(&job, [&] { net.Step(); }, 10);
+  job.Give(large);
+  ExpectPlanned(&job, [&] { net.Step(); }, 10);
+}
+
 TEST(Program, OneMarkedIterationIsEnough) {
   Job job;
   Net net(&job);
