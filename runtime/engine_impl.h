@@ -39,10 +39,11 @@ class Engine::Impl {
   void Mark();
   void Interrupt();
   void Resume();
-  bool WaitPlan(int timeout_ms) { return planner_.WaitIdle(timeout_ms); }
+  bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   void NotePassedThrough();
   hotpack_stats Stats();
   void AbandonAfterFork();
+  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
  private:
   using Lock = std::unique_lock<hotpack::Lock>;
@@ -108,6 +109,7 @@ class Engine::Impl {
   std::vector<AddressRange> SpareMemory(const Profile& profile);
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
+  uint32_t BestPhase(const Script& script) const;
   void Activate();
   bool ReuseZone(const std::shared_ptr<const Script>& script);
   void RetireScript();
@@ -116,10 +118,12 @@ class Engine::Impl {
   DynamicBlock ToDynamic(uint32_t entry) const;
   void MaybePark();
   void EndIteration(Lock& lock);
-  void PlanWhatWasLearned();
   void BeginSteady();
 
   // engine_stats.cc
+  // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
+  // beginning belong to what was before.
+  class HeapScope;
   void FlushStats();
   uint64_t Requests() const { return planned_ + others_; }
   uint64_t Divergences() const { return divergences_ + (follower_.active() ? follower_.divergences() : 0); }
@@ -158,12 +162,13 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // scripts taken up so far
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t outlived_at_detection_ = 0;
+  uint64_t displaced_at_end_ = 0;          // of the last iteration
   uint64_t marks_ = 0;
   uint64_t last_mark_ = 0;                 // requests before it
   uint64_t marked_length_ = 0;             // requests between the last two
   uint64_t divergences_at_mark_ = 0;
   uint64_t lost_since_ = 0;
-  uint64_t divergences_seen_ = 0, last_divergence_ = 0;  // how many, and requests before the last
 
   // iterations
   uint64_t iterations_ = 0;
@@ -184,6 +189,7 @@ class Engine::Impl {
   int64_t steady_iteration_ = -1;
   uint64_t requests_before_ = 0, planned_before_ = 0, calls_before_ = 0, heap_before_ = 0, passed_before_ = 0;
   uint64_t heap_allocations_ = 0;
+  bool steady_began_now_ = false;
   uint64_t next_trace_id_ = 0;
   uint64_t trace_start_ns_ = 0;
   uint32_t carried_ = 0;
