@@ -5,10 +5,31 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 namespace hotpack {
 namespace {
+
+// Own string functions: this code runs before a sanitizer's runtime, which replaces the C library's, is ready.
+bool StartsWith(const char* text, const char* prefix) {
+  for (; *prefix != '\0'; ++text, ++prefix) {
+    if (*text != *prefix) return false;
+  }
+  return true;
+}
+
+bool Equal(const char* a, const char* b) {
+  for (; *a != '\0' && *a == *b; ++a, ++b) {
+  }
+  return *a == *b;
+}
+
+const char* FileName(const char* path) {
+  const char* file = path;
+  for (; *path != '\0'; ++path) {
+    if (*path == '/') file = path + 1;
+  }
+  return file;
+}
 
 struct DynamicSymbols {
   const ElfW(Sym) * symbols = nullptr;
@@ -56,7 +77,7 @@ void* Lookup(const DynamicSymbols& dynamic, ElfW(Addr) base, const char* name) {
   for (;; ++index) {
     const uint32_t entry = chain[index - first];
     const ElfW(Sym)& symbol = dynamic.symbols[index];
-    if ((entry | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF && strcmp(dynamic.strings + symbol.st_name, name) == 0) {
+    if ((entry | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF && Equal(dynamic.strings + symbol.st_name, name)) {
       return reinterpret_cast<void*>(base + symbol.st_value);
     }
     if ((entry & 1) != 0) return nullptr;
@@ -65,10 +86,9 @@ void* Lookup(const DynamicSymbols& dynamic, ElfW(Addr) base, const char* name) {
 
 bool IsLibc(const char* path) {
   if (path == nullptr) return false;
-  const char* slash = strrchr(path, '/');
-  const char* file = slash != nullptr ? slash + 1 : path;
-  return strncmp(file, "libc.so.", 8) == 0 || strncmp(file, "libc-2.", 7) == 0 || strncmp(file, "libdl.so.", 9) == 0 ||
-         strncmp(file, "libdl-2.", 8) == 0;
+  const char* file = FileName(path);
+  return StartsWith(file, "libc.so.") || StartsWith(file, "libc-2.") || StartsWith(file, "libdl.so.") ||
+         StartsWith(file, "libdl-2.");
 }
 
 struct Search {

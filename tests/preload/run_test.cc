@@ -27,7 +27,7 @@ Outcome Hotpack(std::vector<std::string> arguments, std::map<std::string, std::s
                                                     {"HOTPACK", ""},
                                                     {"HOTPACK_TRACE", ""},
                                                     {"HOTPACK_STATS_DIR", ""},
-                                                    {"ASAN_OPTIONS", "detect_leaks=0"}};
+                                                    {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"}};
   for (const auto& [name, value] : more) environment[name] = value;
   return hotpack_test::RunProgram(arguments, environment);
 }
