@@ -40,8 +40,9 @@ Dlsym NextDlsym() {
 
 // libcuda may have been opened with dlopen, and is then not in RTLD_DEFAULT's scope.
 void* LibCuda() {
-  static void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return library;
+  static std::atomic<void*> library{nullptr};
+  if (library.load() == nullptr) library.store(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD));  // perhaps not yet
+  return library.load();
 }
 
 template <typename Function>
