@@ -52,11 +52,11 @@
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
 
 #define HOTPACK_CONTEXT_HOOKS(X)                                                                     \
-  X(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned int flags, CUdevice device)) \
-  X(cuCtxCreate_v3, "cuCtxCreate", 11040, 1,                                                         \
-    (CUcontext * context, CUexecAffinityParam * affinity, int count, unsigned int flags, CUdevice device)) \
   X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                         \
     (CUcontext * context, CUctxCreateParams * parameters, unsigned int flags, CUdevice device))      \
+  X(cuCtxCreate_v3, "cuCtxCreate", 11040, 1,                                                         \
+    (CUcontext * context, CUexecAffinityParam * affinity, int count, unsigned int flags, CUdevice device)) \
+  X(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned int flags, CUdevice device)) \
   X(cuCtxDestroy, "cuCtxDestroy", 2000, 1, (CUcontext context))                                      \
   X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1, (CUcontext context))                                   \
   X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1, (CUcontext * context, CUdevice device)) \

@@ -24,7 +24,7 @@ uint64_t AgeMismatch(const HistoryTail& tail, uint64_t period, uint64_t occurren
 uint64_t LifePeriod(const HistoryTail& tail, uint64_t period, uint64_t occurrences) {
   uint64_t best = 1, least = AgeMismatch(tail, period, occurrences, 1);
   if (least == 0 || least == UINT64_MAX) return 1;
-  for (uint64_t m = 2; m <= kMaxUnroll && 2 * m < occurrences; ++m) {
+  for (uint64_t m = 2; m <= kMaxUnroll && 2 * m <= occurrences; ++m) {
     uint64_t mismatch = AgeMismatch(tail, period, occurrences, m);
     if (mismatch == UINT64_MAX) break;
     if (mismatch * 2 < least) {

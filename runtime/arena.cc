@@ -28,54 +28,59 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
   for (uint64_t c = IndexOf(begin); c <= IndexOf(begin + bytes - 1); ++c) used_epoch_[c] = epoch_;
 }
 
-// At that end of the best range which breaks into fewer of its wholly free chunks.
+// Where in the best range: at one of its ends, or against the first or last chunk boundary in it. As few of its wholly
+// free chunks as possible are broken into, then as few chunks as possible touched: if the block stays and its neighbours
+// go, the rest of these chunks is lost. (In an arena of few chunks it is not: there, fragments between blocks cost more.)
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
   if (!free_.BestFit(bytes, &begin)) return false;
   DeviceAddress end = begin + free_.Containing(begin)->second;
   DeviceAddress first = Up(begin), last = std::max(first, Down(end));
-  uint64_t low = begin + bytes > first ? Up(std::min(begin + bytes, last) - first) : 0;
-  uint64_t high = end - bytes < last ? last - std::max(first, Down(end - bytes)) : 0;
-  *address = high < low ? end - bytes : begin;
+  const bool roomy = chunks_held_ >= 64;
+  std::pair<uint64_t, uint64_t> best{UINT64_MAX, 0};
+  for (DeviceAddress at : {begin, end - bytes, first, last - bytes}) {
+    if (at < begin || at + bytes > end) continue;
+    if (!roomy && at != begin && at != end - bytes) continue;
+    uint64_t touched = roomy ? Up(at + bytes) - Down(at) : 0;
+    DeviceAddress from = std::max(Down(at), first), to = std::min(Up(at + bytes), last);
+    std::pair<uint64_t, uint64_t> cost{to > from ? to - from : 0, touched};
+    if (cost >= best) continue;
+    best = cost;
+    *address = at;
+  }
   free_.Remove(*address, bytes);
   MarkUsed(*address, bytes);
   return true;
 }
 
 bool Arena::TryAllocateSmall(uint64_t bytes, DeviceAddress* address) {
-  if (!small_.BestFit(bytes, address)) {
-    DeviceAddress chunk = 0;
-    if (!free_.BestFitAligned(chunk_, chunk_, &chunk)) return false;
-    free_.Remove(chunk, chunk_);
-    AddSmallChunk(chunk);
-    small_.BestFit(bytes, address);
-  }
+  if (!small_.BestFit(bytes, address)) return false;
   small_.Remove(*address, bytes);
   MarkUsed(*address, bytes);
   return true;
 }
 
-void Arena::AddSmallChunk(DeviceAddress chunk) {
-  is_small_[IndexOf(chunk)] = true;
-  small_.Add(chunk, chunk_);
+void Arena::Free(DeviceAddress address, uint64_t bytes) {
+  // A block lies in chunks of one kind; a range that a script had for itself need not.
+  DeviceAddress end = address + bytes;
+  while (address < end) {
+    bool small = is_small_[IndexOf(address)];
+    DeviceAddress stop = Down(address) + chunk_;
+    while (stop < end && is_small_[IndexOf(stop)] == small) stop += chunk_;
+    stop = std::min(stop, end);
+    (small ? small_ : free_).Add(address, stop - address);
+    address = stop;
+  }
 }
 
-void Arena::Free(DeviceAddress address, uint64_t bytes) {
-  if (!is_small_[IndexOf(address)]) {
-    free_.Add(address, bytes);
-    return;
-  }
-  small_.Add(address, bytes);
-  // A chunk that is wholly free again serves for anything. (A small block may lie across two chunks.)
-  auto range = *small_.Containing(address);
-  DeviceAddress first = std::max(Up(range.first), Down(address));
-  DeviceAddress last = std::min(Down(range.first + range.second), Up(address + bytes));
-  for (DeviceAddress chunk = first; chunk < last; chunk += chunk_) {
-    small_.Remove(chunk, chunk_);
-    is_small_[IndexOf(chunk)] = false;
-    free_.Add(chunk, chunk_);
-  }
+// The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves.
+DeviceAddress Arena::ChooseSmallChunk() const {
+  DeviceAddress half = Down(base_ + bytes_ / 2);
+  auto it = unmapped_.Containing(half);
+  if (it != unmapped_.ranges().end()) return half;
+  it = unmapped_.ranges().lower_bound(half);
+  return it != unmapped_.ranges().end() ? it->first : unmapped_.ranges().begin()->first;
 }
 
 // --- where to grow ---------------------------------------------------------------------------------------------------
@@ -135,7 +140,7 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
   work->small = IsSmall(bytes);
   if (work->small) {
     if (unmapped_.ranges().empty()) return false;
-    work->block = {unmapped_.ranges().begin()->first, chunk_};
+    work->block = {ChooseSmallChunk(), chunk_};
   } else if (!ChooseWindow(bytes, &work->block)) {
     return false;
   }
@@ -175,8 +180,10 @@ bool Arena::BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to,
 bool Arena::BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, PageWork* work) {
   uint64_t available = pool_.size();
   if (create_up_to > reserved()) available += (create_up_to - reserved()) / chunk_;
-  for (const auto& [begin, bytes] : free_.ranges()) {
-    if (Down(begin + bytes) > Up(begin)) available += (Down(begin + bytes) - Up(begin)) / chunk_;
+  for (const FreeRanges* list : {&free_, &small_}) {
+    for (const auto& [begin, bytes] : list->ranges()) {
+      if (Down(begin + bytes) > Up(begin)) available += (Down(begin + bytes) - Up(begin)) / chunk_;
+    }
   }
   for (DeviceAddress chunk = zone.begin; chunk < zone.begin + zone.bytes && work->targets.size() < available;
        chunk += chunk_) {
@@ -200,10 +207,16 @@ void Arena::GatherPages(uint64_t create_up_to, PageWork* work) {
   if (need > allowance) TakeFreeChunks(need, /*old_only=*/false, work);
 }
 
-// Sets aside up to `chunks` wholly free chunks, from the top end down.
+// Sets aside up to `chunks` wholly free chunks.
 void Arena::TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work) {
+  for (FreeRanges* list : {&free_, &small_}) chunks -= TakeFreeChunksOf(list, chunks, old_only, work);
+}
+
+// The same of one list, from the top end down. Returns how many.
+uint64_t Arena::TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_only, PageWork* work) {
   std::vector<AddressRange> found;
-  for (auto it = free_.ranges().rbegin(); it != free_.ranges().rend() && chunks > 0; ++it) {
+  uint64_t wanted = chunks;
+  for (auto it = list->ranges().rbegin(); it != list->ranges().rend() && chunks > 0; ++it) {
     DeviceAddress first = Up(it->first), last = Down(it->first + it->second);
     for (DeviceAddress chunk = last; chunk > first && chunks > 0; chunk -= chunk_) {
       if (old_only && used_epoch_[IndexOf(chunk - chunk_)] == epoch_) continue;
@@ -215,8 +228,9 @@ void Arena::TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work) {
       --chunks;
     }
   }
-  for (const AddressRange& range : found) free_.Remove(range.begin, range.bytes);
+  for (const AddressRange& range : found) list->Remove(range.begin, range.bytes);
   work->take.insert(work->take.end(), found.begin(), found.end());
+  return wanted - chunks;
 }
 
 bool Arena::BeginTrim(PageWork* work) {
@@ -310,13 +324,16 @@ void Arena::Execute(PageWork* work) {
 bool Arena::Finish(PageWork* work) {
   chunks_held_ = chunks_held_ + work->created - work->released;
   for (const AddressRange& range : work->take) {
-    for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
+    for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) {
+      handle_[c] = 0;
+      is_small_[c] = false;
+    }
     unmapped_.Add(range.begin, range.bytes);
   }
   for (const AddressRange& range : work->take_zone) {
     for (uint64_t c = IndexOf(range.begin); c < IndexOf(range.begin) + range.bytes / chunk_; ++c) handle_[c] = 0;
   }
-  for (const AddressRange& range : work->not_taken) free_.Add(range.begin, range.bytes);
+  for (const AddressRange& range : work->not_taken) Free(range.begin, range.bytes);
   for (uint64_t k = 0; k < work->mapped; ++k) handle_[IndexOf(work->targets[k])] = work->handles[k];
   for (uint64_t k = work->mapped + work->stuck; k < work->handles.size(); ++k) pool_.push_back(work->handles[k]);
   bool ok = !work->release && work->mapped == work->targets.size();
@@ -336,7 +353,8 @@ bool Arena::Finish(PageWork* work) {
   if (!ok) {
     for (const AddressRange& piece : work->span) free_.Add(piece.begin, piece.bytes);
   } else if (work->small) {
-    AddSmallChunk(begin);
+    is_small_[IndexOf(begin)] = true;
+    small_.Add(begin, chunk_);
   }
   return ok;
 }

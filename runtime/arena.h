@@ -108,12 +108,13 @@ class Arena {
   uint64_t Down(uint64_t v) const { return v & ~(chunk_ - 1); }
   bool IsSmall(uint64_t bytes) const { return bytes <= chunk_ / 2; }
   bool TryAllocateSmall(uint64_t bytes, DeviceAddress* address);
-  void AddSmallChunk(DeviceAddress chunk);
+  DeviceAddress ChooseSmallChunk() const;
   void MarkUsed(DeviceAddress begin, uint64_t bytes);
   bool ChooseWindow(uint64_t bytes, AddressRange* window) const;
   uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;
   void GatherPages(uint64_t create_up_to, PageWork* work);
   void TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work);
+  uint64_t TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_only, PageWork* work);
   void UnmapTaken(PageWork* work);
   void UnmapRanges(std::vector<AddressRange>* ranges, std::vector<AddressRange>* failed, PageWork* work);
   void MapTargets(PageWork* work);

@@ -1,5 +1,7 @@
 #include "runtime/engine.h"
 
+#include <algorithm>
+
 #include "profiler/trace_writer.h"
 #include "runtime/engine_impl.h"
 #include "runtime/heap_scope.h"
@@ -46,7 +48,7 @@ inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, Devi
 EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
-  if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kPassThrough;
+  if (abandoned()) return EngineStatus::kPassThrough;
   attention_.store(false, std::memory_order_relaxed);
   int64_t start = RequestTimer::Now();
   EngineStatus status = Allocate(bytes, stream, address);
@@ -81,7 +83,7 @@ EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t
 
 EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
   if (broken_) return EngineStatus::kPassThrough;
-  if (!arena_.open()) {
+  if (base_ == 0) {  // (the arena's own is written without the lock)
     EngineStatus status = OpenArena(lock);
     if (status != EngineStatus::kOk) return status;
   }
@@ -89,17 +91,19 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     if (pending_) TryActivate(want.units);
     want.ordinal = history_.Append(want.units);
   }
-  CountLive(want.units);
+  live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
   if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kOk) {
     ++planned_;
-  } else {
+  } else if (status == EngineStatus::kNotOurs) {
     status = PlaceDynamic(lock, want, address);
     if (status == EngineStatus::kOk) ++others_;
-    if (status == EngineStatus::kOk && want.displaced) ++displaced_;
   }
-  if (status != EngineStatus::kOk) {
+  if (status == EngineStatus::kOk) {
+    live_peak_units_ = std::max(live_peak_units_, live_units_);
+    if (want.displaced) ++displaced_;
+  } else {
     live_units_ -= want.units;
     if (want.ordinal != kUnmonitored) history_.Released(want.ordinal);
   }
@@ -163,7 +167,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
 
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
   if (!Owns(address)) return EngineStatus::kNotOurs;
-  if (abandoned_.load(std::memory_order_relaxed)) [[unlikely]] return EngineStatus::kOk;
+  if (abandoned()) [[unlikely]] return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
   bool released = fast_release_ && address % kUnitBytes == 0 && follower_.TryRelease(OffsetOf(address), &history_, &units);
@@ -211,6 +215,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
 }
 
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
+  if (!Owns(address) || abandoned()) return false;
   Lock lock(mutex_);
   if (follower_.active()) {
     uint32_t offset = OffsetOf(address);
@@ -231,6 +236,7 @@ bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_
 }
 
 void Engine::Impl::Interrupt() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   ++interrupts_;
   Record(EventKind::kInterrupt, 0, 0, 0);
@@ -238,6 +244,7 @@ void Engine::Impl::Interrupt() {
 }
 
 void Engine::Impl::Resume() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   if (interrupts_ > 0) --interrupts_;
   Record(EventKind::kResume, 0, 0, 0);
@@ -245,6 +252,7 @@ void Engine::Impl::Resume() {
 }
 
 void Engine::Impl::NotePassedThrough() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   ++passed_through_;
 }
@@ -270,7 +278,9 @@ void Engine::Impl::AbandonAfterFork() {
 }
 
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
+}
 EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
   return impl_->Allocate(bytes, stream, address);
 }

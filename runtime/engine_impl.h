@@ -39,10 +39,11 @@ class Engine::Impl {
   void Mark();
   void Interrupt();
   void Resume();
-  bool WaitPlan(int timeout_ms) { return planner_.WaitIdle(timeout_ms); }
+  bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   void NotePassedThrough();
   hotpack_stats Stats();
   void AbandonAfterFork();
+  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
  private:
   using Lock = std::unique_lock<hotpack::Lock>;
@@ -108,6 +109,7 @@ class Engine::Impl {
   std::vector<AddressRange> SpareMemory(const Profile& profile);
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
+  uint32_t BestPhase(const Script& script) const;
   void Activate();
   bool ReuseZone(const std::shared_ptr<const Script>& script);
   void RetireScript();
@@ -116,7 +118,6 @@ class Engine::Impl {
   DynamicBlock ToDynamic(uint32_t entry) const;
   void MaybePark();
   void EndIteration(Lock& lock);
-  void PlanWhatWasLearned();
   void BeginSteady();
 
   // engine_stats.cc
@@ -161,12 +162,13 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // scripts taken up so far
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t outlived_at_detection_ = 0;
+  uint64_t displaced_at_end_ = 0;          // of the last iteration
   uint64_t marks_ = 0;
   uint64_t last_mark_ = 0;                 // requests before it
   uint64_t marked_length_ = 0;             // requests between the last two
   uint64_t divergences_at_mark_ = 0;
   uint64_t lost_since_ = 0;
-  uint64_t divergences_seen_ = 0, last_divergence_ = 0;  // how many, and requests before the last
 
   // iterations
   uint64_t iterations_ = 0;

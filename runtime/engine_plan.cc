@@ -9,34 +9,33 @@ namespace hotpack {
 
 void Engine::Impl::Post(PlanJob job) {
   uint64_t refines = job.profile ? script_number_ : 0;
-  job.known_period = follower_.active() && !follower_.lost() ? static_cast<uint32_t>(period_) : 0;
+  if (follower_.active() && !follower_.lost()) job.known = current_;
   if (planner_.Post(std::move(job))) job_refines_ = refines;
 }
 
 // Without marks: looks at the history each time it has grown by a sixteenth. While a script is followed: only after the
-// job has left it, for a longer period that explains that as well.
+// job has left it, for a period that explains that as well.
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
-  if (Divergences() != divergences_seen_) {
-    divergences_seen_ = Divergences();
-    last_divergence_ = count;
-  }
   bool marked = marks_ >= 2 && count - last_mark_ <= 4 * marked_length_ + 64;  // still marking
   if (marked || count < next_detection_ || planner_.Busy()) return;
-  if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // give it a chance
+  if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();
-  if (followed && Divergences() == divergences_at_detection_) return;
+  // Blocks that outlive the cycle again and again: their lives repeat only after several periods.
+  bool outlived = followed && follower_.outlived() >= 2 + outlived_at_detection_;
+  if (followed && !outlived && Divergences() == divergences_at_detection_) return;
   divergences_at_detection_ = Divergences();
+  outlived_at_detection_ = followed ? follower_.outlived() : 0;
   PlanJob job;
   job.end = count;
-  job.diverged = last_divergence_;
-  job.replace = !followed;
+  job.replace = !followed || outlived;
   Post(std::move(job));
 }
 
 // Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script.
 void Engine::Impl::Mark() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   Record(EventKind::kMark, 0, 0, 0);
   ++marks_;
@@ -103,7 +102,31 @@ bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
   for (uint64_t k = 1; k <= length; ++k) {
     if (history_.Units(count - k) != script.entries[n - k].units) return false;
   }
-  return true;
+  return BestPhase(script) == 0;
+}
+
+// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the next
+// request is, to judge by the lives of the last ones: the first entry of a period.
+uint32_t Engine::Impl::BestPhase(const Script& script) const {
+  uint64_t n = script.size(), period = script.profile.period, count = history_.Count();
+  if (period == n) return 0;
+  uint64_t length = std::min({n, count, history_.Window() - 1});
+  uint64_t least = UINT64_MAX, best = 0;
+  for (uint64_t phase = 0; phase < n; phase += period) {
+    uint64_t mismatch = 0;
+    for (uint64_t k = 1; k <= length; ++k) {
+      const ProfileBlock& block = script.profile.blocks[(phase + n - k) % n];
+      uint32_t age = history_.Age(count - k);
+      bool as_planned = age == kStillLive ? !block.planned || k <= block.age
+                                          : block.planned && age >= block.min_age && age <= block.age;
+      if (!as_planned) mismatch += block.units;
+    }
+    if (mismatch < least) {
+      least = mismatch;
+      best = phase;
+    }
+  }
+  return static_cast<uint32_t>(best);
 }
 
 bool Engine::Impl::TryActivate(uint32_t units) {
@@ -146,6 +169,8 @@ void Engine::Impl::Activate() {
   }
   iterations_from_ = count;
   current_ = std::move(script);
+  outlived_at_detection_ = 0;
+  displaced_at_end_ = displaced_;
   period_ = profile.period;
   carried_ = profile.carried_blocks;
   plan_height_ = current_->height_bytes + current_->hole_bytes;
@@ -240,6 +265,7 @@ void Engine::Impl::RetireScript() {
   holes_.clear();
   divergences_ += follower_.divergences();
   follower_.Stop();
+  UpdateFast();  // at once: others may come in before this request is done
   iterations_from_ = history_.Count();
   settled_ = bulk_map_due_ = false;
 }
@@ -268,30 +294,22 @@ void Engine::Impl::EndIteration(Lock& lock) {
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
   retained_ = dynamic_.size();
-  if (!pending_ && !planner_.Busy()) PlanWhatWasLearned();
+  // Displaced although nobody left the script: perhaps we are a period off.
+  if (displaced_ != displaced_at_end_ && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
+    if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
+  }
+  displaced_at_end_ = displaced_;
+  // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
+  if (follower_.learned() && !pending_ && !planner_.Busy()) {
+    PlanJob job;
+    job.profile = follower_.LearnedProfile();
+    Post(std::move(job));
+  }
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_) BeginSteady();
   FlushStats();
-}
-
-// Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives. Blocks that turn out to outlive
-// the whole cycle need it unrolled, which takes a look at the history.
-void Engine::Impl::PlanWhatWasLearned() {
-  uint64_t count = history_.Count();
-  PlanJob job;
-  if (follower_.outlived()) {
-    if (count < next_detection_) return;
-    next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
-    job.end = count;
-    job.replace = true;
-  } else if (follower_.learned()) {
-    job.profile = follower_.LearnedProfile();
-  } else {
-    return;
-  }
-  Post(std::move(job));
 }
 
 void Engine::Impl::BeginSteady() {

@@ -44,8 +44,10 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   holes_.clear();
   holes_.reserve(kWindow + 1);
   foreign_.clear();
-  lost_ = learned_ = outlived_ = last_was_novel_ = false;
+  lost_ = learned_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
+  last_unmatched_at_ = 0;
+  outlived_ = 0;
   divergences_ = 0;
   seen_.assign(size_, Seen{});
   // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
@@ -68,7 +70,8 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
 void Follower::Stop() {
   script_.reset();
   live_.Build({});
-  size_ = 0;
+  size_ = ended_ = unmapped_ = 0;
+  lost_ = learned_ = false;
   foreign_.clear();
   holes_.clear();
 }
@@ -131,24 +134,22 @@ void Follower::MoveTo(uint32_t position, bool holes) {
   }
 }
 
-void Follower::SkipToEnd() {
-  if (cursor_ == 0 && holes_.empty()) return;
-  GhostHoles();
-  while (cursor_ != 0) {
-    Ghost(cursor_);
-    Advance();
-  }
-}
+void Follower::SkipTo(uint32_t position) { MoveTo(position, /*holes=*/false); }
 
 // --- finding the place -----------------------------------------------------------------------------------------------
 
 Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History& history) {
+  if (ordinal - last_unmatched_at_ > kWindow) {  // that was something else
+    unmatched_ = 0;
+    last_was_novel_ = false;
+  }
   bool is_hole = false;
   uint32_t position = Locate(units, ordinal, history, &is_hole);
   if (position == kNone) {
     if (unmatched_ == 0) ++divergences_;
     ++unmatched_;
     last_unmatched_ = units;
+    last_unmatched_at_ = ordinal;
     if (unmatched_ > kWindow) lost_ = true;
     return {Outcome::kOffScript, kNone};
   }
@@ -159,8 +160,19 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
 }
 
 uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole) {
+  constexpr uint32_t kSure = 16;
   if (!lost_) {
-    if (cells_[cursor_].units == units) return cursor_;
+    bool fits = cells_[cursor_].units == units;
+    if (fits && (cells_[cursor_].pending & kBusyMask) == 0) return cursor_;
+    // Not what was expected, or too early for it: where the iteration resembles itself, we may have been elsewhere for
+    // long. Only a place that explains more of the past than the cursor does is believed.
+    uint32_t least = std::max(kSure, fits ? Agreement(cursor_, ordinal, history) + 1 : 0);
+    uint32_t position = FindContext(ordinal, history, least);
+    if (position != kNone) {
+      MoveTo(position, /*holes=*/false);
+      return position;
+    }
+    if (fits) return cursor_;
     for (uint32_t hole : holes_) {
       if (cells_[hole].units == units) {
         *is_hole = true;
@@ -171,7 +183,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     if (ahead != kNone) return ahead;
   }
   if (lost_ || unmatched_ + 1 >= Script::kContext) {
-    uint32_t position = FindContext(ordinal, history);
+    uint32_t position = FindContext(ordinal, history, Script::kContext);
     if (position != kNone) {
       // Far away: whatever lies between is not coming.
       MoveTo(position, /*holes=*/false);
@@ -193,7 +205,6 @@ uint32_t Follower::FindAhead(uint32_t units) {
     if (count++ == 0) first = i;
     if (k >= 2 && unmatched_ > 0 && cells_[After(cursor_, k - 1)].units == last_unmatched_) return i;
   }
-  if (count == 1) return first;
   bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && cells_[After(cursor_, 1)].units == units;
   if (after_changed) {
     if (last_unmatched_ > std::max(cells_[cursor_].units, seen_[cursor_].units)) {
@@ -202,6 +213,7 @@ uint32_t Follower::FindAhead(uint32_t units) {
     }
     return After(cursor_, 1);
   }
+  if (count == 1) return first;
   last_was_novel_ = count == 0;
   // Smaller than planned, but not by much: the same request, in place.
   if (count == 0 && unmatched_ == 0 && units < cells_[cursor_].units && cells_[cursor_].units / 2 <= units) {
@@ -210,22 +222,30 @@ uint32_t Follower::FindAhead(uint32_t units) {
   return kNone;
 }
 
-// The entry at whose end the last requests agree with the script for longest, at least kContext; kNone if none does.
-uint32_t Follower::FindContext(uint64_t ordinal, const History& history) const {
-  constexpr uint32_t kLongest = 64;
+// How many of the last requests, up to request `ordinal`, are the script's up to entry `last`; at most kLongest.
+uint32_t Follower::Agreement(uint32_t last, uint64_t ordinal, const History& history) const {
+  constexpr uint32_t kLongest = 64;  // no more than the shortest history remembers
+  uint32_t length = 0, i = last;
+  while (length < kLongest && length <= ordinal && history.Units(ordinal - length) == cells_[i].units) {
+    ++length;
+    i = i == 0 ? size_ - 1 : i - 1;
+  }
+  return length;
+}
+
+// The entry at whose end the last requests agree with the script for longest, the next of several; at least `least`
+// (≥ kContext); kNone if none does.
+uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_t least) const {
+  constexpr int kTries = 256;
   if (ordinal + 1 < Script::kContext) return kNone;
   uint32_t window[Script::kContext];
   for (uint32_t k = 0; k < Script::kContext; ++k) window[k] = history.Units(ordinal + 1 - Script::kContext + k);
   uint32_t hash = ContextHash(window, Script::kContext);
   auto it = std::lower_bound(script_->contexts.begin(), script_->contexts.end(), std::make_pair(hash, 0u));
-  uint32_t best = kNone, best_length = Script::kContext - 1, best_distance = kNone;
-  for (int tries = 0; tries < 256 && it != script_->contexts.end() && it->first == hash; ++it, ++tries) {
+  uint32_t best = kNone, best_length = least - 1, best_distance = kNone;
+  for (int tries = 0; tries < kTries && it != script_->contexts.end() && it->first == hash; ++it, ++tries) {
     uint32_t last = Before(it->second, 1);  // the entry that this request would be
-    uint32_t length = 0;
-    while (length < kLongest && length <= ordinal &&
-           history.Units(ordinal - length) == cells_[Before(last, length)].units) {
-      ++length;
-    }
+    uint32_t length = Agreement(last, ordinal, history);
     uint32_t distance = last >= cursor_ ? last - cursor_ : last + size_ - cursor_;
     if (length > best_length || (length == best_length && best != kNone && distance < best_distance)) {
       best = last;
@@ -245,11 +265,11 @@ Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordi
     MoveTo(position, /*holes=*/true);
   }
   // An entry that was skipped and is still missing holds up its successors: it is not coming.
-  if ((cell.pending & kCountMask) != 0 && !holes_.empty()) GhostHoles();
+  if ((cell.pending & kBusyMask) != 0 && !holes_.empty()) GhostHoles();
   Answer answer{Outcome::kUnplanned, position};
   if (cell.offset == kNone) {
     // dynamic by the script
-  } else if ((cell.pending & kCountMask) != 0 || units > cell.units) {
+  } else if ((cell.pending & kBusyMask) != 0 || units > cell.units) {
     answer.outcome = Outcome::kDisplaced;
     Ghost(position);
   } else {
@@ -273,7 +293,9 @@ void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
 void Follower::AddForeign(uint32_t begin, uint32_t end) {
   foreign_.push_back({begin, end, kNone});
   for (uint32_t i = 0; i < size_; ++i) {
-    if (Overlaps(i, begin, end)) ++cells_[i].pending;
+    if (!Overlaps(i, begin, end)) continue;
+    ++cells_[i].foreign;
+    cells_[i].pending |= kForeignBit;
   }
 }
 
@@ -284,7 +306,7 @@ void Follower::RemoveForeign(uint32_t begin, uint32_t end) {
   foreign_.erase(it);
   for (uint32_t i = 0; i < size_; ++i) {
     if (!Overlaps(i, begin, end)) continue;
-    if ((--cells_[i].pending & kGhostBit) != 0) EndGhosts(i);
+    if (--cells_[i].foreign == 0) cells_[i].pending &= ~kForeignBit;
   }
 }
 
@@ -325,16 +347,34 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
 
 // --- learning --------------------------------------------------------------------------------------------------------
 
+// The life in turns of the script: requests that were inserted or missing meanwhile do not change it. Of the lives that
+// end where the cursor is now, the one nearest to `age`.
+uint64_t Follower::ScriptAge(uint32_t entry, uint32_t age) const {
+  uint64_t first = cursor_ > entry ? cursor_ - entry : cursor_ + size_ - entry;
+  if (age <= first) return first;
+  uint64_t rounds = (age - first + size_ / 2) / size_;
+  return first + rounds * size_;
+}
+
 void Follower::NoteAge(uint32_t entry, uint32_t age) {
-  Seen& seen = seen_[entry];
-  const ProfileBlock& known = script_->profile.blocks[entry];
-  if (age > size_) {
-    if (age <= uint64_t{kMaxUnroll} * script_->profile.period) outlived_ = true;
-  } else if (!known.planned || age > known.age) {
-    learned_ = true;
+  if (lost_) return;
+  uint64_t turns = ScriptAge(entry, age);
+  if (turns > size_) {  // cannot be planned; if that goes on, a longer cycle is looked for
+    ++outlived_;
+    return;
   }
-  seen.max_age = std::max(seen.max_age, age);
-  seen.min_age = seen.min_age == 0 ? age : std::min(seen.min_age, age);
+  Seen& seen = seen_[entry];
+  auto life = static_cast<uint32_t>(turns);
+  seen.min_age = seen.min_age == 0 ? life : std::min(seen.min_age, life);
+  const ProfileBlock& known = script_->profile.blocks[entry];
+  if (known.planned && life <= known.age) return;
+  // Once may be an accident (a tensor kept for a while), unless it is only a little longer, or nothing was known. Twice is
+  // worth a plan for the shorter of the two lives.
+  if (!known.planned || life - known.age <= std::max(8u, size_ / 16)) seen.longest = std::max(seen.longest, life);
+  uint32_t longest = std::max(seen.longest, life);
+  seen.max_age = std::max(seen.max_age, std::min(seen.longest, life));
+  seen.longest = longest;
+  if (seen.max_age > 0 && (!known.planned || seen.max_age > known.age)) learned_ = true;
 }
 
 Profile Follower::LearnedProfile() const {
@@ -343,17 +383,22 @@ Profile Follower::LearnedProfile() const {
     ProfileBlock& block = profile.blocks[i];
     const Seen& seen = seen_[i];
     block.units = std::max(block.units, seen.units);
+    if (seen.min_age != 0 && block.planned) block.min_age = std::min(block.min_age, seen.min_age);
     if (seen.max_age == 0) continue;
     block.age = std::max(block.age, seen.max_age);
-    block.min_age = block.min_age == 0 ? seen.min_age : std::min(block.min_age, seen.min_age);
-    block.planned = block.age <= size_;
-    if (!block.planned) block.age = block.min_age = 0;
+    if (!block.planned) block.min_age = seen.min_age;
+    block.planned = true;
   }
   return profile;
 }
 
 bool Follower::Consistent() const {
-  // At most one live block an address, and a live entry's successors are waiting.
+  // At most one live block an address; a live entry's successors are waiting; who meets a foreign block knows it.
+  for (uint32_t i = 0; i < size_; ++i) {
+    auto foreign = std::count_if(foreign_.begin(), foreign_.end(), [&](const Range& r) { return Overlaps(i, r.begin, r.end); });
+    if (cells_[i].foreign != foreign || ((cells_[i].pending & kForeignBit) != 0) != (foreign != 0)) return false;
+    if (cells_[i].ghosts != 0 && (cells_[i].pending & kCountMask) == 0) return false;
+  }
   std::vector<Range> ranges = LiveRanges();
   for (size_t k = 1; k < ranges.size(); ++k) {
     if (ranges[k].begin < ranges[k - 1].end) return false;
@@ -363,7 +408,7 @@ bool Follower::Consistent() const {
     const Cell& e = cells_[range.entry];
     for (uint32_t s = e.first_successor; s < e.last_successor; ++s) {
       uint32_t count = cells_[successors_[s]].pending & kCountMask;
-      if (count == 0 || count > size_ * 2 + foreign_.size()) return false;
+      if (count == 0 || count > size_ * 2) return false;
     }
   }
   return true;

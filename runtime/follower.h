@@ -91,7 +91,8 @@ class Follower {
     End(cell);
   }
 
-  // A block of this entry lived `age` requests: remembered for the next plan.
+  // A block of this entry, released now, lived `age` requests: remembered for the next plan, a longer life when it has
+  // been seen twice.
   void NoteAge(uint32_t entry, uint32_t age);
 
   // The entry's pages are mapped / one of its pages was taken away.
@@ -115,8 +116,8 @@ class Follower {
   };
   std::vector<Range> LiveRanges() const;
 
-  // Skips to the start of the next iteration; what was not requested counts as missing.
-  void SkipToEnd();
+  // Goes on at `position` (< size); what was not requested until there counts as missing.
+  void SkipTo(uint32_t position);
   uint32_t cursor() const { return cursor_; }
   bool lost() const { return lost_; }
 
@@ -129,7 +130,7 @@ class Follower {
   bool ended() const { return ended_ != 0; }
   uint64_t divergences() const { return divergences_; }  // since Start
   bool learned() const { return learned_; }              // sizes or lives that the profile does not have
-  bool outlived() const { return outlived_; }            // a block that lives longer than the cycle, but is released
+  uint64_t outlived() const { return outlived_; }        // blocks that lived longer than the cycle, since Start
   // The script's profile with what was seen since: larger sizes, longer and shorter lives.
   Profile LearnedProfile() const;
 
@@ -139,8 +140,10 @@ class Follower {
  private:
   static constexpr uint32_t kUnmappedBit = 1u << 31;
   static constexpr uint32_t kUnplannedBit = 1u << 30;
-  static constexpr uint32_t kGhostBit = 1u << 29;  // ghosts != 0
-  static constexpr uint32_t kCountMask = kGhostBit - 1;
+  static constexpr uint32_t kGhostBit = 1u << 29;    // ghosts != 0
+  static constexpr uint32_t kForeignBit = 1u << 28;  // foreign != 0
+  static constexpr uint32_t kCountMask = kForeignBit - 1;
+  static constexpr uint32_t kBusyMask = kForeignBit | kCountMask;  // what a request must wait for
   static constexpr uint32_t kWindow = 64;  // how far a request is looked for around the cursor
 
   // An entry at its place, with its state: one cache line.
@@ -155,6 +158,7 @@ class Follower {
     uint64_t ordinal = 0;       // the request that claimed it last
     uint32_t live_units = 0;    // ... and what that asked for
     uint32_t ghosts = 0;        // turns not taken that have not ended
+    uint32_t foreign = 0;       // foreign blocks that lie here. (A ghost need not wait for them: it takes no place)
   };
 
   void Claim(uint32_t i, Cell& cell, uint32_t units, uint64_t ordinal) {
@@ -181,7 +185,9 @@ class Follower {
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
   uint32_t FindAhead(uint32_t units);
-  uint32_t FindContext(uint64_t ordinal, const History& history) const;
+  uint64_t ScriptAge(uint32_t entry, uint32_t age) const;
+  uint32_t Agreement(uint32_t last, uint64_t ordinal, const History& history) const;
+  uint32_t FindContext(uint64_t ordinal, const History& history, uint32_t least) const;
   Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole);
   bool Overlaps(uint32_t i, uint32_t begin, uint32_t end) const {
     const Cell& e = cells_[i];
@@ -203,16 +209,19 @@ class Follower {
   uint32_t ended_ = 0;
   bool lost_ = false;
   bool learned_ = false;
-  bool outlived_ = false;
-  uint32_t unmatched_ = 0;       // requests in a row that matched nothing
+  uint32_t unmatched_ = 0;       // requests lately that matched nothing
   uint32_t last_unmatched_ = 0;  // the size of the last of them
+  uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
+  uint64_t outlived_ = 0;
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<Range> foreign_;
   std::vector<Cell> cell_storage_;
   struct Seen {
-    uint32_t units, min_age, max_age;
+    uint32_t units = 0, min_age = 0;
+    uint32_t longest = 0;  // life longer than known
+    uint32_t max_age = 0;  // the same, but reached at least twice
   };
   std::vector<Seen> seen_;
 };

@@ -49,16 +49,6 @@ bool FreeRanges::BestFit(uint64_t bytes, uint64_t* begin) const {
   return true;
 }
 
-bool FreeRanges::BestFitAligned(uint64_t bytes, uint64_t alignment, uint64_t* begin) const {
-  for (auto it = by_bytes_.lower_bound({bytes, 0}); it != by_bytes_.end(); ++it) {
-    uint64_t aligned = (it->second + alignment - 1) & ~(alignment - 1);
-    if (aligned + bytes > it->second + it->first) continue;
-    *begin = aligned;
-    return true;
-  }
-  return false;
-}
-
 FreeRanges::Map::const_iterator FreeRanges::Containing(uint64_t address) const {
   auto it = by_begin_.upper_bound(address);
   if (it == by_begin_.begin()) return by_begin_.end();

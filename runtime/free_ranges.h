@@ -22,8 +22,6 @@ class FreeRanges {
   void Remove(uint64_t begin, uint64_t bytes);
   // The smallest range that holds `bytes`, the lowest of several; false if there is none. Not removed.
   bool BestFit(uint64_t bytes, uint64_t* begin) const;
-  // The smallest range that holds `bytes` at a multiple of `alignment` (a power of two), and the lowest such place in it.
-  bool BestFitAligned(uint64_t bytes, uint64_t alignment, uint64_t* begin) const;
   // The range that contains `address`; ranges().end() if none does.
   Map::const_iterator Containing(uint64_t address) const;
 

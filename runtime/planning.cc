@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <new>
 
 #include "packer/pack.h"
@@ -22,6 +23,24 @@ Period MarkedPeriod(const HistoryTail& tail, uint64_t length) {
   return {length, run};
 }
 
+// Whether the last iteration, of the period of `known`, asked for the same as that script has.
+bool IsKnown(const HistoryTail& tail, const Script& known) {
+  uint64_t period = known.profile.period;
+  std::vector<uint32_t> twice;
+  for (uint64_t i = 0; i < 2 * period; ++i) twice.push_back(known.entries[i % period].units);
+  auto last = tail.units.end() - static_cast<ptrdiff_t>(period);
+  return std::search(twice.begin(), twice.end(), std::boyer_moore_searcher(last, tail.units.end())) != twice.end();
+}
+
+// Whether `period` is a reason to leave a script that is being followed, if not always closely: it is longer, or it is
+// as long but another one, or it has been repeated for longer than the script's own iteration would allow.
+bool IsNews(const HistoryTail& tail, const Period& period, const Script& known) {
+  uint64_t length = known.profile.period;
+  if (period.length > length) return true;
+  if (period.length == length) return !IsKnown(tail, known);
+  return period.run >= 2 * length;
+}
+
 }  // namespace
 
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
@@ -34,9 +53,7 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   } else {
     period = FindPeriod(tail);
     if (period.length == 0) return std::nullopt;
-    // The script in force explains the same, unless the job left it while it already repeated itself.
-    bool explains = job.known_period >= period.length && job.diverged + period.run < tail.end();
-    if (!job.replace && job.known_period != 0 && explains) return std::nullopt;
+    if (!job.replace && job.known != nullptr && !IsNews(tail, period, *job.known)) return std::nullopt;
   }
   Profile profile = BuildProfile(tail, period);
   for (const ProfileBlock& block : profile.blocks) {
@@ -128,7 +145,12 @@ void Planner::StartThread() {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { Loop(); });
+  try {
+    thread_ = std::thread([this] { Loop(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    throw;
+  }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
@@ -161,7 +183,7 @@ void Planner::Loop() {
     lock.unlock();
     try {
       work_(job, &cancel_);
-    } catch (const std::bad_alloc&) {  // the host is out of memory: no plan
+    } catch (...) {  // the host is out of memory: no plan
     }
     lock.lock();
     busy_ = false;
@@ -180,8 +202,7 @@ bool Planner::WaitIdle(int timeout_ms) {
 }
 
 void Planner::Abandon() {
-  busy_ = true;  // takes no more jobs
-  if (thread_.joinable()) thread_.detach();
+  busy_ = true;  // takes no more jobs. The thread is not touched: it is another process's
 }
 
 }  // namespace hotpack

@@ -22,9 +22,8 @@ struct PlanJob {
   uint64_t end = 0;                // look at the requests before this ordinal
   uint64_t period = 0;             // the marked iteration's length; 0: find it
   std::optional<Profile> profile;  // plan this, nothing is to be found
-  uint32_t known_period = 0;       // the period being served; 0: none
-  uint64_t diverged = 0;           // where the job last left the script: requests before
-  bool replace = false;            // plan the period found even if it is the known one, or a shorter one
+  std::shared_ptr<const Script> known;  // the one being served; null: none
+  bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
 };
 
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.

@@ -28,6 +28,10 @@ void simgpuBlockReturned(uint64_t address, void* stream);
 /* Work that is not a driver call (a shimmed library function) uses [address, address + bytes) on `stream`. */
 void simgpuUse(void* stream, uint64_t address, size_t bytes, int write);
 
+/* The application is about to reset the device: its blocks there are gone, and that is no mistake. Called before an
+ * allocator between hears of it. */
+void simgpuDeviceReset(int device);
+
 /* Reports so far in this process. */
 uint64_t simgpuReports(void);
 

@@ -222,6 +222,23 @@ void Checker::UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* w
   UseOutside(op, word, word + 1, what);
 }
 
+void Checker::Forget(uint64_t begin, uint64_t end) {
+  if (!enabled_) return;
+  for (auto it = live_.lower_bound(begin); it != live_.end() && it->first < end; it = live_.erase(it)) {
+    returned_.insert(it->first);
+    LeaveGhost(it);
+  }
+}
+
+void Checker::ForgetDevice(int device) {
+  if (!enabled_) return;
+  for (auto it = live_.begin(); it != live_.end();) {
+    auto next = std::next(it);
+    if (memory_->Find(it->first).device == device) Forget(it->first, it->first + 1);
+    it = next;
+  }
+}
+
 void Checker::TakenAway(uint64_t begin, uint64_t end, const char* what) {
   if (!enabled_) return;
   auto it = live_.upper_bound(begin);

@@ -45,6 +45,10 @@ class Checker {
   // The driver is about to take [begin, end) away. `finished`: it waited for all work (cuMemFree does).
   void TakenAway(uint64_t begin, uint64_t end, const char* what);
 
+  // The context or the device goes, and the blocks there with it; that is no mistake of anyone's.
+  void Forget(uint64_t begin, uint64_t end);
+  void ForgetDevice(int device);
+
   uint64_t serial() const { return next_serial_; }  // of the next block
 
  private:

@@ -15,7 +15,7 @@ void JoinClock(Clock* into, const Clock& from) {
 int Order::AddStream(int group, StreamKind kind) {
   // The number of a removed stream is used again once the host knows that its work is finished: its ticks go on, so no
   // earlier operation of it can be mistaken for a later one.
-  auto free = std::find_if(removed_.begin(), removed_.end(), [&](int s) { return Finished(Epoch{s, Ticks(s)}); });
+  auto free = std::find_if(removed_.begin(), removed_.end(), [&](int s) { return Ticks(s) == 0 || Finished(Epoch{s, Ticks(s)}); });
   int index = static_cast<int>(streams_.size());
   if (free != removed_.end()) {
     index = *free;
@@ -57,13 +57,8 @@ void Order::JoinDefaultStream(int stream) {
 }
 
 Epoch Order::Submit(int stream) {
-  Stream& s = streams_[stream];
-  if (s.host_seen != host_version_) {
-    JoinClock(&s.clock, host_);
-    s.host_seen = host_version_;
-  }
   JoinDefaultStream(stream);
-  return {stream, ++s.clock[stream]};
+  return {stream, ++streams_[stream].clock[stream]};
 }
 
 void Order::Wait(int stream, const Clock& moment) {
@@ -74,7 +69,6 @@ void Order::Wait(int stream, const Clock& moment) {
 void Order::HostSaw(const Clock& moment) {
   if (Finished(moment)) return;
   JoinClock(&host_, moment);
-  ++host_version_;
 }
 
 void Order::HostSawGroup(int group) {

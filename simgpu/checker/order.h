@@ -31,8 +31,8 @@ class Order {
   int AddStream(int group, StreamKind kind);
   void RemoveStream(int stream);  // its unfinished work stays unfinished
 
-  // Submits one operation: after everything the host has seen finished, and after what the stream's kind implies.
-  // O(streams).
+  // Submits one operation: after the stream's earlier ones, and after what the stream's kind implies. O(streams).
+  // (It also comes after everything the host has seen finished: Before and Finished say so.)
   Epoch Submit(int stream);
 
   // The clock of the stream's last operation.
@@ -50,12 +50,11 @@ class Order {
   // All of `moment` is known to be finished.
   bool Finished(const Clock& moment) const;
   // The operation comes before the last one submitted to `stream`.
-  bool Before(Epoch e, int stream) const { return Reached(streams_[stream].clock, e); }
+  bool Before(Epoch e, int stream) const { return Finished(e) || Reached(streams_[stream].clock, e); }
 
  private:
   struct Stream {
     Clock clock;
-    uint64_t host_seen = 0;  // host_version_ when the host's clock was last joined
     int group = -1;
     StreamKind kind = StreamKind::kBlocking;
     bool removed = false;
@@ -71,7 +70,6 @@ class Order {
   std::vector<Stream> streams_;
   std::vector<int> removed_;
   Clock host_;
-  uint64_t host_version_ = 1;
 };
 
 }  // namespace simgpu

@@ -16,8 +16,9 @@ CUresult Create(CUcontext* result, unsigned flags, CUdevice device) {
   SIMGPU_ENTER(cuCtxCreate);
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (device < 0 || device >= static_cast<int>(d.devices.size())) return CUDA_ERROR_INVALID_DEVICE;
+  if (ThreadContexts().size == ContextStack::kMost) return CUDA_ERROR_OUT_OF_MEMORY;
   Context* context = CreateContext(d, device, flags);
-  ContextStack().push_back(context);
+  PushContext(context);
   *result = To(context);
   return CUDA_SUCCESS;
 }
@@ -33,15 +34,27 @@ CUresult Synchronize(Driver& d, Context* context) {
 
 }  // namespace
 
-std::vector<Context*>& ContextStack() {
-  static thread_local auto* stack = new std::vector<Context*>;  // outlives the thread's other destructors
-  return *stack;
+ContextStack& ThreadContexts() {
+  static thread_local ContextStack stack = {};
+  return stack;
+}
+
+bool PushContext(Context* context) {
+  ContextStack& stack = ThreadContexts();
+  if (stack.size == ContextStack::kMost) return false;
+  stack.contexts[stack.size++] = context;
+  return true;
+}
+
+Context* PopContext() {
+  ContextStack& stack = ThreadContexts();
+  return stack.size == 0 ? nullptr : stack.contexts[--stack.size];
 }
 
 Context* CurrentContext() {
-  const std::vector<Context*>& stack = ContextStack();
-  if (stack.empty() || stack.back() == nullptr || !stack.back()->alive) return nullptr;
-  return stack.back();
+  const ContextStack& stack = ThreadContexts();
+  if (stack.size == 0 || !stack.contexts[stack.size - 1]->alive) return nullptr;
+  return stack.contexts[stack.size - 1];
 }
 
 Context* CreateContext(Driver& d, int device, unsigned flags) {
@@ -63,8 +76,7 @@ void DestroyContext(Driver& d, Context* context) {
     if (allocation.context == context && allocation.pool == nullptr && !allocation.graph) mine.push_back(&allocation);
   }
   for (Allocation* allocation : mine) {
-    d.checker.Returned(allocation->base, Teller::kDriver);
-    d.checker.TakenAway(allocation->base, allocation->base + allocation->bytes, "the context's destruction");
+    d.checker.Forget(allocation->base, allocation->base + allocation->bytes);
     d.memory.Free(allocation, &d.devices[allocation->device].physical);
   }
   for (auto it = d.streams.begin(); it != d.streams.end();) {
@@ -100,8 +112,8 @@ static CUresult Destroy(CUcontext handle) {
   Context* context = From(handle);
   if (!Alive(d, context) || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
   DestroyContext(d, context);
-  std::vector<Context*>& stack = ContextStack();
-  if (!stack.empty() && stack.back() == context) stack.pop_back();
+  const ContextStack& stack = ThreadContexts();
+  if (stack.size > 0 && stack.contexts[stack.size - 1] == context) PopContext();
   return CUDA_SUCCESS;
 }
 SIMGPU_API cuCtxDestroy(CUcontext handle) { return Destroy(handle); }
@@ -110,18 +122,16 @@ SIMGPU_API cuCtxDestroy_v2(CUcontext handle) { return Destroy(handle); }
 static CUresult Push(CUcontext handle) {
   SIMGPU_ENTER(cuCtxPushCurrent);
   if (!Alive(d, From(handle))) return CUDA_ERROR_INVALID_CONTEXT;
-  ContextStack().push_back(From(handle));
-  return CUDA_SUCCESS;
+  return PushContext(From(handle)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 SIMGPU_API cuCtxPushCurrent(CUcontext handle) { return Push(handle); }
 SIMGPU_API cuCtxPushCurrent_v2(CUcontext handle) { return Push(handle); }
 
 static CUresult Pop(CUcontext* handle) {
   SIMGPU_ENTER(cuCtxPopCurrent);
-  std::vector<Context*>& stack = ContextStack();
-  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (handle != nullptr) *handle = To(stack.back());
-  stack.pop_back();
+  Context* top = PopContext();
+  if (top == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle != nullptr) *handle = To(top);
   return CUDA_SUCCESS;
 }
 SIMGPU_API cuCtxPopCurrent(CUcontext* handle) { return Pop(handle); }
@@ -130,9 +140,8 @@ SIMGPU_API cuCtxPopCurrent_v2(CUcontext* handle) { return Pop(handle); }
 SIMGPU_API cuCtxSetCurrent(CUcontext handle) {
   SIMGPU_ENTER(cuCtxSetCurrent);
   if (handle != nullptr && !Alive(d, From(handle))) return CUDA_ERROR_INVALID_CONTEXT;
-  std::vector<Context*>& stack = ContextStack();
-  if (!stack.empty()) stack.pop_back();
-  if (handle != nullptr) stack.push_back(From(handle));
+  PopContext();
+  if (handle != nullptr) PushContext(From(handle));
   return CUDA_SUCCESS;
 }
 

@@ -28,7 +28,13 @@ CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t
 
 CUresult Copy(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, CUstream handle, DefaultStream variant) {
   SIMGPU_STREAM(stream, handle, variant);
-  return CopyNow(d, stream, to, from, bytes);
+  const CUresult status = CopyNow(d, stream, to, from, bytes);
+  // cuda.h, "API synchronization behavior": a copy from the device to pageable memory returns when it is done.
+  if (status == CUDA_SUCCESS && stream->capture == nullptr && OnDevice(d, from) &&
+      d.memory.Find(to).kind == RegionKind::kForeign) {
+    d.order.HostSawStream(stream->order);
+  }
+  return status;
 }
 
 CUresult CopyAndWait(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, DefaultStream variant) {

@@ -3,6 +3,7 @@
 
 #include "simgpu/checker/report.h"
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/work.h"
 
 #define SIMGPU_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -30,7 +31,18 @@ SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes
   std::lock_guard<std::mutex> lock(d.mutex);
   Stream* stream = nullptr;
   if (FindStream(d, static_cast<CUstream>(stream_handle), DefaultStream::kLegacy, &stream) != CUDA_SUCCESS) return;
-  d.checker.Use(d.order.Submit(stream->order), address, bytes, write != 0 ? "a library call (to)" : "a library call (from)");
+  const char* what = write != 0 ? "a library call (to)" : "a library call (from)";
+  Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, [=](Driver& driver, Epoch op, uint64_t) {
+    driver.checker.Use(op, address, bytes, what);
+    return CUDA_SUCCESS;
+  });
+}
+
+SIMGPU_EXPORT void simgpuDeviceReset(int device) {
+  if (!IsInitialized() || IsShutDown()) return;
+  Driver& d = TheDriver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  d.checker.ForgetDevice(device);
 }
 
 SIMGPU_EXPORT uint64_t simgpuReports() { return ReportCount(); }

@@ -197,11 +197,11 @@ Region MemoryMap::Find(uint64_t address) {
   if (Allocation* a = FindAllocation(address); a != nullptr) {
     const bool device = a->kind == AllocationKind::kDevice;
     return {device ? RegionKind::kAllocation : RegionKind::kHost, a->base, a->base + std::max<uint64_t>(a->bytes, 1), true,
-            device ? &a->arena : nullptr, device ? &a->uses : nullptr};
+            device ? &a->arena : nullptr, a->device, device ? &a->uses : nullptr};
   }
   uint64_t base = 0;
   if (Mapping* m = FindMapping(address, &base); m != nullptr) {
-    return {RegionKind::kMapped, base, base + m->bytes, m->access != 0, &m->reservation->arena, &m->uses};
+    return {RegionKind::kMapped, base, base + m->bytes, m->access != 0, &m->reservation->arena, m->handle->device, &m->uses};
   }
   Region gap;
   gap.begin = address;

@@ -1,5 +1,6 @@
 // What the driver knows about a pointer.
 #include "simgpu/driver/api.h"
+#include "simgpu/driver/work.h"
 
 namespace simgpu {
 namespace {
@@ -120,8 +121,10 @@ SIMGPU_API cuMemAdvise_v2(CUdeviceptr, size_t, CUmem_advise, CUmemLocation) { re
 static CUresult Prefetch(CUdeviceptr address, size_t bytes, CUstream handle, DefaultStream variant) {
   SIMGPU_ENTER(cuMemPrefetchAsync);
   SIMGPU_STREAM(stream, handle, variant);
-  d.checker.Use(d.order.Submit(stream->order), address, bytes, "a prefetch");
-  return CUDA_SUCCESS;
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_EMPTY, [=](Driver& driver, Epoch op, uint64_t) {
+    driver.checker.Use(op, address, bytes, "a prefetch");
+    return CUDA_SUCCESS;
+  });
 }
 SIMGPU_API cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUdevice, CUstream stream) {
   return Prefetch(address, bytes, stream, DefaultStream::kLegacy);

@@ -8,6 +8,7 @@ bool Valid(const Driver& d, CUdevice device) { return device >= 0 && device < st
 
 void Drop(Driver& d, Device* device) {
   if (device->primary == nullptr) return;
+  d.checker.ForgetDevice(device->ordinal);
   DestroyContext(d, device->primary);
   device->primary = nullptr;
   device->primary_retains = 0;

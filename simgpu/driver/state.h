@@ -108,8 +108,15 @@ Driver& TheDriver();  // made at the first call, never destroyed
 // What the NULL stream means in a call: the plain entry points, or those with _ptsz and _ptds.
 enum class DefaultStream : uint8_t { kLegacy, kPerThread };
 
-// The calling thread's stack of contexts.
-std::vector<Context*>& ContextStack();
+// The calling thread's stack of contexts. Trivial, so that it still works while a thread's other objects are destroyed.
+struct ContextStack {
+  static constexpr int kMost = 256;
+  Context* contexts[kMost];
+  int size;
+};
+ContextStack& ThreadContexts();
+bool PushContext(Context* context);  // false: too many
+Context* PopContext();               // null: none
 Context* CurrentContext();
 Context* CreateContext(Driver& d, int device, unsigned flags);
 void DestroyContext(Driver& d, Context* context);  // frees what belongs to it

@@ -42,6 +42,7 @@ DriverTable* Load() {
 #undef CUDART_DRIVER_BOTH
   table->given = reinterpret_cast<decltype(table->given)>(dlsym(library, "simgpuBlockGiven"));
   table->returned = reinterpret_cast<decltype(table->returned)>(dlsym(library, "simgpuBlockReturned"));
+  table->reset = reinterpret_cast<decltype(table->reset)>(dlsym(library, "simgpuDeviceReset"));
   table->teller = reinterpret_cast<decltype(table->teller)>(dlsym(library, "simgpuTeller"));
   table->status = table->cuInit(0);
   return table;
@@ -115,7 +116,9 @@ CUDART_API cudaGetDevice(int* number) {
 CUDART_API cudaDeviceReset() {
   const DriverTable& drv = Driver();
   if (drv.status != CUDA_SUCCESS) return Set(drv.status);
-  return Set(drv.cuDevicePrimaryCtxReset(CurrentDevice()));
+  const int current = CurrentDevice();
+  if (drv.reset != nullptr) drv.reset(current);
+  return Set(drv.cuDevicePrimaryCtxReset(current));
 }
 
 CUDART_API cudaGetLastError() {

@@ -30,6 +30,7 @@ struct DriverTable {
   // simgpu/checker.h; null where the driver is not the simulated one.
   void (*given)(uint64_t, size_t, void*) = nullptr;
   void (*returned)(uint64_t, void*) = nullptr;
+  void (*reset)(int) = nullptr;
   int (*teller)(int) = nullptr;
   CUresult status = CUDA_ERROR_NOT_INITIALIZED;  // of loading and cuInit
 };

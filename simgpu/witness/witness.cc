@@ -80,6 +80,11 @@ class Call {
     if (!outermost_ || address == 0) return;
     if (const auto returned = FromLibCuda(&slot, "simgpuBlockReturned"); returned != nullptr) returned(address, stream);
   }
+  void Reset(CUdevice device) const {
+    static std::atomic<decltype(&simgpuDeviceReset)> slot{nullptr};
+    if (!outermost_) return;
+    if (const auto reset = FromLibCuda(&slot, "simgpuDeviceReset"); reset != nullptr) reset(device);
+  }
 
  private:
   bool outermost_;
@@ -118,6 +123,7 @@ WITNESS_NEXT(cuMemAllocFromPoolAsync)
 WITNESS_NEXT(cuMemAllocFromPoolAsync_ptsz)
 WITNESS_NEXT(cuMemFreeAsync)
 WITNESS_NEXT(cuMemFreeAsync_ptsz)
+WITNESS_NEXT(cuDevicePrimaryCtxReset_v2)
 WITNESS_NEXT(cuGetProcAddress)
 WITNESS_NEXT(cuGetProcAddress_v2)
 #undef WITNESS_NEXT
@@ -142,6 +148,12 @@ WITNESS_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   return next_cuMemFree_v2()(address);
 }
 
+WITNESS_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  const Call call;
+  call.Reset(device);
+  return next_cuDevicePrimaryCtxReset_v2()(device);
+}
+
 #define WITNESS_ASYNC(variant)                                                                                     \
   WITNESS_EXPORT CUresult cuMemAllocAsync##variant(CUdeviceptr* address, size_t bytes, CUstream stream) {          \
     const Call call;                                                                                               \
@@ -163,6 +175,8 @@ WITNESS_ASYNC(_ptsz)
 
 namespace {
 
+constexpr int kOldest = 3020;  // older requests get entry points that are not witnessed
+
 struct Witnessed {
   const char* symbol;  // as dlsym names it
   const char* base;    // as cuGetProcAddress names it; null: not to be had there
@@ -183,11 +197,12 @@ void* Substitute(const Witnessed& row, void* found) {
   return row.ours;
 }
 
-void Replace(const char* base, void** function, cuuint64_t flags) {
+void Replace(const char* base, void** function, int version, cuuint64_t flags) {
   size_t count = 0;
   const Witnessed* rows = Rows(&count);
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   const Witnessed* match = nullptr;
+  if (strcmp(base, "cuDevicePrimaryCtxReset") == 0 && version < 11000) return;
   for (size_t i = 0; i < count; ++i) {
     if (rows[i].base == nullptr || strcmp(rows[i].base, base) != 0) continue;
     if (match == nullptr || rows[i].per_thread == per_thread) match = &rows[i];
@@ -199,15 +214,15 @@ void Replace(const char* base, void** function, cuuint64_t flags) {
 
 WITNESS_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
   const CUresult result = next_cuGetProcAddress()(name, function, version, flags);
-  if (result == CUDA_SUCCESS && name != nullptr && version >= 3020) Replace(name, function, flags);
+  if (result == CUDA_SUCCESS && name != nullptr && version >= kOldest) Replace(name, function, version, flags);
   return result;
 }
 
 WITNESS_EXPORT CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
                                             CUdriverProcAddressQueryResult* status) {
   const CUresult result = next_cuGetProcAddress_v2()(name, function, version, flags, status);
-  if (result == CUDA_SUCCESS && name != nullptr && *function != nullptr && version >= 3020) {
-    Replace(name, function, flags);
+  if (result == CUDA_SUCCESS && name != nullptr && *function != nullptr && version >= kOldest) {
+    Replace(name, function, version, flags);
   }
   return result;
 }
@@ -225,6 +240,7 @@ const Witnessed* Rows(size_t* count) {
       WITNESS_ROW(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", true),
       WITNESS_ROW(cuMemFreeAsync, "cuMemFreeAsync", false),
       WITNESS_ROW(cuMemFreeAsync_ptsz, "cuMemFreeAsync", true),
+      WITNESS_ROW(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", false),
       WITNESS_ROW(cuGetProcAddress, nullptr, false),
       WITNESS_ROW(cuGetProcAddress_v2, nullptr, false),
   };

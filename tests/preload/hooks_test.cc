@@ -38,7 +38,7 @@ TEST_P(Hooks, Scenario) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Hooks,
-    testing::Combine(testing::Values("basic", "first_version", "pitch", "async", "pools", "one_stream", "second_stream",
+    testing::Combine(testing::Values("same", "basic", "first_version", "pitch", "async", "pools", "one_stream", "second_stream",
                                      "per_thread_handle", "per_thread_variant", "capture", "capture_per_thread", "threads", "contexts", "inert",
                                      "fork", "exit"),
                      testing::Values("link", "dlsym", "dlvsym", "default", "proc", "oldproc")),

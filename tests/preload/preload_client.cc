@@ -329,6 +329,14 @@ void Contexts() {
   CHECK(stub_chunks() == 0 && stub_mapped() == 0);
 }
 
+// Every way leads to one and the same function: the variant that was asked for.
+void Same() {
+#define SAME(member, symbol, base, version, stream, type) \
+  CHECK(reinterpret_cast<void*>(api.member) == dlsym(RTLD_DEFAULT, #symbol));
+  CLIENT_FUNCTIONS(SAME)
+#undef SAME
+}
+
 void Inert() {
   Start();
   CUdeviceptr none = 0;
@@ -435,6 +443,7 @@ int main(int argc, char** argv) {
       {"capture_per_thread", CapturePerThread},
       {"threads", Threads},
       {"contexts", Contexts},
+      {"same", Same},
       {"inert", Inert},
       {"off", Off},
       {"fork", Fork},

@@ -25,13 +25,17 @@ std::atomic<uint64_t> heap_allocations{0};
 }  // namespace
 
 // Counts what Append must not do.
-void* operator new(size_t size) {
+__attribute__((noinline)) void* operator new(size_t size) {
   heap_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = malloc(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { free(memory); }
-void operator delete(void* memory, size_t) noexcept { free(memory); }
+__attribute__((noinline)) void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  heap_allocations.fetch_add(1, std::memory_order_relaxed);
+  return malloc(size);
+}
+__attribute__((noinline)) void operator delete(void* memory) noexcept { free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { free(memory); }
 
 namespace hotpack {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -17,9 +18,16 @@ class FakeDeviceMemory : public DeviceMemory {
       : total_(total), chunk_(chunk) {}
 
   uint64_t ChunkBytes() const override { return chunk_; }
-  uint64_t TotalBytes() const override { return total_; }
+  uint64_t TotalBytes() const override {
+    std::lock_guard lock(mutex_);
+    return total_;
+  }
+
+  // Called at the start of every driver call, without any lock of ours: what other threads may do meanwhile.
+  void SetHook(std::function<void(const char* call)> hook) { hook_ = std::move(hook); }
 
   MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override {
+    Hook("Reserve");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
     *base = next_;
@@ -28,18 +36,22 @@ class FakeDeviceMemory : public DeviceMemory {
     return MemoryStatus::kOk;
   }
   MemoryStatus Unreserve(DeviceAddress base, uint64_t) override {
+    Hook("Unreserve");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
     return reserved_.erase(base) == 1 ? MemoryStatus::kOk : Fault("unreserve of nothing");
   }
   MemoryStatus CreateChunk(ChunkHandle* chunk) override {
+    Hook("CreateChunk");
     std::lock_guard lock(mutex_);
+    if (down_) return MemoryStatus::kDeinitialized;
     if (Fails() || (handles_.size() + 1) * chunk_ > total_) return MemoryStatus::kOutOfMemory;
     *chunk = ++last_handle_;
     handles_.insert(*chunk);
     return MemoryStatus::kOk;
   }
   MemoryStatus ReleaseChunk(ChunkHandle chunk) override {
+    Hook("ReleaseChunk");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
     for (const auto& [address, mapping] : mapped_) {
@@ -48,6 +60,7 @@ class FakeDeviceMemory : public DeviceMemory {
     return handles_.erase(chunk) == 1 ? MemoryStatus::kOk : Fault("release of no chunk");
   }
   MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override {
+    Hook("Map");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
     if (address % chunk_ != 0) return Fault("map: misaligned");
@@ -55,10 +68,13 @@ class FakeDeviceMemory : public DeviceMemory {
     for (const auto& [other, mapping] : mapped_) {
       if (mapping.handle == chunk) return Fault("chunk mapped twice");
     }
-    if (!mapped_.emplace(address, Mapping{chunk, false}).second) return stuck_.count(address) ? MemoryStatus::kFailed : Fault("map over a mapping");
+    if (!mapped_.emplace(address, Mapping{chunk, false}).second) {
+      return stuck_.count(address) != 0 ? MemoryStatus::kFailed : Fault("map over a mapping");
+    }
     return MemoryStatus::kOk;
   }
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override {
+    Hook("Enable");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
     for (DeviceAddress a = address; a < address + bytes; a += chunk_) {
@@ -69,6 +85,7 @@ class FakeDeviceMemory : public DeviceMemory {
     return MemoryStatus::kOk;
   }
   MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override {
+    Hook("Unmap");
     std::lock_guard lock(mutex_);
     if (Fails()) {
       for (DeviceAddress a = address; a < address + bytes; a += chunk_) stuck_.insert(a);
@@ -77,9 +94,11 @@ class FakeDeviceMemory : public DeviceMemory {
     for (DeviceAddress a = address; a < address + bytes; a += chunk_) {
       if (mapped_.erase(a) != 1) return Fault("unmap of what is not mapped");
     }
+    ++unmaps_;
     return MemoryStatus::kOk;
   }
   bool Synchronize() override {
+    Hook("Synchronize");
     std::lock_guard lock(mutex_);
     ++synchronizations_;
     return !capturing_ && !Fails();
@@ -110,6 +129,22 @@ class FakeDeviceMemory : public DeviceMemory {
     std::lock_guard lock(mutex_);
     fail_every_ = k;
   }
+  void SetTotal(uint64_t total) {  // other processes take memory, or give it back
+    std::lock_guard lock(mutex_);
+    total_ = total;
+  }
+  void SetDown() {  // the driver is shutting down
+    std::lock_guard lock(mutex_);
+    down_ = true;
+  }
+  uint64_t unmaps() {  // successful calls of Unmap
+    std::lock_guard lock(mutex_);
+    return unmaps_;
+  }
+  uint64_t stuck() {  // calls of Unmap that failed
+    std::lock_guard lock(mutex_);
+    return stuck_.size();
+  }
   void SetCapturing(bool capturing) {
     std::lock_guard lock(mutex_);
     capturing_ = capturing;
@@ -124,6 +159,9 @@ class FakeDeviceMemory : public DeviceMemory {
     ChunkHandle handle;
     bool enabled;
   };
+  void Hook(const char* call) {
+    if (hook_) hook_(call);
+  }
   bool Fails() {
     ++calls_;
     return fail_every_ != 0 && calls_ % fail_every_ == 0;
@@ -134,15 +172,16 @@ class FakeDeviceMemory : public DeviceMemory {
   }
 
   uint64_t total_, chunk_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::function<void(const char*)> hook_;
   DeviceAddress next_ = uint64_t{1} << 40;
   std::map<DeviceAddress, uint64_t> reserved_;
   std::map<DeviceAddress, Mapping> mapped_;
   std::set<DeviceAddress> stuck_;
   std::set<ChunkHandle> handles_;
   ChunkHandle last_handle_ = 0;
-  uint64_t calls_ = 0, fail_every_ = 0, synchronizations_ = 0;
-  bool capturing_ = false;
+  uint64_t calls_ = 0, fail_every_ = 0, synchronizations_ = 0, unmaps_ = 0;
+  bool capturing_ = false, down_ = false;
   std::string fault_;
 };
 

@@ -152,6 +152,34 @@ void ReuseAfterSyncCopy() {
   Touch(s2, arena);
 }
 
+// So does an asynchronous one to pageable memory, and not one to pinned memory.
+void ReuseAfterPageableCopy() {
+  Give(arena, 8192);
+  char byte = 0;
+  MUST(cuMemcpyDtoHAsync(&byte, arena, 1, s1));
+  Return(arena);
+  Give(arena, 8192);
+  Touch(s2, arena);
+}
+void ReuseAfterPinnedCopy() {
+  Give(arena, 8192);
+  void* byte = nullptr;
+  MUST(cuMemHostAlloc(&byte, 1, 0));
+  MUST(cuMemcpyDtoHAsync(byte, arena, 1, s1));
+  Return(arena);
+  Give(arena, 8192);
+  Touch(s2, arena);
+}
+
+// A reset ends all blocks; what the allocator then does with its arena is right.
+void DeviceReset() {
+  Give(arena, 8192);
+  CUdeviceptr p = 0;
+  MUST(cuMemAlloc(&p, 4096));
+  MUST(cuDevicePrimaryCtxReset(0));
+  MUST(cuMemUnmap(arena, 4 * kPage));
+}
+
 void Overlap() { Give(arena, 8192); Give(arena + 4096, 8192); }
 void OverlapSame() { Give(arena, 8192); Give(arena, 8192); }
 void OverlapInside() { Give(arena, 8192); Give(arena + 512, 512); }
@@ -240,6 +268,16 @@ void DriverBlocks() {
     MUST(cuMemFreeAsync(q, i % 2 == 0 ? s2 : s1));
   }
 }
+// The pool gives a block to another stream: the driver makes that one wait.
+void PoolBlockOtherStream() {
+  CUdeviceptr p = 0, q = 0;
+  MUST(cuMemAllocAsync(&p, 4096, s1));
+  Touch(s1, p);
+  MUST(cuMemFreeAsync(p, s1));
+  MUST(cuMemAllocAsync(&q, 4096, s2));
+  if (p != q) exit(3);
+  Touch(s2, q);
+}
 // Memory of a pool handed to cuMemFree: nothing waits, so the next user is not ordered.
 void PoolBlockSyncFree() {
   CUdeviceptr p = 0, q = 0;
@@ -323,12 +361,13 @@ const std::map<std::string, Case>& Cases() {
       CASE(ReuseByCopy), CASE(ReuseBySet), CASE(ReuseByLibrary), CASE(ReuseEventTooEarly), CASE(ReuseAfterEventSync),
       CASE(ReuseThroughThird), CASE(ReuseBehindUnused), CASE(ReuseSecondStream), CASE(ReuseOneOfTwo),
       CASE(ReuseLegacyBlocking), CASE(ReuseLegacyNonBlocking), CASE(ReuseDestroyedStream), CASE(ReuseAfterSyncCopy),
+      CASE(ReuseAfterPageableCopy), CASE(ReuseAfterPinnedCopy), CASE(DeviceReset),
       CASE(Overlap), CASE(OverlapSame), CASE(OverlapInside), CASE(Adjacent), CASE(DoubleFree), CASE(UnknownFree),
       CASE(DriverDoubleFree), CASE(DriverUnknownFree), CASE(UseAfterFree), CASE(UseAfterFreeCopy), CASE(UseBeyondEnd),
       CASE(UseAfterDriverFree), CASE(UseAfterFreeAsync), CASE(StructGarbage), CASE(StructUse), CASE(ExtraBufferUse),
       CASE(UnmapInUse), CASE(UnmapAfterSync), CASE(UnmapOtherPage), CASE(UnmapOwnUse), CASE(UnmapLive),
       CASE(UseUnmapped), CASE(UseHole), CASE(NoAccess), CASE(NoAccessOwn), CASE(OwnMapping), CASE(DriverBlocks),
-      CASE(PoolBlockSyncFree), CASE(ArenaOfOneAllocation), CASE(ArenaOfOneAllocationBad), CASE(GraphClean),
+      CASE(PoolBlockSyncFree), CASE(PoolBlockOtherStream), CASE(ArenaOfOneAllocation), CASE(ArenaOfOneAllocationBad), CASE(GraphClean),
       CASE(GraphUnordered), CASE(GraphMemoryGivenAway), CASE(ManyReports), CASE(OwnStatus), CASE(FastExit)};
 #undef CASE
   return cases;

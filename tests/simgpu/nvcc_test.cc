@@ -9,6 +9,9 @@ namespace {
 class NvccTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "programs of nvcc need a build without sanitizers";
+#endif
 #ifndef SIMGPU_HAVE_NVCC
     GTEST_SKIP() << "nvcc was not found when this was configured";
 #endif
@@ -33,9 +36,6 @@ TEST_P(NvccTest, MistakesAreReported) {
 }
 
 TEST_P(NvccTest, RunsUnderTheWitness) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "preloading needs a build without sanitizers";
-#endif
   const std::string preload = "LD_PRELOAD=" HOTPACK_BINARY_DIR "/lib/simgpu/libsimgpu_witness.so";
   const Outcome clean = RunIt("", preload);
   EXPECT_EQ(clean.status, 0) << clean.error;

@@ -335,6 +335,22 @@ TEST_F(ReplayCommandTest, OutOfMemoryEndsIt) {
   }
 }
 
+// The whole chain on the simulated device: its checker sees every use of every block.
+TEST_F(ReplayCommandTest, OnTheSimulatedDevice) {
+  const std::string simulated = HOTPACK_BINARY_DIR "/lib/simgpu";
+  if (!std::filesystem::exists(simulated + "/libcudart.so.13")) GTEST_SKIP() << "no simulated device in " << simulated;
+  for (const char* api : {"malloc", "async", "driver"}) {
+    Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("stats"), "--", HOTPACK_COMMAND, "replay",
+                               kData + "cnn-carried.csv", "--api", api, "--repeat", "10", "--wait-plan"},
+                              {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, StartsWith("requests    702\n"));
+    nlohmann::json stats = nlohmann::json::parse(ReadFile(Path("stats")));
+    EXPECT_EQ(stats["checker_reports"], 0) << outcome.err;
+    EXPECT_GT(stats["planned"], 300) << api;
+  }
+}
+
 TEST_F(ReplayCommandTest, NoCuda) {
   if (access("/usr/lib/x86_64-linux-gnu/libcuda.so.1", F_OK) == 0) GTEST_SKIP() << "there is a driver";
   Outcome outcome = Hotpack({"replay", kData + "lstm.csv", "--api", "driver"}, {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});

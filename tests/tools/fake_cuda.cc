@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -31,18 +32,27 @@ void Log(const char* format, ...) {
   if (write(file, line, static_cast<size_t>(length)) != length) abort();
 }
 
+// What is live, so that leak checkers see it: a program may end with device memory that it has not given back.
+std::set<void*>& Live() {
+  static auto* live = new std::set<void*>;
+  return *live;
+}
+
 void* Take(const char* call, size_t bytes, CUstream stream) {
   static const long fail_at = getenv("FAKE_CUDA_FAIL_AT") != nullptr ? atol(getenv("FAKE_CUDA_FAIL_AT")) : 0;
   static char shared[1 << 20];
   static long count = 0;
   Log("%s %zu stream %d\n", call, bytes, static_cast<int>(reinterpret_cast<intptr_t>(stream)));
   if (++count == fail_at) return nullptr;
-  return getenv("FAKE_CUDA_SHARE") != nullptr ? shared : malloc(bytes);
+  if (getenv("FAKE_CUDA_SHARE") != nullptr) return shared;
+  return *Live().insert(malloc(bytes)).first;
 }
 
 void Give(const char* call, void* memory, CUstream stream) {
   Log("%s stream %d\n", call, static_cast<int>(reinterpret_cast<intptr_t>(stream)));
-  if (getenv("FAKE_CUDA_SHARE") == nullptr) free(memory);
+  if (getenv("FAKE_CUDA_SHARE") != nullptr) return;
+  if (Live().erase(memory) == 0) abort();  // no live block
+  free(memory);
 }
 
 const CUfunction kFill = reinterpret_cast<CUfunction>(1);
@@ -67,7 +77,9 @@ FAKE CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
 FAKE CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return Give("cuMemFree", reinterpret_cast<void*>(pointer), nullptr), CUDA_SUCCESS;
 }
-FAKE CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) { return *pointer = malloc(bytes), CUDA_SUCCESS; }
+FAKE CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
+  return *pointer = *Live().insert(malloc(bytes)).first, CUDA_SUCCESS;
+}
 FAKE CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pointer, void* host, unsigned) {
   return *pointer = reinterpret_cast<CUdeviceptr>(host), CUDA_SUCCESS;
 }

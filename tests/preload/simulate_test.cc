@@ -1,0 +1,57 @@
+// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker has nothing to say.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+using hotpack_test::TemporaryDirectory;
+
+struct Result {
+  Outcome outcome;
+  nlohmann::json stats;
+};
+
+Result Simulate(const std::vector<std::string>& program, const std::map<std::string, std::string>& more = {}) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", directory.path() + "/json", "--"};
+  command.insert(command.end(), program.begin(), program.end());
+  std::map<std::string, std::string> environment = {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}};
+  environment.insert(more.begin(), more.end());
+  Result result{hotpack_test::RunProgram(command, environment), {}};
+  const std::string text = hotpack_test::ReadFile(directory.path() + "/json");
+  if (!text.empty()) result.stats = nlohmann::json::parse(text);
+  return result;
+}
+
+class Simulated : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, Simulated, testing::Values("link", "dlsym", "default", "proc"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(Simulated, ADriverProgram) {
+  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_driver_client", GetParam()});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_EQ(result.stats["checker_reports"], 0);
+  EXPECT_EQ(result.stats["requests"], 400);
+  EXPECT_EQ(result.stats["passed_through"], 0);
+}
+
+TEST(Simulated, ARuntimeProgram) {
+  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_runtime_client"});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_EQ(result.stats["checker_reports"], 0);
+  EXPECT_EQ(result.stats["requests"], 121);
+  EXPECT_EQ(result.stats["passed_through"], 0);
+}
+
+// A program that uses a block after it has released it: the report reaches the exit code and the figures.
+TEST(Simulated, AReportMakesTheExitCodeNonzero) {
+  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_bad_client"});
+  EXPECT_NE(result.outcome.code, 0);
+  EXPECT_GT(result.stats["checker_reports"], 0);
+  EXPECT_THAT(result.outcome.err, testing::HasSubstr("the checker has "));
+}
+
+}  // namespace

@@ -1,0 +1,423 @@
+#include "runtime/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/runtime/fake_device_memory.h"
+#include "tests/runtime/test_seed.h"
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kChunk = 64 << 10;  // 128 units: small, so that places can be tried one by one
+constexpr uint64_t kMany = uint64_t{1} << 40;
+
+class ArenaTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(arena_.Open(8), MemoryStatus::kOk); }
+  void TearDown() override {
+    EXPECT_EQ(device_.FirstFault(), "");
+    EXPECT_TRUE(arena_.Consistent());
+    EXPECT_EQ(arena_.reserved(), device_.Held());
+  }
+
+  bool Run(PageWork* work) {
+    arena_.Execute(work);
+    return arena_.Finish(work);
+  }
+  // As the engine does it; 0 if there is no memory.
+  DeviceAddress Allocate(uint64_t bytes, uint64_t create_up_to = kMany) {
+    DeviceAddress address = 0;
+    if (arena_.TryAllocate(bytes, &address)) return address;
+    PageWork work;
+    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) return 0;
+    if (!Run(&work)) return 0;
+    if (!work.small) return work.block.begin;
+    return arena_.TryAllocate(bytes, &address) ? address : 0;
+  }
+  uint64_t Chunks() const { return arena_.reserved() / kChunk; }
+
+  FakeDeviceMemory device_{256 * kChunk, kChunk};
+  Arena arena_{&device_};
+};
+
+TEST_F(ArenaTest, GrowsByWholeChunksAndServesFromThem) {
+  DeviceAddress a = Allocate(kChunk + 512);
+  ASSERT_NE(a, 0u);
+  EXPECT_TRUE(device_.Accessible(a, kChunk + 512));
+  EXPECT_EQ(Chunks(), 2u);
+  EXPECT_EQ(arena_.free_mapped(), kChunk - 512);
+  uint64_t calls = device_.Calls();
+  DeviceAddress b = Allocate(kChunk - 512);  // fits into what is left
+  ASSERT_NE(b, 0u);
+  EXPECT_EQ(device_.Calls(), calls);
+  EXPECT_EQ(Chunks(), 2u);
+  EXPECT_EQ(arena_.free_mapped(), 0u);
+}
+
+TEST_F(ArenaTest, SmallRequestsShareAChunkThatIsGivenBackWhole) {
+  DeviceAddress a = Allocate(512), b = Allocate(kChunk / 2);
+  EXPECT_EQ(Chunks(), 1u);
+  EXPECT_EQ(a / kChunk, b / kChunk);
+  DeviceAddress large = Allocate(kChunk / 2 + 512);
+  EXPECT_NE(large / kChunk, a / kChunk);  // although it would nearly fit there
+  EXPECT_EQ(Chunks(), 2u);
+  arena_.Free(a, 512);
+  arena_.Free(b, kChunk / 2);
+  EXPECT_EQ(arena_.free_mapped(), kChunk + kChunk / 2 - 512);
+  EXPECT_NE(Allocate(2 * kChunk, /*create_up_to=*/0), 0u);  // its pages serve for anything again
+  EXPECT_EQ(Chunks(), 3u);  // one moved, one new
+}
+
+TEST_F(ArenaTest, ASmallBlockMayLieAcrossTwoChunks) {
+  std::vector<DeviceAddress> small;
+  for (int i = 0; i < 5; ++i) small.push_back(Allocate(kChunk * 2 / 5 / 512 * 512));
+  EXPECT_LE(Chunks(), 3u);
+  for (DeviceAddress a : small) arena_.Free(a, kChunk * 2 / 5 / 512 * 512);
+  EXPECT_EQ(arena_.free_mapped(), Chunks() * kChunk);
+  uint64_t before = Chunks();
+  EXPECT_NE(Allocate(before * kChunk, /*create_up_to=*/0), 0u);  // all pages, in one piece
+  EXPECT_EQ(Chunks(), before);
+}
+
+//   before   |██░░|░░..|      █ live, ░ free and mapped, . no pages (in chunks of 4)
+//   wanted    ████ : at the free piece, one new chunk instead of two
+TEST_F(ArenaTest, GrowsAgainstFreePages) {
+  DeviceAddress a = Allocate(kChunk), b = Allocate(kChunk);
+  ASSERT_EQ(b, a + kChunk);
+  arena_.Free(b, kChunk);
+  DeviceAddress c = Allocate(2 * kChunk);
+  EXPECT_EQ(c, b);
+  EXPECT_EQ(Chunks(), 3u);
+}
+
+// Every place, in steps of one unit, against the one chosen: none needs fewer new pages.
+TEST_F(ArenaTest, GrowthNeedsTheFewestNewPages) {
+  std::mt19937_64 random(TestSeed());
+  std::map<DeviceAddress, uint64_t> live;
+  uint64_t span = 64 * kChunk;
+  int grown = 0;
+  for (int step = 0; step < 1500; ++step) {
+    if (live.size() > 12 || (!live.empty() && random() % 2 == 0)) {
+      auto it = std::next(live.begin(), random() % live.size());
+      arena_.Free(it->first, it->second);
+      live.erase(it);
+      if (random() % 8 == 0) {
+        arena_.NewEpoch();
+        PageWork trim;
+        if (arena_.BeginTrim(&trim)) Run(&trim);
+      }
+      continue;
+    }
+    uint64_t bytes = kChunk / 2 + 512 * (1 + random() % 500);
+    DeviceAddress address = 0;
+    if (!arena_.TryAllocate(bytes, &address)) {
+      // By brute force: live blocks bar places, mapped chunks cost nothing.
+      uint64_t fewest = UINT64_MAX;
+      for (DeviceAddress at = arena_.base(); at + bytes <= arena_.base() + span; at += 512) {
+        auto next = live.upper_bound(at);
+        if (next != live.end() && next->first < at + bytes) continue;
+        if (next != live.begin() && std::prev(next)->first + std::prev(next)->second > at) continue;
+        uint64_t missing = 0;
+        for (DeviceAddress c = at / kChunk * kChunk; c < at + bytes; c += kChunk) missing += !arena_.Mapped(c, 512);
+        fewest = std::min(fewest, missing);
+      }
+      PageWork work;
+      ASSERT_TRUE(arena_.BeginGrowth(bytes, kMany, &work));
+      EXPECT_EQ(work.targets.size(), fewest) << "step " << step << ", " << bytes << " bytes";
+      ASSERT_TRUE(Run(&work));
+      address = work.block.begin;
+      ++grown;
+    }
+    ASSERT_TRUE(device_.Accessible(address, bytes));
+    live[address] = bytes;
+  }
+  EXPECT_GT(grown, 100);
+}
+
+TEST_F(ArenaTest, BeyondTheAllowancePagesAreMovedBeforeNewOnesAreMade) {
+  DeviceAddress a = Allocate(8 * kChunk);
+  DeviceAddress wall = Allocate(kChunk);
+  arena_.Free(a, 8 * kChunk);
+  EXPECT_EQ(Chunks(), 9u);
+  DeviceAddress b = Allocate(10 * kChunk, 9 * kChunk);  // does not fit below the wall
+  ASSERT_NE(b, 0u);
+  EXPECT_GT(b, wall);
+  EXPECT_EQ(Chunks(), 11u);  // 8 moved, 2 made
+  EXPECT_EQ(device_.synchronizations(), 1u);
+  EXPECT_TRUE(device_.Accessible(b, 10 * kChunk));
+  EXPECT_FALSE(device_.Accessible(a, 512));
+  DeviceAddress c = Allocate(3 * kChunk, kMany);  // within the allowance nothing waits for the device
+  ASSERT_NE(c, 0u);
+  EXPECT_EQ(device_.synchronizations(), 1u);
+}
+
+TEST_F(ArenaTest, ShortfallIsWhatMustBeMadeBeyondTheAllowance) {
+  Allocate(4 * kChunk);
+  DeviceAddress b = Allocate(2 * kChunk);
+  Allocate(kChunk);
+  arena_.Free(b, 2 * kChunk);
+  PageWork work;
+  ASSERT_TRUE(arena_.BeginGrowth(6 * kChunk, 8 * kChunk, &work));
+  EXPECT_EQ(work.targets.size(), 6u);
+  EXPECT_EQ(arena_.Shortfall(work, 8 * kChunk), 3u);  // 2 free chunks and one within the allowance
+  ASSERT_TRUE(Run(&work));
+  EXPECT_EQ(Chunks(), 11u);
+}
+
+TEST_F(ArenaTest, TrimGivesBackWhatWasNotUsedSinceTheEpoch) {
+  DeviceAddress a = Allocate(4 * kChunk), b = Allocate(4 * kChunk);
+  arena_.Free(a, 4 * kChunk);
+  arena_.Free(b, 4 * kChunk);
+  PageWork none;
+  EXPECT_FALSE(arena_.BeginTrim(&none));  // all used in this epoch
+  arena_.NewEpoch();
+  a = Allocate(4 * kChunk);
+  arena_.Free(a, 4 * kChunk);
+  PageWork work;
+  ASSERT_TRUE(arena_.BeginTrim(&work));
+  Run(&work);
+  EXPECT_EQ(Chunks(), 4u);
+  EXPECT_TRUE(arena_.Mapped(a, 4 * kChunk));
+}
+
+TEST_F(ArenaTest, NothingIsUnmappedWhileAStreamCaptures) {
+  DeviceAddress a = Allocate(4 * kChunk);
+  Allocate(kChunk);
+  arena_.Free(a, 4 * kChunk);
+  device_.SetCapturing(true);
+  DeviceAddress b = Allocate(6 * kChunk, 0);  // wants to move pages, and makes new ones
+  ASSERT_NE(b, 0u);
+  EXPECT_TRUE(device_.Accessible(b, 6 * kChunk));
+  EXPECT_TRUE(device_.Accessible(a, 4 * kChunk));
+  EXPECT_EQ(Chunks(), 11u);
+  arena_.NewEpoch();
+  PageWork work;
+  if (arena_.BeginTrim(&work)) Run(&work);
+  EXPECT_TRUE(device_.Accessible(a, 4 * kChunk));
+  EXPECT_EQ(device_.unmaps(), 0u);
+}
+
+TEST_F(ArenaTest, AZoneIsFreshAndGetsThePagesThatAreFree) {
+  DeviceAddress a = Allocate(5 * kChunk);
+  DeviceAddress keep = Allocate(kChunk);
+  arena_.Free(a, 5 * kChunk);
+  AddressRange zone;
+  ASSERT_TRUE(arena_.TakeZone(8 * kChunk - 512, &zone));
+  EXPECT_EQ(zone.bytes, 8 * kChunk);
+  EXPECT_GT(zone.begin, keep);
+  EXPECT_FALSE(arena_.Mapped(zone.begin, 512));
+  PageWork work;
+  ASSERT_TRUE(arena_.BeginMapAvailable(zone, 7 * kChunk, &work));  // 5 free chunks and one more
+  ASSERT_TRUE(Run(&work));
+  EXPECT_TRUE(arena_.Mapped(zone.begin, 6 * kChunk));
+  EXPECT_FALSE(arena_.Mapped(zone.begin + 6 * kChunk, kChunk));
+  EXPECT_EQ(Chunks(), 7u);
+  PageWork rest;
+  ASSERT_TRUE(arena_.BeginMap(zone.begin + 5 * kChunk, 3 * kChunk, kMany, &rest));
+  ASSERT_TRUE(Run(&rest));
+  EXPECT_TRUE(device_.Accessible(zone.begin, 8 * kChunk));
+  PageWork none;
+  EXPECT_FALSE(arena_.BeginMap(zone.begin, zone.bytes, kMany, &none));  // all there
+}
+
+//   zone   |████░░██|██░░....|....|    two live blocks, one across a chunk's end; the last chunk has no pages
+TEST_F(ArenaTest, ARetiredZoneIsOrdinaryMemoryAroundWhatLives) {
+  AddressRange zone;
+  ASSERT_TRUE(arena_.TakeZone(3 * kChunk, &zone));
+  PageWork work;
+  ASSERT_TRUE(arena_.BeginMap(zone.begin, 2 * kChunk, kMany, &work));
+  ASSERT_TRUE(Run(&work));
+  std::vector<AddressRange> live = {{zone.begin, kChunk / 2}, {zone.begin + kChunk * 3 / 4, kChunk / 2}};
+  arena_.RetireZone(zone, live);
+  EXPECT_TRUE(arena_.Consistent());
+  EXPECT_EQ(arena_.free_mapped(), kChunk);  // a quarter and three quarters
+  DeviceAddress a = Allocate(kChunk * 3 / 4);
+  EXPECT_EQ(a, zone.begin + kChunk * 5 / 4);
+  arena_.Free(a, kChunk * 3 / 4);
+  for (const AddressRange& block : live) arena_.Free(block.begin, block.bytes);
+  EXPECT_EQ(arena_.free_mapped(), 2 * kChunk);
+  AddressRange again;
+  ASSERT_TRUE(arena_.TakeZone(arena_.bytes() - 2 * kChunk, &again) || arena_.TakeZone(kChunk, &again));
+}
+
+TEST_F(ArenaTest, NoAddressesLeft) {
+  AddressRange zone;
+  EXPECT_FALSE(arena_.TakeZone(arena_.bytes() + 1, &zone));
+  ASSERT_TRUE(arena_.TakeZone(arena_.bytes(), &zone));
+  PageWork work;
+  EXPECT_FALSE(arena_.BeginGrowth(kChunk, kMany, &work));
+  EXPECT_FALSE(arena_.BeginGrowth(512, kMany, &work));
+}
+
+//   chunks   |  kept   ░░░|░ kept ░|   (other)   |░░ kept░|
+TEST_F(ArenaTest, FragmentsAreWhatKeptBlocksLeaveOver) {
+  DeviceAddress base = Allocate(6 * kChunk);
+  std::vector<AddressRange> kept = {{base, kChunk * 3 / 4},
+                                    {base + kChunk * 5 / 4, kChunk / 4},
+                                    {base + kChunk * 9 / 2, kChunk / 4}};
+  std::vector<AddressRange> fragments = arena_.Fragments(kept);
+  ASSERT_EQ(fragments.size(), 4u);
+  EXPECT_EQ(fragments[0].begin, base + kChunk * 3 / 4);
+  EXPECT_EQ(fragments[0].bytes, kChunk / 2);
+  EXPECT_EQ(fragments[1].begin, base + kChunk * 3 / 2);
+  EXPECT_EQ(fragments[1].bytes, kChunk / 2);
+  EXPECT_EQ(fragments[2].begin, base + 4 * kChunk);
+  EXPECT_EQ(fragments[2].bytes, kChunk / 2);
+  EXPECT_EQ(fragments[3].begin, base + kChunk * 19 / 4);
+  EXPECT_EQ(fragments[3].bytes, kChunk / 4);
+  EXPECT_TRUE(arena_.Fragments({}).empty());
+}
+
+TEST_F(ArenaTest, TakeRangeTakesWhatIsFreeOfIt) {
+  DeviceAddress a = Allocate(kChunk), b = Allocate(kChunk), c = Allocate(kChunk);
+  ASSERT_EQ(c, a + 2 * kChunk);
+  arena_.Free(a, kChunk);
+  arena_.Free(c, kChunk);
+  ASSERT_TRUE(arena_.TakeRange({a + 512, 3 * kChunk - 1024}));
+  EXPECT_EQ(arena_.free_mapped(), 1024u);
+  EXPECT_FALSE(arena_.TakeRange({a, 64 * kChunk}));  // not all mapped: nothing done
+  EXPECT_EQ(arena_.free_mapped(), 1024u);
+  arena_.Free(a + 512, kChunk - 512);
+  arena_.Free(c, kChunk - 512);
+  EXPECT_EQ(arena_.free_mapped(), 2 * kChunk);
+  arena_.Free(b, kChunk);
+  EXPECT_EQ(Allocate(3 * kChunk), a);
+}
+
+// Small blocks lie in the upper half of the addresses, in chunks of their own; those of a range are given back there.
+TEST_F(ArenaTest, KindsKeepApart) {
+  DeviceAddress large = Allocate(kChunk);
+  DeviceAddress first = Allocate(kChunk / 2), second = Allocate(kChunk / 2);
+  EXPECT_GE(std::min(first, second), arena_.base() + arena_.bytes() / 2);
+  EXPECT_LT(large, arena_.base() + arena_.bytes() / 2);
+  arena_.Free(first, kChunk / 2);
+  ASSERT_TRUE(arena_.TakeRange({first, kChunk / 2}));
+  EXPECT_EQ(arena_.free_mapped(), 0u);
+  arena_.Free(first, kChunk / 2);
+  EXPECT_TRUE(arena_.Consistent());
+  EXPECT_EQ(Allocate(kChunk / 2), first);
+}
+
+TEST(ArenaOpen, TriesFewerAddressesWhenTheReservationFails) {
+  FakeDeviceMemory device(256 * kChunk, kChunk);
+  int reserves = 0;
+  device.SetHook([&](const char* call) {
+    if (std::string(call) != "Reserve") return;
+    device.FailEvery(++reserves <= 2 ? 1 : 0);
+  });
+  Arena arena(&device);
+  ASSERT_EQ(arena.Open(8), MemoryStatus::kOk);
+  EXPECT_EQ(arena.bytes(), 2 * 256 * kChunk);
+  device.FailEvery(1);
+  device.SetHook(nullptr);
+  Arena none(&device);
+  EXPECT_NE(none.Open(8), MemoryStatus::kOk);
+  EXPECT_FALSE(none.open());
+}
+
+// Random work while every k-th driver call fails: what is live stays apart and accessible, the books stay right.
+TEST(ArenaFailures, EveryKthDriverCall) {
+  uint64_t seed = TestSeed();
+  for (uint64_t k = 1; k <= 40; ++k) {
+    SCOPED_TRACE("every call number " + std::to_string(k));
+    std::mt19937_64 random(seed + k);
+    FakeDeviceMemory device(64 * kChunk, kChunk);
+    Arena arena(&device);
+    ASSERT_EQ(arena.Open(8), MemoryStatus::kOk);
+    device.FailEvery(k);
+    std::map<DeviceAddress, uint64_t> live;
+    AddressRange zone;
+    bool has_zone = false;
+    uint64_t served = 0;
+    auto check = [&] {
+      ASSERT_TRUE(arena.Consistent());
+      ASSERT_EQ(device.FirstFault(), "");
+      ASSERT_EQ(arena.reserved(), device.Held());
+      DeviceAddress last = 0;
+      for (auto [address, bytes] : live) {
+        ASSERT_GE(address, last);
+        ASSERT_TRUE(device.Accessible(address, bytes));
+        last = address + bytes;
+      }
+    };
+    auto run = [&](PageWork* work) {
+      arena.Execute(work);
+      return arena.Finish(work);
+    };
+    for (int step = 0; step < 400; ++step) {
+      switch (random() % 8) {
+        case 0:
+        case 1:
+        case 2: {
+          uint64_t bytes = 512 * (1 + random() % (random() % 2 ? 60 : 400));
+          DeviceAddress address = 0;
+          bool ok = arena.TryAllocate(bytes, &address);
+          PageWork work;
+          if (!ok && arena.BeginGrowth(bytes, random() % 2 ? kMany : 0, &work) && run(&work)) {
+            ok = !work.small || arena.TryAllocate(bytes, &address);
+            ASSERT_TRUE(ok);
+            if (!work.small) address = work.block.begin;
+          }
+          if (ok) {
+            ASSERT_TRUE(live.emplace(address, bytes).second);
+            ++served;
+          }
+          break;
+        }
+        case 3:
+        case 4:
+          if (!live.empty()) {
+            auto it = std::next(live.begin(), random() % live.size());
+            arena.Free(it->first, it->second);
+            live.erase(it);
+          }
+          break;
+        case 5: {
+          if (random() % 2) arena.NewEpoch();
+          PageWork work;
+          if (arena.BeginTrim(&work)) run(&work);
+          break;
+        }
+        case 6:
+          if (!has_zone) {
+            has_zone = arena.TakeZone((1 + random() % 10) * kChunk, &zone);
+          } else {
+            std::vector<AddressRange> in_zone;  // what lives there from now on: up to one block a mapped chunk
+            for (DeviceAddress c = zone.begin; c < zone.begin + zone.bytes; c += kChunk) {
+              if (!arena.Mapped(c, kChunk) || random() % 3 == 0) continue;
+              in_zone.push_back({c + 512 * (random() % 60), 512 * (1 + random() % 60)});
+              live.emplace(in_zone.back().begin, in_zone.back().bytes);
+            }
+            arena.RetireZone(zone, in_zone);
+            has_zone = false;
+          }
+          break;
+        case 7:
+          if (has_zone) {
+            PageWork work;
+            bool begun = random() % 2 ? arena.BeginMap(zone.begin, zone.bytes, random() % 2 ? kMany : 0, &work)
+                                      : arena.BeginMapAvailable(zone, 0, &work);
+            if (begun) run(&work);
+          }
+          break;
+      }
+      ASSERT_NO_FATAL_FAILURE(check()) << "step " << step;
+    }
+    EXPECT_TRUE(k < 8 || served > 20) << served;
+    // Afterwards, all is well: everything can be released and given back but what could not be unmapped.
+    device.FailEvery(0);
+    for (auto [address, bytes] : live) arena.Free(address, bytes);
+    if (has_zone) arena.RetireZone(zone, {});
+    arena.NewEpoch();
+    PageWork work;
+    if (arena.BeginTrim(&work)) run(&work);
+    ASSERT_EQ(device.FirstFault(), "");
+    EXPECT_LE(device.Held(), device.stuck() * kChunk);
+  }
+}
+
+}  // namespace
+}  // namespace hotpack

@@ -1,0 +1,408 @@
+// Whole programs on an engine: each gets planned, and after a disturbance is fully planned again within two iterations.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/runtime/job.h"
+#include "tests/runtime/test_seed.h"
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kMiB = Job::kMiB;
+
+// Plays until an iteration is fully planned; fails if that takes more than `limit`.
+void PlayUntilPlanned(Job* job, const std::function<void()>& iteration, int limit = 8) {
+  for (int i = 0; i < limit; ++i) {
+    if (job->Play(iteration).Full()) return;
+  }
+  ADD_FAILURE() << "not planned: " << job->History();
+}
+
+// From here on each iteration is fully planned.
+void ExpectPlanned(Job* job, const std::function<void()>& iteration, int times) {
+  for (int i = 0; i < times; ++i) {
+    if (!job->Play(iteration).Full()) {
+      ADD_FAILURE() << "iteration " << i << ": " << job->History();
+      return;
+    }
+  }
+}
+
+TEST(Program, TrainingStep) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  ExpectPlanned(&job, [&] { net.Step(); }, 20);
+  job.Report("training step");
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_LE(stats.steady_iteration, 6);
+  EXPECT_EQ(stats.planned_steady, stats.requests_steady);
+  EXPECT_EQ(stats.driver_memory_calls_steady, 0u);
+  EXPECT_EQ(stats.divergences, 0u);
+  EXPECT_EQ(stats.reoptimizations, 0u);
+  EXPECT_LE(stats.reserved_steady, stats.live_peak * 102 / 100 + 4 * kMiB);
+}
+
+TEST(Program, AssignmentInALoop) {
+  Job job;
+  DeviceAddress x = 0, out = 0;
+  auto iteration = [&] {
+    DeviceAddress loaded = job.Ask(3 * kMiB);  // x = x.cuda()
+    job.Give(x);
+    x = loaded;
+    std::vector<DeviceAddress> hidden;
+    for (int l = 0; l < 10; ++l) hidden.push_back(job.Ask((200 + 10 * l) << 10));
+    DeviceAddress result = job.Ask(kMiB);
+    job.Give(&hidden);
+    job.Give(out);  // out = model(x)
+    out = result;
+  };
+  PlayUntilPlanned(&job, iteration);
+  ExpectPlanned(&job, iteration, 30);
+  job.Report("x = x.cuda(); out = model(x)");
+}
+
+// `between`: the optimizer asks for something after the micro-batches, so that the whole step can be told from them.
+void Accumulate(Job* job, std::vector<DeviceAddress>* gradients, int batches, bool between) {
+  for (int b = 0; b < batches; ++b) {
+    std::vector<DeviceAddress> activations;
+    for (int l = 0; l < 6; ++l) activations.push_back(job->Ask((300 + 50 * l) << 10));
+    if (b == 0 && !between) job->Give(gradients);
+    for (int l = 5; l >= 0; --l) {
+      DeviceAddress gradient = job->Ask((100 + 20 * l) << 10);
+      job->Give(activations[l]);
+      if (b == 0) {
+        gradients->push_back(gradient);
+      } else {
+        job->Give(gradient);
+      }
+    }
+  }
+  if (!between) return;
+  job->Touch(kMiB);
+  job->Give(gradients);
+}
+
+TEST(Program, EightMicroBatchesAndAnOptimizerStep) {
+  Job job;
+  std::vector<DeviceAddress> gradients;
+  auto iteration = [&] { Accumulate(&job, &gradients, 8, true); };
+  PlayUntilPlanned(&job, iteration);
+  ExpectPlanned(&job, iteration, 20);
+  job.Report("8 micro-batches, optimizer");
+}
+
+TEST(Program, EightMicroBatchesAlone) {
+  Job job;
+  std::vector<DeviceAddress> gradients;
+  auto iteration = [&] { Accumulate(&job, &gradients, 8, false); };
+  PlayUntilPlanned(&job, iteration);
+  ExpectPlanned(&job, iteration, 20);
+  job.Report("8 micro-batches alone");
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_LE(stats.plan_height, stats.live_peak * 110 / 100);
+}
+
+TEST(Program, NinetySixEqualLayers) {
+  Job job;
+  auto iteration = [&] {
+    DeviceAddress x = job.Ask(2 * kMiB), out = job.Ask(400 << 10);
+    for (int l = 0; l < 96; ++l) {
+      DeviceAddress a = job.Ask(700 << 10), b = job.Ask(300 << 10);
+      job.Give(a);
+      DeviceAddress next = job.Ask(400 << 10);
+      job.Give(b);
+      job.Give(out);
+      out = next;
+    }
+    job.Give(out);
+    job.Give(x);
+  };
+  PlayUntilPlanned(&job, iteration);
+  ExpectPlanned(&job, iteration, 20);
+  job.Report("96 equal layers");
+}
+
+TEST(Program, ReleasesInAnyOrder) {
+  std::mt19937_64 random(TestSeed());
+  Job job;
+  Net net(&job);
+  Net::Change change;
+  change.permute = &random;
+  auto iteration = [&] { net.Step(change); };
+  for (int i = 0; i < 20; ++i) job.Play(iteration);  // the orders are got to know
+  int in_a_row = 0;
+  for (int i = 0; i < 60; ++i) {
+    in_a_row = job.Play(iteration).Full() ? 0 : in_a_row + 1;
+    EXPECT_LE(in_a_row, 2) << job.History();  // an order that is new, and the change to a plan for it
+  }
+  job.Report("releases in any order");
+}
+
+TEST(Program, OneRequestMoreEveryTenthIteration) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  for (int i = 0; i < 80; ++i) {
+    Net::Change change;
+    if (i % 10 == 0) change.insert_at = i / 4;
+    Job::Share share = job.Play([&] { net.Step(change); });
+    if (i % 10 >= 2) {
+      EXPECT_TRUE(share.Full()) << i << ": " << job.History();
+    }
+  }
+  job.Report("one request more every tenth");
+}
+
+class Disturbance : public ::testing::TestWithParam<std::pair<const char*, Net::Change>> {};
+
+TEST_P(Disturbance, IsOverWithinTwoIterations) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  ExpectPlanned(&job, [&] { net.Step(); }, 3);
+  for (int round = 0; round < 5; ++round) {
+    job.Play([&] { net.Step(GetParam().second); });
+    job.Play([&] { net.Step(); });
+    job.Give(&net.kept);
+    // The end of what was kept, the change to a plan for what is larger, are disturbances of their own.
+    if (GetParam().second.keep_at >= 0 || GetParam().second.grow_at >= 0) job.Play([&] { net.Step(); });
+    ExpectPlanned(&job, [&] { net.Step(); }, 12 - 2 * round);  // never twice the same distance: no period of its own
+  }
+  job.Report(GetParam().first);
+}
+
+std::vector<std::pair<const char*, Net::Change>> Disturbances() {
+  std::vector<std::pair<const char*, Net::Change>> all;
+  Net::Change change;
+  change.insert_at = 7;
+  all.emplace_back("inserted", change);
+  change = {};
+  change.skip_at = 7;
+  all.emplace_back("missing", change);
+  change = {};
+  change.grow_at = 7;
+  all.emplace_back("larger", change);
+  change = {};
+  change.grow_at = 0;
+  all.emplace_back("first_larger", change);
+  change = {};
+  change.grow_at = 5;
+  change.skip_at = 5;
+  all.emplace_back("larger_and_missing", change);
+  change = {};
+  change.shrink_at = 7;
+  all.emplace_back("smaller", change);
+  change = {};
+  change.keep_at = 7;
+  all.emplace_back("kept", change);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Program, Disturbance, ::testing::ValuesIn(Disturbances()),
+                         [](const auto& test) { return test.param.first; });
+
+TEST(Program, ALargerRequestIsPlannedAgain) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  Net::Change change;
+  change.grow_at = 7;
+  PlayUntilPlanned(&job, [&] { net.Step(change); }, 4);
+  ExpectPlanned(&job, [&] { net.Step(change); }, 5);
+  ExpectPlanned(&job, [&] { net.Step(); }, 2);  // and back: it fits
+  EXPECT_GE(job.engine().Stats().reoptimizations, 1u);
+  job.Report("a larger request, for good");
+}
+
+// The new size is another request's, so that it looks like that one at first.
+TEST(Program, ALargerRequestOfAKnownSizeIsPlannedAgain) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  Net::Change change;
+  change.grow_at = 7;
+  change.grow_bytes = 0;
+  for (int l = 8; l < 20 && change.grow_bytes == 0; ++l) {
+    if (net.Size(l, 100) > net.Size(7, 100)) change.grow_bytes = net.Size(l, 100);
+  }
+  ASSERT_NE(change.grow_bytes, 0u);
+  PlayUntilPlanned(&job, [&] { net.Step(change); }, 12);
+  ExpectPlanned(&job, [&] { net.Step(change); }, 5);
+}
+
+TEST(Program, ASmallerRequestIsServedInPlace) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  Net::Change change;
+  change.shrink_at = 7;
+  ExpectPlanned(&job, [&] { net.Step(change); }, 5);
+  EXPECT_EQ(job.engine().Stats().reoptimizations, 0u);
+}
+
+TEST(Program, AnotherIterationForGood) {
+  Job job;
+  Net first(&job), second(&job, 33);
+  PlayUntilPlanned(&job, [&] { first.Step(); });
+  ExpectPlanned(&job, [&] { first.Step(); }, 3);
+  first.ZeroGrad();
+  PlayUntilPlanned(&job, [&] { second.Step(); }, 10);
+  ExpectPlanned(&job, [&] { second.Step(); }, 10);
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_LE(stats.reserved_steady, stats.live_peak * 115 / 100 + 8 * kMiB);
+  job.Report("another iteration, for good");
+}
+
+TEST(Program, AShorterIterationForGood) {
+  Job job;
+  Net first(&job, 33), second(&job, 9);
+  PlayUntilPlanned(&job, [&] { first.Step(); });
+  first.ZeroGrad();
+  PlayUntilPlanned(&job, [&] { second.Step(); }, 30);
+  ExpectPlanned(&job, [&] { second.Step(); }, 10);
+}
+
+TEST(Program, TwoIterationsByTurns) {
+  Job job;
+  Net first(&job), second(&job, 13);
+  auto both = [&] {
+    first.Step();
+    second.Step();
+  };
+  PlayUntilPlanned(&job, both);
+  ExpectPlanned(&job, both, 10);
+  job.Report("two iterations by turns");
+}
+
+// An evaluation after every few steps: the training steps are planned again after it.
+TEST(Program, EvaluationNowAndThen) {
+  Job job;
+  Net net(&job);
+  auto evaluation = [&] {
+    for (int i = 0; i < 40; ++i) {
+      DeviceAddress a = job.Ask((91 + i % 3) << 10), b = job.Ask(55 << 10);
+      job.Give(a);
+      job.Give(b);
+    }
+  };
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  for (int round = 0; round < 6; ++round) {
+    evaluation();
+    job.Play([&] { net.Step(); });
+    job.Play([&] { net.Step(); });
+    ExpectPlanned(&job, [&] { net.Step(); }, 5);
+  }
+  job.Report("evaluation now and then");
+}
+
+TEST(Program, WeightsAndOptimizerState) {
+  Job job;
+  Net net(&job, 20, 8);
+  std::vector<DeviceAddress> weights, state;
+  for (int i = 0; i < 60; ++i) weights.push_back(job.Ask((5 << 10) + i * 90'000));
+  int step = 0;
+  auto iteration = [&] {
+    net.Step();
+    if (step++ == 0) {
+      for (int i = 0; i < 120; ++i) state.push_back(job.Ask((5 << 10) + i / 2 * 90'000));
+    }
+  };
+  PlayUntilPlanned(&job, iteration);
+  ExpectPlanned(&job, iteration, 10);
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_LE(stats.reserved_steady, stats.live_peak * 102 / 100 + 4 * kMiB);
+  EXPECT_LE(stats.reserved_peak, stats.live_peak * 120 / 100 + 4 * kMiB);
+  job.Report("weights and optimizer state");
+}
+
+TEST(Program, OneMarkedIterationIsEnough) {
+  Job job;
+  Net net(&job);
+  for (int i = 0; i < 10; ++i) {
+    Job::Share share = job.Play([&] {
+      job.engine().Mark();
+      net.Step();
+    });
+    // The first is watched; the plan is made at the second mark, in the background, and taken up within the third at the
+    // latest. The gradients' lives are seen when they end, in the next iteration.
+    if (i >= 2) {
+      EXPECT_GT(share.planned, 0u) << job.History();
+    }
+    if (i >= 5) {
+      EXPECT_TRUE(share.Full()) << job.History();
+    }
+  }
+  EXPECT_LE(job.engine().Stats().steady_iteration, 3);
+  job.Report("marks");
+}
+
+TEST(Program, InterruptAndResume) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  std::vector<DeviceAddress> early, late;
+  for (int i = 0; i < 12; ++i) {
+    Net::Change change;
+    change.at = [&](int layer) {
+      if (layer != i) return;
+      job.engine().Interrupt();
+      job.engine().Interrupt();
+      for (int k = 0; k < 20; ++k) late.push_back(job.Ask((70 + 13 * k) << 10));
+      job.Give(&early);  // of a monitored moment, released in between
+      job.engine().Resume();
+      early.push_back(job.Ask(99 << 10));  // still interrupted
+      job.engine().Resume();
+    };
+    hotpack_stats before = job.engine().Stats();
+    net.Step(change);
+    hotpack_stats after = job.engine().Stats();
+    EXPECT_EQ(after.requests - before.requests - (after.planned - before.planned), 21u) << i;  // those in between
+    EXPECT_EQ(after.divergences, 0u);
+    job.Give(&late);  // of unmonitored blocks, after
+  }
+  ExpectPlanned(&job, [&] { net.Step(); }, 3);
+}
+
+TEST(Program, MonitoredBlocksAreReleasedWhileInterrupted) {
+  Job job;
+  Net net(&job);
+  PlayUntilPlanned(&job, [&] { net.Step(); });
+  ExpectPlanned(&job, [&] { net.Step(); }, 2);
+  job.engine().Interrupt();
+  net.ZeroGrad();  // planned blocks
+  std::vector<DeviceAddress> other;
+  for (int k = 0; k < 50; ++k) other.push_back(job.Ask((70 + 13 * k) << 10));
+  job.engine().Resume();
+  ExpectPlanned(&job, [&] { net.Step(); }, 5);
+  job.Give(&other);
+  ExpectPlanned(&job, [&] { net.Step(); }, 5);
+}
+
+// Never twice the same: no plan, and no more memory than best fit needs.
+TEST(Program, NeverHot) {
+  std::mt19937_64 random(TestSeed());
+  EngineOptions options;
+  options.window = 4096;
+  Job job(4096 * kMiB, options);
+  std::vector<DeviceAddress> live;
+  for (int i = 0; i < 20000; ++i) {
+    live.push_back(job.Ask(1 + random() % (512 << 10)));
+    if (live.size() > 100) {
+      std::swap(live[random() % live.size()], live.back());
+      job.Give(live.back());
+      live.pop_back();
+    }
+  }
+  job.engine().WaitPlan(-1);
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_EQ(stats.planned, 0u);
+  EXPECT_EQ(stats.steady_iteration, -1);
+  EXPECT_EQ(stats.dynamic, stats.requests);
+  EXPECT_LE(stats.reserved_peak, stats.live_peak * 13 / 10 + 8 * kMiB);
+  job.Give(&live);
+  EXPECT_EQ(job.device().Held(), stats.reserved_peak);
+}
+
+}  // namespace
+}  // namespace hotpack
