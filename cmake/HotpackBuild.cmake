@@ -70,6 +70,7 @@ endfunction()
 
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
 set(HOTPACK_SANITIZED_ROOMS packer profiler runtime bench)
+add_custom_target(sanitized_tests)  # builds just those
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels
 # are the room it lies in, LABELS, and `sanitize` for the rooms whose tests also run under the sanitizer presets.
@@ -85,6 +86,7 @@ function(hotpack_test name)
   set(labels ${room} ${ARG_LABELS})
   if(room IN_LIST HOTPACK_SANITIZED_ROOMS)
     list(APPEND labels sanitize)
+    add_dependencies(sanitized_tests ${name})
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS "${labels}")
 endfunction()

@@ -116,5 +116,10 @@ setup_build() {
     quietly "the configuration" "$log" cmake --preset "$preset" --fresh -S "$source_directory" \
       -DHOTPACK_CUDA_INCLUDE_DIR="$headers"
   fi
-  quietly "the build" "$log" cmake --build "$build" --parallel "${HOTPACK_BUILD_JOBS:-$(nproc)}"
+  local -a targets=()
+  case $preset in
+    asan | tsan) targets=(--target sanitized_tests) ;;  # the presets run no others
+  esac
+  quietly "the build" "$log" cmake --build "$build" --parallel "${HOTPACK_BUILD_JOBS:-$(nproc)}" \
+    ${targets[@]+"${targets[@]}"}
 }
