@@ -15,7 +15,8 @@ bool IsMultiple(const std::vector<uint32_t>& matches, uint64_t length) {
   return false;
 }
 
-// Bytes (in units) that the last `length` requests asked for, and that were released while they were made.
+// Bytes (in units) that the last occurrences asked for, and that were released meanwhile. (Several occurrences, because
+// lives may repeat only every few: micro-batches that accumulate. Not the first: what it releases was asked for before.)
 struct Turnover {
   uint64_t asked = 0;
   uint64_t released = 0;
@@ -23,13 +24,14 @@ struct Turnover {
 };
 
 Turnover LastTurnover(const HistoryTail& tail, uint64_t length, uint64_t run) {
+  constexpr uint64_t kOccurrences = 8;
   Turnover turnover;
-  uint64_t n = tail.units.size();
+  uint64_t n = tail.units.size(), span = std::min(run / length, kOccurrences) * length;
   for (uint64_t i = 0; i < n; ++i) {
-    if (i + length >= n) turnover.asked += tail.units[i];
+    if (i + span >= n) turnover.asked += tail.units[i];
     uint64_t released_at = i + tail.ages[i];  // requests made by then, from tail.first on
-    // The last period goes from just after request n - length to just after request n, the newest.
-    if (tail.ages[i] == kStillLive || released_at < n - length || released_at >= n) continue;
+    // From just after request n - span - 1 to just after request n - 1, the newest.
+    if (tail.ages[i] == kStillLive || released_at < n - span || released_at >= n) continue;
     turnover.released += tail.units[i];
     if (i + run + length < n) turnover.foreign += tail.units[i];
   }

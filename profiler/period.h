@@ -20,7 +20,7 @@ std::vector<uint32_t> MatchLengths(const std::vector<uint32_t>& units);
 // The longest period of `tail` that
 //   - occurs at least twice at its end (run ≥ length) and is no multiple of a shorter one,
 //   - covers at least a third of what is known, or occurs at least 16 times,
-//   - is balanced: about as many bytes were released in its last occurrence as were asked for (within a tenth), and
+//   - is balanced: about as many bytes were released in its last occurrences as were asked for (within a tenth), and
 //     hardly any (a hundredth) of blocks from before it began to repeat. Layers and time steps of a forward pass repeat
 //     too, but keep what they allocate; those of a backward pass release what others have kept.
 // O(n) time and memory.

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Breaks the engine on purpose, one check at a time, and sees the property test fail each time.
+#   mutation_test.sh SOURCE_DIR BUILD_DIR CXX [NAME]
+# Each mutation is a line of a source file that is replaced; the engine is compiled anew from the changed copy and linked
+# with the rest as built. Exit code 0 when every mutant is caught.
+set -euo pipefail
+source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$source_dir"/{packer,profiler,runtime,tests} "$work/"
+
+sources=(runtime/{arena,engine,engine_pages,engine_plan,engine_stats,follower,planning}.cc profiler/profile.cc
+  tests/runtime/engine_property_test.cc)
+flags=(-std=c++20 -O1 -I"$work" -DHOTPACK_CHECK_LEVEL=0)
+libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
+survivors=0
+
+compile() { "$cxx" "${flags[@]}" -c "$work/$1" -o "$work/$(basename "$1").o"; }
+for file in "${sources[@]}"; do compile "$file"; done
+
+# mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
+mutant() {
+  local name=$1 file=$2 line=$3 replacement=$4 changed
+  [ -z "$only" ] || [ "$only" = "$name" ] || return 0
+  cp "$work/$file" "$work/original"
+  changed=$(LINE=$line NEW=$replacement awk '{t = $0; sub(/^ +/, "", t); if (t == ENVIRON["LINE"]) {print ENVIRON["NEW"]; n++} else print}
+    END {print n + 0 > "/dev/stderr"}' "$work/original" 2>&1 >"$work/$file")
+  if [ "$changed" != 1 ]; then
+    echo "mutation_test: $name: the line is there $changed times in $file: $line"
+    exit 2
+  fi
+  case $file in
+    *.h) for source in "${sources[@]}"; do compile "$source"; done ;;
+    *) compile "$file" ;;
+  esac
+  "$cxx" "$work"/*.cc.o "${libraries[@]}" -o "$work/mutant"
+  if HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest_filter=*AgainstModel >"$work/log" 2>&1; then
+    echo "SURVIVED  $name"
+    survivors=$((survivors + 1))
+  else
+    echo "caught    $name: $(grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal')"
+  fi
+  cp "$work/original" "$work/$file"
+  case $file in
+    *.h) for source in "${sources[@]}"; do compile "$source"; done ;;
+    *) compile "$file" ;;
+  esac
+}
+
+mutant "predecessor counters" runtime/follower.h "cell.pending += cell.predecessors;" ""
+mutant "overlap check of holes" runtime/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
+mutant "blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
+mutant "blocks carried into a new plan" runtime/engine_plan.cc \
+  "for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);" ""
+mutant "blocks carried out of an old plan" runtime/engine_plan.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
+mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
+mutant "pages taken from under the script" runtime/follower.cc \
+  "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
+[ "$survivors" = 0 ]
