@@ -1,5 +1,7 @@
 #include "runtime/engine.h"
 
+#include <algorithm>
+
 #include "profiler/trace_writer.h"
 #include "runtime/engine_impl.h"
 #include "runtime/heap_count.h"
@@ -23,7 +25,7 @@ void Engine::Impl::UpdateFast() {
 EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
-  if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kPassThrough;
+  if (abandoned()) return EngineStatus::kPassThrough;
   uint32_t units = UnitsOf(bytes);
   int64_t start = timer_.Armed() ? RequestTimer::Now() : 0;
   Lock lock(mutex_);
@@ -47,7 +49,7 @@ EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddre
 EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
   uint64_t heap = HeapAllocationsOnThisThread();
   if (broken_) return EngineStatus::kPassThrough;
-  if (!arena_.open()) {
+  if (base_ == 0) {  // (the arena's own is written without the lock)
     EngineStatus status = OpenArena(lock);
     if (status != EngineStatus::kOk) return status;
   }
@@ -56,16 +58,18 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     want.ordinal = history_.Append(want.units);
   }
   ++requests_;
-  CountLive(want.units);
+  live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
   if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kNotOurs) status = PlaceDynamic(lock, want, address);
-  if (status != EngineStatus::kOk) {
+  if (status == EngineStatus::kOk) {
+    live_peak_units_ = std::max(live_peak_units_, live_units_);
+    if (want.displaced) ++displaced_;
+  } else {
     live_units_ -= want.units;
     --requests_;
     if (want.ordinal != kUnmonitored) history_.Released(want.ordinal);
   }
-  if (want.displaced) ++displaced_;
   if (want.ordinal != kUnmonitored) {
     MaybeDetect();
     MaybePark();
@@ -131,7 +135,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
 
 EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
   if (!Owns(address)) return EngineStatus::kNotOurs;
-  if (abandoned_.load(std::memory_order_relaxed)) return EngineStatus::kOk;
+  if (abandoned()) return EngineStatus::kOk;
   Lock lock(mutex_);
   if (!follower_.active() || address % kUnitBytes != 0) [[unlikely]] return ReleaseDynamic(lock, address, stream);
   uint32_t entry = follower_.LiveAt(OffsetOf(address));
@@ -172,6 +176,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(Lock&, DeviceAddress address, uint32_t
 }
 
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
+  if (!Owns(address) || abandoned()) return false;
   Lock lock(mutex_);
   if (follower_.active()) {
     uint32_t offset = OffsetOf(address);
@@ -192,6 +197,7 @@ bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_
 }
 
 void Engine::Impl::Interrupt() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   ++interrupts_;
   Record(EventKind::kInterrupt, 0, 0, 0);
@@ -199,6 +205,7 @@ void Engine::Impl::Interrupt() {
 }
 
 void Engine::Impl::Resume() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   if (interrupts_ > 0) --interrupts_;
   Record(EventKind::kResume, 0, 0, 0);
@@ -206,6 +213,7 @@ void Engine::Impl::Resume() {
 }
 
 void Engine::Impl::NotePassedThrough() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   ++passed_through_;
 }
@@ -230,7 +238,9 @@ void Engine::Impl::AbandonAfterFork() {
 }
 
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
+}
 EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
   return impl_->Allocate(bytes, stream, address);
 }

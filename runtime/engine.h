@@ -47,8 +47,8 @@ class Engine {
   // True if `address` lies in the arena's reservation (any part of it). Lock-free.
   bool Owns(DeviceAddress address) const;
 
-  // The live block that contains `address`: its start and the bytes asked for. False if there is none. O(blocks of the
-  // script).
+  // The live block that contains `address`: its start, and the bytes asked for, rounded up to 512. False if there is none.
+  // O(blocks of the script).
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
 
   void Mark();       // an iteration begins here
@@ -59,8 +59,8 @@ class Engine {
   void NotePassedThrough();       // an allocation request was left to the driver while this engine's context was current
   hotpack_stats Stats();          // a consistent copy
 
-  // In a forked child: the planning thread is gone and the context is not usable. Every later call answers kPassThrough
-  // or kNotOurs. Async-signal-safe.
+  // In a forked child: the planning thread is gone and the context is not usable. No later call takes a lock: requests
+  // answer kPassThrough, releases are accepted and do nothing, the rest does nothing. Async-signal-safe.
   void AbandonAfterFork();
 
  private:

@@ -38,10 +38,11 @@ class Engine::Impl {
   void Mark();
   void Interrupt();
   void Resume();
-  bool WaitPlan(int timeout_ms) { return planner_.WaitIdle(timeout_ms); }
+  bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   void NotePassedThrough();
   hotpack_stats Stats();
   void AbandonAfterFork();
+  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
  private:
   using Lock = std::unique_lock<std::mutex>;

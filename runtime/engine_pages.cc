@@ -45,7 +45,7 @@ class Engine::Impl::PageScope {
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
 uint64_t Engine::Impl::CreateUpTo() const {
-  uint64_t live = live_peak_units_ * kUnitBytes;
+  uint64_t live = std::max(live_peak_units_, live_units_) * kUnitBytes;
   return live + live / 10 + 2 * arena_.chunk();
 }
 
@@ -57,7 +57,7 @@ void Engine::Impl::NoteReserved() {
 EngineStatus Engine::Impl::OpenArena(Lock& lock) {
   constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
   PageScope scope(this, lock);
-  if (arena_.open()) return EngineStatus::kOk;
+  if (base_ != 0) return EngineStatus::kOk;
   MemoryStatus status = scope.Unlocked([&] { return arena_.Open(kTimes); });
   if (status != MemoryStatus::kOk) {
     if (status != MemoryStatus::kDeinitialized) broken_ = true;
@@ -70,6 +70,7 @@ EngineStatus Engine::Impl::OpenArena(Lock& lock) {
 }
 
 EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* address) {
+  if (bytes > memory_->TotalBytes()) return EngineStatus::kOutOfMemory;  // before all pages there are have been made
   PageScope scope(this, lock);
   if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;  // something was released meanwhile
   // First new pages within reason, then free ones from elsewhere, at last those of the script's zone.
@@ -87,7 +88,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* addre
     }
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
-    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) break;
+    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     TakeFromZone(arena_.Shortfall(work, create_up_to), &work);
     if (scope.Run(&work)) {
       if (work.small) {
@@ -99,6 +100,9 @@ EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* addre
     }
     if (work.status == MemoryStatus::kDeinitialized) return EngineStatus::kPassThrough;
   }
+  // What was made in vain is given back: others may need it.
+  PageWork rest;
+  if (arena_.BeginTrim(&rest)) scope.Run(&rest);
   return EngineStatus::kOutOfMemory;
 }
 
@@ -177,7 +181,9 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
 
 // A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.
 bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
-  if (!want.displaced || want.entry == kNone || !follower_.active() || follower_.ExpectedAge(want.entry) == 0) return false;
+  if (!want.displaced || want.entry == kNone || !follower_.active()) return false;
+  if (follower_.ExpectedAge(want.entry) == 0) return false;
+  if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
   uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry));
   if (begin == kNone) return false;
   DeviceAddress place = AddressOf(begin);

@@ -19,6 +19,7 @@ void Engine::Impl::Post(PlanJob job) {
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
   if (marks_ > 0 || count < next_detection_ || planner_.Busy()) return;
+  if (pending_ && count - pending_since_ <= pending_->size()) return;  // its turn may still come
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();
   // Blocks that outlive the cycle again and again: their lives repeat only after several periods.
@@ -34,6 +35,7 @@ void Engine::Impl::MaybeDetect() {
 
 // Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script.
 void Engine::Impl::Mark() {
+  if (abandoned()) return;
   Lock lock(mutex_);
   Record(EventKind::kMark, 0, 0, 0);
   ++marks_;
@@ -257,6 +259,7 @@ void Engine::Impl::RetireScript() {
   holes_.clear();
   divergences_ += follower_.divergences();
   follower_.Stop();
+  UpdateFast();  // at once: others may come in before this request is done
   iterations_from_ = history_.Count();
   settled_ = bulk_map_due_ = false;
 }

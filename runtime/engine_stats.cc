@@ -37,8 +37,11 @@ void Engine::Impl::FlushStats() {
 }
 
 hotpack_stats Engine::Impl::Stats() {
-  Lock lock(mutex_);
-  FlushStats();
+  Lock lock(mutex_, std::defer_lock);
+  if (!abandoned()) {
+    lock.lock();
+    FlushStats();
+  }
   return options_.stats != nullptr ? *options_.stats : own_stats_;
 }
 

@@ -364,7 +364,9 @@ void Follower::NoteAge(uint32_t entry, uint32_t age) {
   seen.min_age = seen.min_age == 0 ? life : std::min(seen.min_age, life);
   const ProfileBlock& known = script_->profile.blocks[entry];
   if (known.planned && life <= known.age) return;
-  // Once may be an accident (a tensor kept for a while). Twice is worth a plan for the shorter of the two lives.
+  // Once may be an accident (a tensor kept for a while), unless it is only a little longer, or nothing was known. Twice is
+  // worth a plan for the shorter of the two lives.
+  if (!known.planned || life - known.age <= std::max(8u, size_ / 16)) seen.longest = std::max(seen.longest, life);
   uint32_t longest = std::max(seen.longest, life);
   seen.max_age = std::max(seen.max_age, std::min(seen.longest, life));
   seen.longest = longest;

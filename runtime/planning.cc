@@ -167,7 +167,7 @@ void Planner::Loop() {
     lock.unlock();
     try {
       work_(job, &cancel_);
-    } catch (const std::bad_alloc&) {  // the host is out of memory: no plan
+    } catch (...) {  // the host is out of memory: no plan
     }
     lock.lock();
     busy_ = false;
@@ -186,8 +186,7 @@ bool Planner::WaitIdle(int timeout_ms) {
 }
 
 void Planner::Abandon() {
-  busy_ = true;  // takes no more jobs
-  if (thread_.joinable()) thread_.detach();
+  busy_ = true;  // takes no more jobs. The thread is not touched: it is another process's
 }
 
 }  // namespace hotpack

@@ -246,27 +246,32 @@ TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   EXPECT_EQ(sim.PlayFrom(1), 0u);
 }
 
-// Lives are told by where the cursor is: request 2 of 8, released when 5 comes next, lived 3 turns.
-TEST(Follower, LearnsLivesThatItSeesTwice) {
-  FollowerSim sim(Turns(), 0);
+// Lives are told by where the cursor is. One that is much longer than known must be seen twice.
+TEST(Follower, LearnsLives) {
+  std::vector<TestBlock> blocks;
+  for (uint32_t i = 0; i < 40; ++i) blocks.push_back({i + 1, 1, 100 * i});
+  FollowerSim sim(ScriptOf(blocks), 0);
   Follower& follower = sim.follower();
   for (int iteration = 0; iteration < 2; ++iteration) {
-    EXPECT_FALSE(follower.learned());
-    sim.PlayEntry(0);
-    sim.PlayEntry(1);
-    sim.PlayEntry(2);
+    for (uint32_t i = 0; i < 3; ++i) sim.PlayEntry(i);
     follower.NoteAge(2, 1);
+    for (uint32_t i = 3; i < 30; ++i) sim.PlayEntry(i);
     EXPECT_FALSE(follower.learned());
-    sim.PlayEntry(3);
-    sim.PlayEntry(4);
-    follower.NoteAge(2, 3);
-    sim.PlayFrom(5);
+    follower.NoteAge(2, 28);
+    sim.PlayFrom(30);
   }
   EXPECT_TRUE(follower.learned());
-  Profile profile = follower.LearnedProfile();
-  EXPECT_EQ(profile.blocks[2].age, 3u);
-  EXPECT_EQ(profile.blocks[2].min_age, 1u);
-  EXPECT_EQ(profile.blocks[3].age, 1u);
+  EXPECT_EQ(follower.LearnedProfile().blocks[2].age, 28u);
+  EXPECT_EQ(follower.LearnedProfile().blocks[2].min_age, 1u);
+  EXPECT_EQ(follower.LearnedProfile().blocks[3].age, 1u);
+}
+
+TEST(Follower, LearnsALittleLongerLifeAtOnce) {
+  FollowerSim sim(Turns(), 0);
+  for (uint32_t i = 0; i < 5; ++i) sim.PlayEntry(i);
+  sim.follower().NoteAge(2, 3);
+  EXPECT_TRUE(sim.follower().learned());
+  EXPECT_EQ(sim.follower().LearnedProfile().blocks[2].age, 3u);
 }
 
 TEST(Follower, InsertedRequestsDoNotMakeLivesLonger) {

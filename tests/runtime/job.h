@@ -124,7 +124,7 @@ class Net {
     int shrink_at = -1;          // ... a tenth smaller
     int skip_at = -1;            // this layer has no workspace
     int keep_at = -1;            // this layer's activation is kept until `kept` is released
-    std::mt19937_64* permute = nullptr;  // releases at the end of the step in any order
+    std::mt19937_64* permute = nullptr;  // four layers each release their activations in any order, at any moment
     std::function<void(int layer)> at;   // called before each layer of the forward pass
   };
 
@@ -153,7 +153,7 @@ class Net {
       } else if (change.permute != nullptr) {
         loose.push_back(activations[l]);
         std::shuffle(loose.begin(), loose.end(), *change.permute);
-        while (loose.size() > 2) {
+        while (!loose.empty() && (l % 4 == 0 || (*change.permute)() % 2 == 0)) {
           job_->Give(loose.back());
           loose.pop_back();
         }
