@@ -317,6 +317,7 @@ TEST(EngineInterleaving, NothingIsServedFromAScriptThatWasGivenUp) {
   std::vector<std::thread> threads;
   // The first requests of the next step, which the script expects.
   std::vector<uint64_t> next = {net.Size(1, 500), net.Size(0, 100), net.Size(0, 777), net.Size(1, 100)};
+  uint64_t planned = job.engine().Stats().planned;
   int failed = 0;
   bool inside = false;
   job.device().SetHook([&](const char* call) {
@@ -345,11 +346,13 @@ TEST(EngineInterleaving, NothingIsServedFromAScriptThatWasGivenUp) {
   EXPECT_EQ(failed, 3);
   EXPECT_NE(large, 0u);
   EXPECT_EQ(others.size(), next.size());
+  EXPECT_EQ(job.engine().Stats().planned, planned);
   for (auto [begin, size] : others) {
     EXPECT_TRUE(job.device().Accessible(begin, size));
     for (auto [address, bytes] : job.live()) {
       EXPECT_TRUE(begin + size <= address || address + bytes <= begin) << "two live blocks at " << begin;
     }
+    EXPECT_EQ(job.engine().Release(begin, 0), EngineStatus::kOk);
   }
 }
 
