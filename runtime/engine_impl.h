@@ -99,7 +99,7 @@ class Engine::Impl {
 
   // engine_plan.cc: plans and iterations
   void MaybeDetect();
-  void Post(PlanJob job);
+  bool Post(PlanJob job, uint64_t refines = 0);
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(const Profile& profile);
   bool TryActivate(uint32_t units);

@@ -8,10 +8,12 @@ namespace hotpack {
 
 // --- looking for a plan ----------------------------------------------------------------------------------------------
 
-void Engine::Impl::Post(PlanJob job) {
-  uint64_t refines = job.profile ? script_number_ : 0;
+// `refines`: the number of the script whose requests the job's profile has; 0: none.
+bool Engine::Impl::Post(PlanJob job, uint64_t refines) {
   if (follower_.active() && !follower_.lost()) job.known = current_;
-  if (planner_.Post(std::move(job))) job_refines_ = refines;
+  if (!planner_.Post(std::move(job))) return false;
+  job_refines_ = refines;
+  return true;
 }
 
 // Without marks: looks at the history each time it has grown by a sixteenth. While a script is followed: only after the
@@ -132,6 +134,15 @@ bool Engine::Impl::TryActivate(uint32_t units) {
   if (page_work_ || mapping_entries_ != 0) return false;  // at the next iteration, then
   bool refines = pending_refines_ != 0 && pending_refines_ == script_number_ && follower_.active() && !follower_.lost();
   if (refines ? follower_.cursor() != 0 : !TailMatches(*pending_, units)) return false;
+  // The memory beside the zone that the plan counts on may have gone since, with the blocks that held it: plan again. (Its
+  // addresses may even become part of the zone.)
+  for (const Hole& hole : pending_->holes) {
+    if (arena_.Mapped(hole.address, hole.units * kUnitBytes)) continue;
+    PlanJob job;
+    job.profile = pending_->profile;
+    if (Post(std::move(job), pending_refines_)) pending_.reset();
+    return false;
+  }
   Activate();
   return true;
 }
@@ -187,7 +198,7 @@ Engine::Impl::DynamicBlock Engine::Impl::ToDynamic(uint32_t entry) const {
 void Engine::Impl::TakeHoles() {
   for (const Hole& hole : follower_.script().holes) {
     AddressRange range{hole.address, hole.units * kUnitBytes};
-    if (!arena_.TakeRange(range)) continue;  // its pages have gone since: entries there will be served elsewhere
+    if (!arena_.TakeRange(range)) continue;  // TryActivate has seen to it that all have their pages
     holes_.push_back(range);
     auto it = dynamic_.upper_bound(range.begin);
     if (it != dynamic_.begin()) --it;
@@ -296,7 +307,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   if (follower_.learned() && !pending_ && !planner_.Busy()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
-    Post(std::move(job));
+    Post(std::move(job), script_number_);
   }
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;

@@ -316,6 +316,27 @@ TEST(Program, WeightsAndOptimizerState) {
   job.Report("weights and optimizer state");
 }
 
+// The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with them.
+TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
+  Job job;
+  Net net(&job);
+  std::vector<DeviceAddress> weights, between;
+  for (int i = 0; i < 120; ++i) {  // scattered: half of each chunk is left over
+    weights.push_back(job.Ask(33 << 10));
+    between.push_back(job.Ask(30 << 10));
+  }
+  job.Give(&between);
+  while (job.engine().Stats().reoptimizations == 0 && job.shares().size() < 2) job.Play([&] { net.Step(); });
+  job.Touch(512);
+  // Not yet taken up; now the weights go, and what is asked for next takes their pages.
+  job.Give(&weights);
+  DeviceAddress large = job.Ask(16 * kMiB);
+  PlayUntilPlanned(&job, [&] { net.Step(); }, 12);
+  ExpectPlanned(&job, [&] { net.Step(); }, 10);
+  job.Give(large);
+  ExpectPlanned(&job, [&] { net.Step(); }, 10);
+}
+
 TEST(Program, OneMarkedIterationIsEnough) {
   Job job;
   Net net(&job);
