@@ -318,19 +318,26 @@ TEST(Program, WeightsAndOptimizerState) {
 
 // The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with them.
 TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
-  Job job;
-  Net net(&job);
+  Job job(4096 * kMiB, {}, 2 * kMiB);
+  Net net(&job, 20, 8);
   std::vector<DeviceAddress> weights, between;
-  for (int i = 0; i < 120; ++i) {  // scattered: half of each chunk is left over
-    weights.push_back(job.Ask(33 << 10));
-    between.push_back(job.Ask(30 << 10));
+  for (int i = 0; i < 40; ++i) {  // scattered: nearly half of each chunk is left over
+    weights.push_back(job.Ask(1100 << 10));
+    between.push_back(job.Ask(948 << 10));
   }
   job.Give(&between);
-  while (job.engine().Stats().reoptimizations == 0 && job.shares().size() < 2) job.Play([&] { net.Step(); });
-  job.Touch(512);
-  // Not yet taken up; now the weights go, and what is asked for next takes their pages.
+  job.Play([&] { net.Step(); });
+  job.Play([&] { net.Step(); });
+  job.Play([&] {
+    Net::Change change;
+    change.at = [&](int layer) {
+      if (layer == 5) job.engine().WaitPlan(-1);
+    };
+    net.Step(change);
+  });
+  ASSERT_EQ(job.engine().Stats().steady_iteration, -1);
   job.Give(&weights);
-  DeviceAddress large = job.Ask(16 * kMiB);
+  DeviceAddress large = job.Ask(100 * kMiB);  // takes their pages
   PlayUntilPlanned(&job, [&] { net.Step(); }, 12);
   ExpectPlanned(&job, [&] { net.Step(); }, 10);
   job.Give(large);

@@ -193,6 +193,7 @@ TEST(EngineThreads, Marks) {
   for (int i = 0; i < 100; ++i) {
     stress.engine().Mark();
     stress.Iterate(1, 60);
+    if (i % 10 == 5) stress.engine().WaitPlan(-1);
   }
   stop = true;
   other.join();

@@ -22,8 +22,8 @@ class Job {
   static constexpr uint64_t kMiB = 1 << 20;
 
   // Chunks of 64 KiB, so that small jobs have many.
-  explicit Job(uint64_t device_bytes = 4096 * kMiB, EngineOptions options = {})
-      : device_(device_bytes, 64 << 10), engine_(std::make_unique<Engine>(&device_, options)) {}
+  explicit Job(uint64_t device_bytes = 4096 * kMiB, EngineOptions options = {}, uint64_t chunk = 64 << 10)
+      : device_(device_bytes, chunk), engine_(std::make_unique<Engine>(&device_, options)) {}
   ~Job() {
     engine_.reset();
     EXPECT_EQ(device_.FirstFault(), "");
