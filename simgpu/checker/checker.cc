@@ -63,8 +63,9 @@ bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
         continue;
       }
     }
-    Report("overlap", "block [0x%" PRIx64 ", 0x%" PRIx64 ") was given while block [0x%" PRIx64 ", 0x%" PRIx64 ") is live",
-           begin, end, it->first, old.end);
+    Report("overlap",
+           "block [0x%" PRIx64 ", 0x%" PRIx64 ") was given while block [0x%" PRIx64 ", 0x%" PRIx64 ") is live", begin,
+           end, it->first, old.end);
     lost_.insert(it->first);
     LeaveGhost(it);
     it = live_.erase(it);
@@ -127,8 +128,9 @@ void Checker::CheckMapped(Blocks::iterator block, const char* what) {
     const Region region = memory_->Find(at);
     const bool missing = region.kind == RegionKind::kUnmapped || region.kind == RegionKind::kForeign;
     if (missing || !region.accessible) {
-      Report(missing ? "unmapped" : "no-access", "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s",
-             what, block->first, block->second.end, at, missing ? "not mapped" : "mapped without access");
+      Report(missing ? "unmapped" : "no-access",
+             "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s", what, block->first,
+             block->second.end, at, missing ? "not mapped" : "mapped without access");
       return;
     }
     at = region.end;
@@ -141,10 +143,12 @@ void Checker::UseBlock(Epoch op, Blocks::iterator block, const char* what) {
     b.after.DropFinished(*order_);
     for (Epoch earlier : b.after) {
       if (order_->Before(earlier, op.stream)) continue;
-      Report("reuse-without-order",
-             "%s on stream %d uses block [0x%" PRIx64 ", 0x%" PRIx64
-             ") but is not ordered after the use of an earlier block at these addresses by stream %d (operation %" PRIu64 ")",
-             what, op.stream, block->first, b.end, earlier.stream, earlier.tick);
+      Report(
+          "reuse-without-order",
+          "%s on stream %d uses block [0x%" PRIx64 ", 0x%" PRIx64
+          ") but is not ordered after the use of an earlier block at these addresses by stream %d (operation %" PRIu64
+          ")",
+          what, op.stream, block->first, b.end, earlier.stream, earlier.tick);
       b.after = UseSet();  // once a block
       break;
     }
@@ -164,8 +168,8 @@ uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const cha
     case RegionKind::kHost:
       break;
     case RegionKind::kUnmapped:
-      Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), where no memory is", what, op.stream,
-             address, stop);
+      Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), where no memory is", what,
+             op.stream, address, stop);
       break;
     case RegionKind::kAllocation:
     case RegionKind::kMapped:
@@ -258,8 +262,8 @@ void Checker::TakenAway(uint64_t begin, uint64_t end, const char* what) {
     at = region.end;
   }
   for (Epoch e : unfinished) {
-    Report("unmap-in-use", "%s of [0x%" PRIx64 ", 0x%" PRIx64 "), which unfinished work on stream %d may still use", what,
-           begin, end, e.stream);
+    Report("unmap-in-use", "%s of [0x%" PRIx64 ", 0x%" PRIx64 "), which unfinished work on stream %d may still use",
+           what, begin, end, e.stream);
     break;
   }
 }

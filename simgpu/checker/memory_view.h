@@ -47,10 +47,10 @@ enum class RegionKind : uint8_t {
 struct Region {
   RegionKind kind = RegionKind::kForeign;
   uint64_t begin = 0, end = ~uint64_t{0};
-  bool accessible = true;   // kMapped: cuMemSetAccess was called
-  bool* arena = nullptr;    // kAllocation, kMapped: some allocator hands out parts of it (set by the checker)
-  int device = -1;          // kAllocation, kMapped
-  UseSet* uses = nullptr;   // kAllocation, kMapped: uses that lie in no block
+  bool accessible = true;  // kMapped: cuMemSetAccess was called
+  bool* arena = nullptr;   // kAllocation, kMapped: some allocator hands out parts of it (set by the checker)
+  int device = -1;         // kAllocation, kMapped
+  UseSet* uses = nullptr;  // kAllocation, kMapped: uses that lie in no block
 };
 
 class MemoryView {
