@@ -20,8 +20,9 @@ Checker::Ghosts::iterator Checker::FirstGhost(uint64_t begin) {
   return it;
 }
 
-// Removes [begin, end) from the ghosts; their unfinished uses go to *uses.
-void Checker::TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses) {
+// Removes [begin, end) from the ghosts: what is unfinished of it, in ascending order.
+std::vector<Checker::Below> Checker::TakeGhosts(uint64_t begin, uint64_t end) {
+  std::vector<Below> taken;
   auto it = FirstGhost(begin);
   while (it != ghosts_.end() && it->first < end) {
     const uint64_t ghost_begin = it->first;
@@ -31,17 +32,35 @@ void Checker::TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses) {
     if (ghost.uses.empty()) continue;
     if (ghost.end > end) it = ghosts_.emplace_hint(it, end, ghost);
     if (ghost_begin < begin) ghosts_[ghost_begin] = {begin, ghost.uses};
-    uses->Merge(ghost.uses, *order_);
+    taken.push_back({std::max(begin, ghost_begin), std::min(end, ghost.end), std::move(ghost.uses)});
   }
+  return taken;
 }
 
+void Checker::AddGhost(Ghosts::iterator* last, uint64_t begin, uint64_t end, UseSet uses) {
+  if (begin >= end || uses.empty()) return;
+  if (*last != ghosts_.end() && (*last)->second.end == begin && (*last)->second.uses.SameAs(uses)) {
+    (*last)->second.end = end;
+    return;
+  }
+  *last = ghosts_.emplace(begin, Ghost{end, std::move(uses)}).first;
+}
+
+// A block leaves its own uses everywhere, and where there were blocks before it theirs too: who is ordered after this
+// block need not be ordered after those, as a block that was never used shows.
 void Checker::LeaveGhost(Blocks::iterator block) {
-  Ghost ghost{block->second.end, std::move(block->second.uses)};
-  // Who is ordered after the uses of this block need not be ordered after those of the blocks before it: a block that
-  // was never used must not hide them.
-  ghost.uses.DropFinished(*order_);
-  ghost.uses.Merge(block->second.after, *order_);
-  if (!ghost.uses.empty()) ghosts_[block->first] = std::move(ghost);
+  UseSet own = std::move(block->second.uses);
+  own.DropFinished(*order_);
+  uint64_t at = block->first;
+  auto last = ghosts_.end();
+  for (Below& below : block->second.below) {
+    AddGhost(&last, at, below.begin, own);
+    below.uses.DropFinished(*order_);
+    below.uses.Merge(own, *order_);
+    AddGhost(&last, below.begin, below.end, std::move(below.uses));
+    at = below.end;
+  }
+  AddGhost(&last, at, block->second.end, std::move(own));
 }
 
 // Makes room for a new block. False: the driver's own block of the same place is the same one.
@@ -78,7 +97,8 @@ void Checker::Given(uint64_t address, uint64_t bytes, Teller teller) {
   const uint64_t end = address + bytes;
   if (!ClearOverlaps(address, end, teller)) return;
   Block block{.end = end, .serial = next_serial_++, .teller = teller};
-  TakeGhosts(address, end, &block.after);
+  block.below = TakeGhosts(address, end);
+  for (const Below& below : block.below) block.after.Merge(below.uses, *order_);
   if (teller == Teller::kOutside) {
     const Region region = memory_->Find(address);
     if (region.arena != nullptr && (region.begin != address || region.end != end)) *region.arena = true;
@@ -254,7 +274,7 @@ void Checker::TakenAway(uint64_t begin, uint64_t end, const char* what) {
     LeaveGhost(it);
   }
   UseSet unfinished;
-  TakeGhosts(begin, end, &unfinished);
+  for (const Below& below : TakeGhosts(begin, end)) unfinished.Merge(below.uses, *order_);
   for (uint64_t at = begin; at < end;) {
     const Region region = memory_->Find(at);
     if (region.uses != nullptr) unfinished.Merge(*region.uses, *order_);

@@ -1,6 +1,7 @@
 // What the checker asks the driver about an address.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "simgpu/checker/order.h"
@@ -28,6 +29,10 @@ class UseSet {
     std::erase_if(uses_, [&](Epoch e) { return order.Finished(e); });
   }
   bool empty() const { return uses_.empty(); }
+  bool SameAs(const UseSet& other) const {
+    return std::equal(uses_.begin(), uses_.end(), other.uses_.begin(), other.uses_.end(),
+                      [](Epoch a, Epoch b) { return a.stream == b.stream && a.tick == b.tick; });
+  }
   auto begin() const { return uses_.begin(); }
   auto end() const { return uses_.end(); }
 
