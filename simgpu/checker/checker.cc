@@ -20,8 +20,9 @@ Checker::Ghosts::iterator Checker::FirstGhost(uint64_t begin) {
   return it;
 }
 
-// Removes [begin, end) from the ghosts; their unfinished uses go to *uses.
-void Checker::TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses) {
+// Removes [begin, end) from the ghosts: what is unfinished of it, in ascending order.
+std::vector<Checker::Below> Checker::TakeGhosts(uint64_t begin, uint64_t end) {
+  std::vector<Below> taken;
   auto it = FirstGhost(begin);
   while (it != ghosts_.end() && it->first < end) {
     const uint64_t ghost_begin = it->first;
@@ -31,17 +32,35 @@ void Checker::TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses) {
     if (ghost.uses.empty()) continue;
     if (ghost.end > end) it = ghosts_.emplace_hint(it, end, ghost);
     if (ghost_begin < begin) ghosts_[ghost_begin] = {begin, ghost.uses};
-    uses->Merge(ghost.uses, *order_);
+    taken.push_back({std::max(begin, ghost_begin), std::min(end, ghost.end), std::move(ghost.uses)});
   }
+  return taken;
 }
 
+void Checker::AddGhost(Ghosts::iterator* last, uint64_t begin, uint64_t end, UseSet uses) {
+  if (begin >= end || uses.empty()) return;
+  if (*last != ghosts_.end() && (*last)->second.end == begin && (*last)->second.uses.SameAs(uses)) {
+    (*last)->second.end = end;
+    return;
+  }
+  *last = ghosts_.emplace(begin, Ghost{end, std::move(uses)}).first;
+}
+
+// A block leaves its own uses everywhere, and where there were blocks before it theirs too: who is ordered after this
+// block need not be ordered after those, as a block that was never used shows.
 void Checker::LeaveGhost(Blocks::iterator block) {
-  Ghost ghost{block->second.end, std::move(block->second.uses)};
-  // Who is ordered after the uses of this block need not be ordered after those of the blocks before it: a block that
-  // was never used must not hide them.
-  ghost.uses.DropFinished(*order_);
-  ghost.uses.Merge(block->second.after, *order_);
-  if (!ghost.uses.empty()) ghosts_[block->first] = std::move(ghost);
+  UseSet own = std::move(block->second.uses);
+  own.DropFinished(*order_);
+  uint64_t at = block->first;
+  auto last = ghosts_.end();
+  for (Below& below : block->second.below) {
+    AddGhost(&last, at, below.begin, own);
+    below.uses.DropFinished(*order_);
+    below.uses.Merge(own, *order_);
+    AddGhost(&last, below.begin, below.end, std::move(below.uses));
+    at = below.end;
+  }
+  AddGhost(&last, at, block->second.end, std::move(own));
 }
 
 // Makes room for a new block. False: the driver's own block of the same place is the same one.
@@ -63,8 +82,9 @@ bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
         continue;
       }
     }
-    Report("overlap", "block [0x%" PRIx64 ", 0x%" PRIx64 ") was given while block [0x%" PRIx64 ", 0x%" PRIx64 ") is live",
-           begin, end, it->first, old.end);
+    Report("overlap",
+           "block [0x%" PRIx64 ", 0x%" PRIx64 ") was given while block [0x%" PRIx64 ", 0x%" PRIx64 ") is live", begin,
+           end, it->first, old.end);
     lost_.insert(it->first);
     LeaveGhost(it);
     it = live_.erase(it);
@@ -77,7 +97,8 @@ void Checker::Given(uint64_t address, uint64_t bytes, Teller teller) {
   const uint64_t end = address + bytes;
   if (!ClearOverlaps(address, end, teller)) return;
   Block block{.end = end, .serial = next_serial_++, .teller = teller};
-  TakeGhosts(address, end, &block.after);
+  block.below = TakeGhosts(address, end);
+  for (const Below& below : block.below) block.after.Merge(below.uses, *order_);
   if (teller == Teller::kOutside) {
     const Region region = memory_->Find(address);
     if (region.arena != nullptr && (region.begin != address || region.end != end)) *region.arena = true;
@@ -127,8 +148,9 @@ void Checker::CheckMapped(Blocks::iterator block, const char* what) {
     const Region region = memory_->Find(at);
     const bool missing = region.kind == RegionKind::kUnmapped || region.kind == RegionKind::kForeign;
     if (missing || !region.accessible) {
-      Report(missing ? "unmapped" : "no-access", "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s",
-             what, block->first, block->second.end, at, missing ? "not mapped" : "mapped without access");
+      Report(missing ? "unmapped" : "no-access",
+             "%s uses block [0x%" PRIx64 ", 0x%" PRIx64 "), but 0x%" PRIx64 " is %s", what, block->first,
+             block->second.end, at, missing ? "not mapped" : "mapped without access");
       return;
     }
     at = region.end;
@@ -141,10 +163,12 @@ void Checker::UseBlock(Epoch op, Blocks::iterator block, const char* what) {
     b.after.DropFinished(*order_);
     for (Epoch earlier : b.after) {
       if (order_->Before(earlier, op.stream)) continue;
-      Report("reuse-without-order",
-             "%s on stream %d uses block [0x%" PRIx64 ", 0x%" PRIx64
-             ") but is not ordered after the use of an earlier block at these addresses by stream %d (operation %" PRIu64 ")",
-             what, op.stream, block->first, b.end, earlier.stream, earlier.tick);
+      Report(
+          "reuse-without-order",
+          "%s on stream %d uses block [0x%" PRIx64 ", 0x%" PRIx64
+          ") but is not ordered after the use of an earlier block at these addresses by stream %d (operation %" PRIu64
+          ")",
+          what, op.stream, block->first, b.end, earlier.stream, earlier.tick);
       b.after = UseSet();  // once a block
       break;
     }
@@ -164,8 +188,8 @@ uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const cha
     case RegionKind::kHost:
       break;
     case RegionKind::kUnmapped:
-      Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), where no memory is", what, op.stream,
-             address, stop);
+      Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), where no memory is", what,
+             op.stream, address, stop);
       break;
     case RegionKind::kAllocation:
     case RegionKind::kMapped:
@@ -250,7 +274,7 @@ void Checker::TakenAway(uint64_t begin, uint64_t end, const char* what) {
     LeaveGhost(it);
   }
   UseSet unfinished;
-  TakeGhosts(begin, end, &unfinished);
+  for (const Below& below : TakeGhosts(begin, end)) unfinished.Merge(below.uses, *order_);
   for (uint64_t at = begin; at < end;) {
     const Region region = memory_->Find(at);
     if (region.uses != nullptr) unfinished.Merge(*region.uses, *order_);
@@ -258,8 +282,8 @@ void Checker::TakenAway(uint64_t begin, uint64_t end, const char* what) {
     at = region.end;
   }
   for (Epoch e : unfinished) {
-    Report("unmap-in-use", "%s of [0x%" PRIx64 ", 0x%" PRIx64 "), which unfinished work on stream %d may still use", what,
-           begin, end, e.stream);
+    Report("unmap-in-use", "%s of [0x%" PRIx64 ", 0x%" PRIx64 "), which unfinished work on stream %d may still use",
+           what, begin, end, e.stream);
     break;
   }
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <unordered_set>
+#include <vector>
 
 #include "simgpu/checker/memory_view.h"
 #include "simgpu/checker/order.h"
@@ -52,13 +53,19 @@ class Checker {
   uint64_t serial() const { return next_serial_; }  // of the next block
 
  private:
+  // Part of a block, and the uses of the blocks that were there before it.
+  struct Below {
+    uint64_t begin = 0, end = 0;
+    UseSet uses;
+  };
   struct Block {
     uint64_t end = 0;
     uint64_t serial = 0;
     Teller teller = Teller::kDriver;
     uint64_t checked_generation = 0;  // memory_->Generation() when the block was last found to be mapped throughout
     UseSet uses;
-    UseSet after;  // uses of earlier blocks at these addresses
+    UseSet after;              // what its uses must come after: all uses in `below`
+    std::vector<Below> below;  // ascending, disjoint
   };
   struct Ghost {
     uint64_t end = 0;
@@ -69,9 +76,10 @@ class Checker {
 
   Blocks::iterator FindBlock(uint64_t address);  // the live block that contains it, or end()
   bool ClearOverlaps(uint64_t begin, uint64_t end, Teller teller);
-  void TakeGhosts(uint64_t begin, uint64_t end, UseSet* uses);
+  std::vector<Below> TakeGhosts(uint64_t begin, uint64_t end);
   Ghosts::iterator FirstGhost(uint64_t begin);
   void LeaveGhost(Blocks::iterator block);
+  void AddGhost(Ghosts::iterator* last, uint64_t begin, uint64_t end, UseSet uses);
   void UseBlock(Epoch op, Blocks::iterator block, const char* what);
   void CheckMapped(Blocks::iterator block, const char* what);
   uint64_t UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what);

@@ -1,6 +1,7 @@
 // What the checker asks the driver about an address.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "simgpu/checker/order.h"
@@ -28,6 +29,10 @@ class UseSet {
     std::erase_if(uses_, [&](Epoch e) { return order.Finished(e); });
   }
   bool empty() const { return uses_.empty(); }
+  bool SameAs(const UseSet& other) const {
+    return std::equal(uses_.begin(), uses_.end(), other.uses_.begin(), other.uses_.end(),
+                      [](Epoch a, Epoch b) { return a.stream == b.stream && a.tick == b.tick; });
+  }
   auto begin() const { return uses_.begin(); }
   auto end() const { return uses_.end(); }
 
@@ -47,10 +52,10 @@ enum class RegionKind : uint8_t {
 struct Region {
   RegionKind kind = RegionKind::kForeign;
   uint64_t begin = 0, end = ~uint64_t{0};
-  bool accessible = true;   // kMapped: cuMemSetAccess was called
-  bool* arena = nullptr;    // kAllocation, kMapped: some allocator hands out parts of it (set by the checker)
-  int device = -1;          // kAllocation, kMapped
-  UseSet* uses = nullptr;   // kAllocation, kMapped: uses that lie in no block
+  bool accessible = true;  // kMapped: cuMemSetAccess was called
+  bool* arena = nullptr;   // kAllocation, kMapped: some allocator hands out parts of it (set by the checker)
+  int device = -1;         // kAllocation, kMapped
+  UseSet* uses = nullptr;  // kAllocation, kMapped: uses that lie in no block
 };
 
 class MemoryView {

@@ -15,7 +15,9 @@ void JoinClock(Clock* into, const Clock& from) {
 int Order::AddStream(int group, StreamKind kind) {
   // The number of a removed stream is used again once the host knows that its work is finished: its ticks go on, so no
   // earlier operation of it can be mistaken for a later one.
-  auto free = std::find_if(removed_.begin(), removed_.end(), [&](int s) { return Ticks(s) == 0 || Finished(Epoch{s, Ticks(s)}); });
+  auto free = std::find_if(removed_.begin(), removed_.end(), [&](int s) {
+    return Ticks(s) == 0 || Finished(Epoch{s, Ticks(s)});
+  });
   int index = static_cast<int>(streams_.size());
   if (free != removed_.end()) {
     index = *free;

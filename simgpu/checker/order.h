@@ -20,7 +20,7 @@ struct Epoch {
 using Clock = std::vector<uint64_t>;  // indexed by stream; what is beyond the end counts as 0
 
 enum class StreamKind : uint8_t {
-  kLegacy,       // the NULL stream: waits for, and is waited for by, the blocking streams of its group
+  kLegacy,  // the NULL stream: waits for, and is waited for by, the blocking streams of its group
   kBlocking,
   kNonBlocking,
 };
@@ -43,7 +43,7 @@ class Order {
 
   void HostSaw(const Clock& moment);  // the host waited until `moment`
   void HostSawStream(int stream) { HostSaw(streams_[stream].clock); }
-  void HostSawGroup(int group);       // the host waited for the whole context
+  void HostSawGroup(int group);  // the host waited for the whole context
 
   // The host knows that the operation is finished.
   bool Finished(Epoch e) const { return Reached(host_, e); }

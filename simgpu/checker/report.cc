@@ -50,7 +50,8 @@ void Report(const char* kind, const char* format, ...) {
   const uint64_t number = ++count;
   if (number <= kShown) WriteAll(STDERR_FILENO, line, length);
   if (number == kShown + 1) {
-    constexpr char kMore[] = "simgpu: more reports follow; they are counted, and written to SIMGPU_REPORT_FILE if that is set\n";
+    constexpr char kMore[] =
+        "simgpu: more reports follow; they are counted, and written to SIMGPU_REPORT_FILE if that is set\n";
     WriteAll(STDERR_FILENO, kMore, sizeof kMore - 1);
   }
   AppendToFile(line, length);

@@ -11,7 +11,8 @@ constexpr uint64_t kRegion = uint64_t{64} << 30;  // reserved at a time
 constexpr uint64_t kSmallestRegion = uint64_t{256} << 20;
 
 uint64_t MapWithoutAccess(uint64_t bytes, uint64_t wanted) {
-  void* at = mmap(reinterpret_cast<void*>(wanted), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* at =
+      mmap(reinterpret_cast<void*>(wanted), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? 0 : reinterpret_cast<uint64_t>(at);
 }
 

@@ -18,8 +18,8 @@ class Backing {
   ~Backing();
   Backing(const Backing&) = delete;
   Backing& operator=(const Backing&) = delete;
-  char* Data();                              // null: the host has no memory left
-  char* Existing() const { return data_; }   // null: never touched, so all zero
+  char* Data();                             // null: the host has no memory left
+  char* Existing() const { return data_; }  // null: never touched, so all zero
   uint64_t bytes() const { return bytes_; }
 
  private:
@@ -39,9 +39,9 @@ class AddressSpace {
   bool Owns(uint64_t address) const;  // taken or not
 
  private:
-  std::map<uint64_t, uint64_t> free_;            // start → bytes
-  std::multimap<uint64_t, uint64_t> by_size_;    // bytes → start
-  std::map<uint64_t, uint64_t> regions_;         // start → bytes
+  std::map<uint64_t, uint64_t> free_;          // start → bytes
+  std::multimap<uint64_t, uint64_t> by_size_;  // bytes → start
+  std::map<uint64_t, uint64_t> regions_;       // start → bytes
 
   void Insert(uint64_t address, uint64_t bytes);
   void Remove(std::map<uint64_t, uint64_t>::iterator range);

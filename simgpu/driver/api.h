@@ -15,26 +15,27 @@
 #define SIMGPU_API extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
 // Counts and checks, without the lock. For calls that work at any time, before cuInit too.
-#define SIMGPU_ENTER_ANYTIME(base)                                                   \
-  static ::simgpu::EntryPoint simgpu_entry(#base);                                   \
+#define SIMGPU_ENTER_ANYTIME(base)                 \
+  static ::simgpu::EntryPoint simgpu_entry(#base); \
   if (const int simgpu_early = simgpu_entry.Enter(false); simgpu_early != 0) return static_cast<CUresult>(simgpu_early)
 
-#define SIMGPU_ENTER_UNLOCKED(base)                                                  \
-  static ::simgpu::EntryPoint simgpu_entry(#base);                                   \
-  if (const int simgpu_early = simgpu_entry.Enter(true); simgpu_early != 0) return static_cast<CUresult>(simgpu_early); \
+#define SIMGPU_ENTER_UNLOCKED(base)                                         \
+  static ::simgpu::EntryPoint simgpu_entry(#base);                          \
+  if (const int simgpu_early = simgpu_entry.Enter(true); simgpu_early != 0) \
+    return static_cast<CUresult>(simgpu_early);                             \
   [[maybe_unused]] ::simgpu::Driver& d = ::simgpu::TheDriver()
 
-#define SIMGPU_ENTER(base)      \
-  SIMGPU_ENTER_UNLOCKED(base);  \
+#define SIMGPU_ENTER(base)     \
+  SIMGPU_ENTER_UNLOCKED(base); \
   std::lock_guard<std::mutex> simgpu_lock(d.mutex)
 
 // The current context, or the error for none.
-#define SIMGPU_CONTEXT(name)                                  \
-  ::simgpu::Context* name = ::simgpu::CurrentContext();       \
+#define SIMGPU_CONTEXT(name)                            \
+  ::simgpu::Context* name = ::simgpu::CurrentContext(); \
   if (name == nullptr) return CUDA_ERROR_INVALID_CONTEXT
 
 // The stream behind a handle; `variant` says what NULL means.
-#define SIMGPU_STREAM(name, handle, variant)                                                                     \
-  ::simgpu::Stream* name = nullptr;                                                                              \
+#define SIMGPU_STREAM(name, handle, variant)                                                                   \
+  ::simgpu::Stream* name = nullptr;                                                                            \
   if (const CUresult simgpu_bad = ::simgpu::FindStream(d, handle, variant, &name); simgpu_bad != CUDA_SUCCESS) \
   return simgpu_bad

@@ -147,8 +147,8 @@ SIMGPU_API cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* sta
                                      const CUgraphNode** dependencies, size_t* count) {
   return Info(stream, status, id, graph, dependencies, count, kLegacy);
 }
-SIMGPU_API cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                          const CUgraphNode** dependencies, size_t* count) {
+SIMGPU_API cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                          CUgraph* graph, const CUgraphNode** dependencies, size_t* count) {
   return Info(stream, status, id, graph, dependencies, count, kPerThread);
 }
 SIMGPU_API cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
@@ -156,9 +156,9 @@ SIMGPU_API cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* sta
   if (edges != nullptr) *edges = nullptr;
   return Info(stream, status, id, graph, dependencies, count, kLegacy);
 }
-SIMGPU_API cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                          const CUgraphNode** dependencies, const CUgraphEdgeData** edges,
-                                          size_t* count) {
+SIMGPU_API cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                          CUgraph* graph, const CUgraphNode** dependencies,
+                                          const CUgraphEdgeData** edges, size_t* count) {
   if (edges != nullptr) *edges = nullptr;
   return Info(stream, status, id, graph, dependencies, count, kPerThread);
 }

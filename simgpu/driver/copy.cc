@@ -48,25 +48,26 @@ CUresult CopyAndWait(Driver& d, uint64_t to, uint64_t from, uint64_t bytes, Defa
 }  // namespace
 
 // Both variants of a synchronous and of an asynchronous copy. `to` and `from` are expressions over the parameters.
-#define SIMGPU_COPY(base, symbol, ptds, parameters, arguments, to, from)                       \
-  static CUresult symbol##_Do(DefaultStream variant, SIMGPU_UNPACK parameters) {               \
-    SIMGPU_ENTER(base);                                                                        \
-    return CopyAndWait(d, to, from, bytes, variant);                                           \
-  }                                                                                            \
-  SIMGPU_API symbol parameters { return symbol##_Do(kLegacy, SIMGPU_UNPACK arguments); }       \
+#define SIMGPU_COPY(base, symbol, ptds, parameters, arguments, to, from)                 \
+  static CUresult symbol##_Do(DefaultStream variant, SIMGPU_UNPACK parameters) {         \
+    SIMGPU_ENTER(base);                                                                  \
+    return CopyAndWait(d, to, from, bytes, variant);                                     \
+  }                                                                                      \
+  SIMGPU_API symbol parameters { return symbol##_Do(kLegacy, SIMGPU_UNPACK arguments); } \
   SIMGPU_API ptds parameters { return symbol##_Do(kPerThread, SIMGPU_UNPACK arguments); }
 
-#define SIMGPU_COPY_ASYNC(base, symbol, ptsz, parameters, arguments, to, from)                 \
-  static CUresult symbol##_Do(DefaultStream variant, SIMGPU_UNPACK parameters) {               \
-    SIMGPU_ENTER(base);                                                                        \
-    return Copy(d, to, from, bytes, stream, variant);                                          \
-  }                                                                                            \
-  SIMGPU_API symbol parameters { return symbol##_Do(kLegacy, SIMGPU_UNPACK arguments); }       \
+#define SIMGPU_COPY_ASYNC(base, symbol, ptsz, parameters, arguments, to, from)           \
+  static CUresult symbol##_Do(DefaultStream variant, SIMGPU_UNPACK parameters) {         \
+    SIMGPU_ENTER(base);                                                                  \
+    return Copy(d, to, from, bytes, stream, variant);                                    \
+  }                                                                                      \
+  SIMGPU_API symbol parameters { return symbol##_Do(kLegacy, SIMGPU_UNPACK arguments); } \
   SIMGPU_API ptsz parameters { return symbol##_Do(kPerThread, SIMGPU_UNPACK arguments); }
 
 #define SIMGPU_UNPACK(...) __VA_ARGS__
 
-SIMGPU_COPY(cuMemcpy, cuMemcpy, cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes), to, from)
+SIMGPU_COPY(cuMemcpy, cuMemcpy, cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes), to,
+            from)
 SIMGPU_COPY(cuMemcpyHtoD, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, (CUdeviceptr to, const void* from, size_t bytes),
             (to, from, bytes), to, Address(from))
 SIMGPU_COPY(cuMemcpyDtoH, cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds, (void* to, CUdeviceptr from, size_t bytes),
@@ -79,7 +80,8 @@ SIMGPU_COPY(cuMemcpyPeer, cuMemcpyPeer, cuMemcpyPeer_ptds,
             (to, to_context, from, from_context, bytes), to, from)
 
 SIMGPU_COPY_ASYNC(cuMemcpyAsync, cuMemcpyAsync, cuMemcpyAsync_ptsz,
-                  (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), to, from)
+                  (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), to,
+                  from)
 SIMGPU_COPY_ASYNC(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz,
                   (CUdeviceptr to, const void* from, size_t bytes, CUstream stream), (to, from, bytes, stream), to,
                   Address(from))
@@ -87,11 +89,11 @@ SIMGPU_COPY_ASYNC(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_
                   (void* to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), Address(to),
                   from)
 SIMGPU_COPY_ASYNC(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz,
-                  (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), to, from)
+                  (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream), (to, from, bytes, stream), to,
+                  from)
 SIMGPU_COPY_ASYNC(cuMemcpyPeerAsync, cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz,
                   (CUdeviceptr to, [[maybe_unused]] CUcontext to_context, CUdeviceptr from,
-                   [[maybe_unused]] CUcontext from_context, size_t bytes,
-                   CUstream stream),
+                   [[maybe_unused]] CUcontext from_context, size_t bytes, CUstream stream),
                   (to, to_context, from, from_context, bytes, stream), to, from)
 
 }  // namespace simgpu

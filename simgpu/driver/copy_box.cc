@@ -81,33 +81,32 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
   if (box.width > box.from.pitch || box.width > box.to.pitch || box.from.base == 0 || box.to.base == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY, [box](Driver& driver, Epoch op, uint64_t) {
-    return CopyRows(driver, op, box);
-  });
+  const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY,
+                                 [box](Driver& driver, Epoch op, uint64_t) { return CopyRows(driver, op, box); });
   if (wait && box.waits) d.order.HostSawStream(stream->order);
   return status;
 }
 
 }  // namespace
 
-#define SIMGPU_BOX(base, symbol, per_thread_symbol, spec, convert)                                   \
-  static CUresult symbol##_Do(const spec* s, DefaultStream variant) {                                \
-    SIMGPU_ENTER(base);                                                                              \
-    if (s == nullptr) return CUDA_ERROR_INVALID_VALUE;                                               \
-    if (HasArray(*s)) return CUDA_ERROR_NOT_SUPPORTED;                                               \
-    return Copy(d, convert(*s), nullptr, variant, true);                                             \
-  }                                                                                                  \
-  SIMGPU_API symbol(const spec* s) { return symbol##_Do(s, kLegacy); }                               \
+#define SIMGPU_BOX(base, symbol, per_thread_symbol, spec, convert)     \
+  static CUresult symbol##_Do(const spec* s, DefaultStream variant) {  \
+    SIMGPU_ENTER(base);                                                \
+    if (s == nullptr) return CUDA_ERROR_INVALID_VALUE;                 \
+    if (HasArray(*s)) return CUDA_ERROR_NOT_SUPPORTED;                 \
+    return Copy(d, convert(*s), nullptr, variant, true);               \
+  }                                                                    \
+  SIMGPU_API symbol(const spec* s) { return symbol##_Do(s, kLegacy); } \
   SIMGPU_API per_thread_symbol(const spec* s) { return symbol##_Do(s, kPerThread); }
 
-#define SIMGPU_BOX_ASYNC(base, symbol, per_thread_symbol, spec, convert)                             \
-  static CUresult symbol##_Do(const spec* s, CUstream stream, DefaultStream variant) {               \
-    SIMGPU_ENTER(base);                                                                              \
-    if (s == nullptr) return CUDA_ERROR_INVALID_VALUE;                                               \
-    if (HasArray(*s)) return CUDA_ERROR_NOT_SUPPORTED;                                               \
-    return Copy(d, convert(*s), stream, variant, false);                                             \
-  }                                                                                                  \
-  SIMGPU_API symbol(const spec* s, CUstream stream) { return symbol##_Do(s, stream, kLegacy); }      \
+#define SIMGPU_BOX_ASYNC(base, symbol, per_thread_symbol, spec, convert)                        \
+  static CUresult symbol##_Do(const spec* s, CUstream stream, DefaultStream variant) {          \
+    SIMGPU_ENTER(base);                                                                         \
+    if (s == nullptr) return CUDA_ERROR_INVALID_VALUE;                                          \
+    if (HasArray(*s)) return CUDA_ERROR_NOT_SUPPORTED;                                          \
+    return Copy(d, convert(*s), stream, variant, false);                                        \
+  }                                                                                             \
+  SIMGPU_API symbol(const spec* s, CUstream stream) { return symbol##_Do(s, stream, kLegacy); } \
   SIMGPU_API per_thread_symbol(const spec* s, CUstream stream) { return symbol##_Do(s, stream, kPerThread); }
 
 SIMGPU_BOX(cuMemcpy2D, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds, CUDA_MEMCPY2D, From2D)

@@ -18,9 +18,9 @@ namespace simgpu {
 
 // One clause of SIMGPU_FAIL.
 struct FailRule {
-  uint64_t first = 0;  // this call …
+  uint64_t first = 0;    // this call …
   bool onwards = false;  // … and every later one
-  uint64_t every = 0;  // or every so many calls
+  uint64_t every = 0;    // or every so many calls
   int error = 0;
 };
 
@@ -110,8 +110,9 @@ void WriteCounts() {
   fclose(file);
 }
 
-// The report at the end of the process has two conditions here: the exit status is known to on_exit handlers only, and calls of other
-// libraries' destructors still come until ours runs. Which of the two is first depends on how the library was loaded.
+// The report at the end of the process has two conditions here: the exit status is known to on_exit handlers only, and
+// calls of other libraries' destructors still come until ours runs. Which of the two is first depends on how the
+// library was loaded.
 int exit_status = -1;  // -1: not known
 bool destroyed = false;
 

@@ -9,7 +9,9 @@ SIMGPU_API cuGetErrorName(CUresult error, const char** name) {
   *name = nullptr;
   switch (error) {
 #define SIMGPU_ERROR(code, text) \
-  case code: *name = #code; return CUDA_SUCCESS;
+  case code:                     \
+    *name = #code;               \
+    return CUDA_SUCCESS;
 #include "simgpu/driver/errors.inc"
 #undef SIMGPU_ERROR
   }
@@ -22,7 +24,9 @@ SIMGPU_API cuGetErrorString(CUresult error, const char** string) {
   *string = nullptr;
   switch (error) {
 #define SIMGPU_ERROR(code, text) \
-  case code: *string = text; return CUDA_SUCCESS;
+  case code:                     \
+    *string = text;              \
+    return CUDA_SUCCESS;
 #include "simgpu/driver/errors.inc"
 #undef SIMGPU_ERROR
   }

@@ -48,14 +48,15 @@ static CUresult Record(Driver& d, CUevent handle, CUstream stream_handle, unsign
       return CUDA_SUCCESS;
     }
   }
-  return Submit(d, stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event, order = stream->order](Driver& driver, Epoch op, uint64_t) {
-    if (!driver.events.contains(event)) return CUDA_SUCCESS;
-    event->capture = nullptr;
-    event->recorded = true;
-    event->moment = driver.order.At(op.stream);
-    event->milliseconds = Milliseconds();
-    return CUDA_SUCCESS;
-  });
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+                [event, order = stream->order](Driver& driver, Epoch op, uint64_t) {
+                  if (!driver.events.contains(event)) return CUDA_SUCCESS;
+                  event->capture = nullptr;
+                  event->recorded = true;
+                  event->moment = driver.order.At(op.stream);
+                  event->milliseconds = Milliseconds();
+                  return CUDA_SUCCESS;
+                });
 }
 
 static CUresult RecordPlain(CUevent event, CUstream stream, DefaultStream variant) {

@@ -1,6 +1,5 @@
 // The functions of simgpu/checker.h.
 #include "simgpu/checker.h"
-
 #include "simgpu/checker/report.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/work.h"

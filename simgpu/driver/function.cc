@@ -18,14 +18,21 @@ CUresult Get(Driver& d, int* value, CUfunction_attribute attribute, const Kernel
   if (value == nullptr || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
   if (!d.kernels.contains(const_cast<Kernel*>(kernel))) return CUDA_ERROR_INVALID_HANDLE;
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = kThreadsPerBlock; break;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = kThreadsPerBlock;
+      break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      *value = 32;
+      break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      *value = 90;
+      break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       *value = kernel->attributes[attribute] != 0 ? kernel->attributes[attribute] : 48 << 10;
       break;
-    default: *value = kernel->attributes[attribute];
+    default:
+      *value = kernel->attributes[attribute];
   }
   return CUDA_SUCCESS;
 }
@@ -95,7 +102,8 @@ SIMGPU_API cuFuncLoad(CUfunction) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size, size_t shared) {
+SIMGPU_API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction function, int block_size,
+                                                       size_t shared) {
   SIMGPU_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
   return Blocks(d, blocks, function, block_size, shared);
 }

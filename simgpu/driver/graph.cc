@@ -159,7 +159,8 @@ static CUresult InstantiateWithParams(CUgraphExec* result, CUgraph graph, CUDA_G
 SIMGPU_API cuGraphInstantiateWithParams(CUgraphExec* result, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return InstantiateWithParams(result, graph, params);
 }
-SIMGPU_API cuGraphInstantiateWithParams_ptsz(CUgraphExec* result, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+SIMGPU_API cuGraphInstantiateWithParams_ptsz(CUgraphExec* result, CUgraph graph,
+                                             CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
   return InstantiateWithParams(result, graph, params);
 }
 SIMGPU_API cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {

@@ -12,8 +12,8 @@ namespace {
 constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
 constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
 
-// An 8-byte word among the parameters. A parameter of just 8 bytes may be a pointer as a whole; words of larger ones are
-// only believed if they point into a live block (structs have padding).
+// An 8-byte word among the parameters. A parameter of just 8 bytes may be a pointer as a whole; words of larger ones
+// are only believed if they point into a live block (structs have padding).
 struct Word {
   uint64_t value;
   bool whole;
@@ -72,7 +72,8 @@ RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
   };
 }
 
-CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** parameters, void** extra, DefaultStream variant) {
+CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** parameters, void** extra,
+                DefaultStream variant) {
   auto* kernel = reinterpret_cast<Kernel*>(function);
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   SIMGPU_STREAM(stream, handle, variant);
@@ -191,8 +192,8 @@ static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, CUfunction f, v
   if (node == nullptr || graph == d.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   WarnOnce(kernel);
-  *node = reinterpret_cast<CUgraphNode>(AddNode(graph->second.get(), CU_GRAPH_NODE_TYPE_KERNEL,
-                                                KernelWork(kernel, WordsOf(*kernel, parameters, extra))));
+  *node = reinterpret_cast<CUgraphNode>(
+      AddNode(graph->second.get(), CU_GRAPH_NODE_TYPE_KERNEL, KernelWork(kernel, WordsOf(*kernel, parameters, extra))));
   return CUDA_SUCCESS;
 }
 SIMGPU_API cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
@@ -203,8 +204,8 @@ SIMGPU_API cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphN
 SIMGPU_API cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
                                    const CUDA_KERNEL_NODE_PARAMS_v2* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return AddKernelNode(node, graph, p->func != nullptr ? p->func : reinterpret_cast<CUfunction>(p->kern), p->kernelParams,
-                       p->extra);
+  return AddKernelNode(node, graph, p->func != nullptr ? p->func : reinterpret_cast<CUfunction>(p->kern),
+                       p->kernelParams, p->extra);
 }
 
 }  // namespace simgpu

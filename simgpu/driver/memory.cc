@@ -207,7 +207,9 @@ SIMGPU_API cuMemFreeHost(void* pointer) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuMemHostRegister(void* pointer, size_t bytes, unsigned flags) { return HostRegister(pointer, bytes, flags); }
+SIMGPU_API cuMemHostRegister(void* pointer, size_t bytes, unsigned flags) {
+  return HostRegister(pointer, bytes, flags);
+}
 SIMGPU_API cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
   return HostRegister(pointer, bytes, flags);
 }

@@ -94,7 +94,8 @@ Allocation* MemoryMap::AllocateDevice(Physical* physical, int device, uint64_t b
   allocation.bytes = bytes;
   allocation.device = device;
   allocation.id = next_id_++;
-  const bool done = bytes < kSmall ? AllocateSmall(physical, device, &allocation) : AllocateLarge(physical, &allocation);
+  const bool done =
+      bytes < kSmall ? AllocateSmall(physical, device, &allocation) : AllocateLarge(physical, &allocation);
   if (!done) return nullptr;
   Changed();
   const uint64_t base = allocation.base;
@@ -196,12 +197,18 @@ Span MemoryMap::Bytes(uint64_t address, bool write) {
 Region MemoryMap::Find(uint64_t address) {
   if (Allocation* a = FindAllocation(address); a != nullptr) {
     const bool device = a->kind == AllocationKind::kDevice;
-    return {device ? RegionKind::kAllocation : RegionKind::kHost, a->base, a->base + std::max<uint64_t>(a->bytes, 1), true,
-            device ? &a->arena : nullptr, a->device, device ? &a->uses : nullptr};
+    return {device ? RegionKind::kAllocation : RegionKind::kHost,
+            a->base,
+            a->base + std::max<uint64_t>(a->bytes, 1),
+            true,
+            device ? &a->arena : nullptr,
+            a->device,
+            device ? &a->uses : nullptr};
   }
   uint64_t base = 0;
   if (Mapping* m = FindMapping(address, &base); m != nullptr) {
-    return {RegionKind::kMapped, base, base + m->bytes, m->access != 0, &m->reservation->arena, m->handle->device, &m->uses};
+    return {RegionKind::kMapped, base,    base + m->bytes, m->access != 0, &m->reservation->arena,
+            m->handle->device,   &m->uses};
   }
   Region gap;
   gap.begin = address;

@@ -37,13 +37,13 @@ struct Allocation {
   AllocationKind kind = AllocationKind::kDevice;
   Context* context = nullptr;
   int device = 0;
-  Pool* pool = nullptr;   // came from a pool
-  uint64_t id = 0;        // CU_POINTER_ATTRIBUTE_BUFFER_ID
-  unsigned flags = 0;     // of host memory
-  bool arena = false;     // see Region
-  bool cached = false;    // freed, kept by its pool
-  bool graph = false;     // allocated during a capture: lives as long as the graph
-  Slab* slab = nullptr;   // a small one: part of a shared page
+  Pool* pool = nullptr;              // came from a pool
+  uint64_t id = 0;                   // CU_POINTER_ATTRIBUTE_BUFFER_ID
+  unsigned flags = 0;                // of host memory
+  bool arena = false;                // see Region
+  bool cached = false;               // freed, kept by its pool
+  bool graph = false;                // allocated during a capture: lives as long as the graph
+  Slab* slab = nullptr;              // a small one: part of a shared page
   std::shared_ptr<Backing> backing;  // device memory
   uint64_t backing_offset = 0;
   UseSet uses;
@@ -98,8 +98,8 @@ class MemoryMap final : public MemoryView {
   Allocation* AddHost(AllocationKind kind, uint64_t base, uint64_t bytes);
   void Free(Allocation* allocation, Physical* physical);
 
-  Allocation* FindAllocation(uint64_t address);         // containing it
-  Allocation* FindAllocationStart(uint64_t address);    // starting there
+  Allocation* FindAllocation(uint64_t address);       // containing it
+  Allocation* FindAllocationStart(uint64_t address);  // starting there
 
   static uint64_t Rounded(uint64_t bytes);  // what a block of `bytes` takes of the address space
 

@@ -120,12 +120,12 @@ CUresult Enumerate(Driver& d, Library* library, Kernel** result, unsigned count)
 
 }  // namespace
 
-#define SIMGPU_MODULE_LOAD(name, parameters, call) \
-  SIMGPU_API name parameters {                     \
-    SIMGPU_ENTER(name);                            \
-    SIMGPU_CONTEXT(context);                       \
+#define SIMGPU_MODULE_LOAD(name, parameters, call)          \
+  SIMGPU_API name parameters {                              \
+    SIMGPU_ENTER(name);                                     \
+    SIMGPU_CONTEXT(context);                                \
     if (module == nullptr) return CUDA_ERROR_INVALID_VALUE; \
-    return call;                                   \
+    return call;                                            \
   }
 
 SIMGPU_MODULE_LOAD(cuModuleLoad, (CUmodule * module, const char* path),

@@ -18,7 +18,7 @@ struct Kernel {
   std::string name;
   Library* library = nullptr;
   std::vector<KernelParameter> parameters;
-  bool known = true;   // the parameters are; else its uses are not seen
+  bool known = true;  // the parameters are; else its uses are not seen
   bool warned = false;
   int attributes[32] = {};
 };

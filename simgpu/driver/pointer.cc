@@ -19,8 +19,16 @@ Place Look(Driver& d, uint64_t address) {
   Place p;
   uint64_t base = 0;
   if (const Allocation* a = d.memory.FindAllocation(address); a != nullptr && !a->cached) {
-    p = {true, a->kind == AllocationKind::kHost || a->kind == AllocationKind::kRegistered,
-         a->kind == AllocationKind::kManaged, false, a->pool != nullptr, a->base, a->bytes, a->id, a->device, a->context,
+    p = {true,
+         a->kind == AllocationKind::kHost || a->kind == AllocationKind::kRegistered,
+         a->kind == AllocationKind::kManaged,
+         false,
+         a->pool != nullptr,
+         a->base,
+         a->bytes,
+         a->id,
+         a->device,
+         a->context,
          a->pool};
   } else if (const Mapping* m = d.memory.FindMapping(address, &base); m != nullptr) {
     p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr};
@@ -39,28 +47,43 @@ CUresult Answer(Driver& d, void* data, CUpointer_attribute attribute, uint64_t a
   if (attribute == CU_POINTER_ATTRIBUTE_MAPPED) return Put<int>(data, p.known);
   if (!p.known) return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return Put(data, reinterpret_cast<CUcontext>(p.context));
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return Put(data, reinterpret_cast<CUcontext>(p.context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return Put<unsigned>(data, p.host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return Put<CUdeviceptr>(data, address);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return Put<CUdeviceptr>(data, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (!p.host && !p.managed) return CUDA_ERROR_INVALID_VALUE;
       return Put(data, reinterpret_cast<void*>(address));
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return Put<unsigned>(data, 0);
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return Put<unsigned long long>(data, p.id);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return Put<unsigned>(data, p.managed);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return Put<int>(data, p.device);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return Put<unsigned>(data, 0);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return Put<unsigned long long>(data, p.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return Put<unsigned>(data, p.managed);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return Put<int>(data, p.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return Put<unsigned>(data, !p.host && !p.managed && !p.mapped && !p.pool);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return Put<CUdeviceptr>(data, p.begin);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return Put<size_t>(data, p.bytes);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return Put<unsigned long long>(data, 0);
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return Put<unsigned>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return Put<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return Put(data, reinterpret_cast<CUmemoryPool>(p.from));
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return Put<CUdeviceptr>(data, p.begin);
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return Put<size_t>(data, p.bytes);
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return Put<CUdeviceptr>(data, p.begin);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return Put<size_t>(data, p.bytes);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return Put<unsigned long long>(data, 0);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return Put<unsigned>(data, 0);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return Put<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return Put(data, reinterpret_cast<CUmemoryPool>(p.from));
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return Put<CUdeviceptr>(data, p.begin);
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return Put<size_t>(data, p.bytes);
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 
@@ -79,7 +102,9 @@ SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attribute
   for (unsigned i = 0; i < count; ++i) {
     if (Answer(d, data[i], attributes[i], address) == CUDA_SUCCESS) continue;
     switch (attributes[i]) {
-      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data[i]) = -2; break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(data[i]) = -2;
+        break;
       case CU_POINTER_ATTRIBUTE_CONTEXT:
       case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -89,14 +114,19 @@ SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attribute
       case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: *static_cast<uint64_t*>(data[i]) = 0; break;
+      case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+        *static_cast<uint64_t*>(data[i]) = 0;
+        break;
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *static_cast<unsigned*>(data[i]) = 0; break;
-      default: return CUDA_ERROR_NOT_SUPPORTED;
+      case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        *static_cast<unsigned*>(data[i]) = 0;
+        break;
+      default:
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
   }
   return CUDA_SUCCESS;

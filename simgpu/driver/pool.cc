@@ -1,7 +1,7 @@
 // Stream-ordered allocation: cuMemAllocAsync, cuMemFreeAsync and memory pools.
 //
-// A freed block stays in its pool. Whoever gets it next waits for the stream that freed it (the internal dependency that
-// the driver inserts), so the pool itself never breaks the order.
+// A freed block stays in its pool. Whoever gets it next waits for the stream that freed it (the internal dependency
+// that the driver inserts), so the pool itself never breaks the order.
 #include <algorithm>
 
 #include "simgpu/driver/api.h"

@@ -79,15 +79,14 @@ int Find(const char* name, void** function, int version, uint64_t flags, int* st
 }  // namespace simgpu
 
 extern "C" __attribute__((visibility("default"))) int SimgpuGetProcAddress(const char* name, void** function,
-                                                                           int version, uint64_t flags)
-    __asm__("cuGetProcAddress");
+                                                                           int version,
+                                                                           uint64_t flags) __asm__("cuGetProcAddress");
 extern "C" int SimgpuGetProcAddress(const char* name, void** function, int version, uint64_t flags) {
   return simgpu::Find(name, function, version, flags, nullptr);
 }
 
-extern "C" __attribute__((visibility("default"))) int SimgpuGetProcAddressV2(const char* name, void** function,
-                                                                             int version, uint64_t flags, int* status)
-    __asm__("cuGetProcAddress_v2");
+extern "C" __attribute__((visibility("default"))) int SimgpuGetProcAddressV2(
+    const char* name, void** function, int version, uint64_t flags, int* status) __asm__("cuGetProcAddress_v2");
 extern "C" int SimgpuGetProcAddressV2(const char* name, void** function, int version, uint64_t flags, int* status) {
   return simgpu::Find(name, function, version, flags, status);
 }

@@ -46,50 +46,50 @@ CUresult Set(Driver& d, const Fill& fill, CUstream handle, DefaultStream variant
 }  // namespace
 
 // The four variants of a one- and of a two-dimensional memset of one width.
-#define SIMGPU_SET(bits, type)                                                                                        \
+#define SIMGPU_SET(bits, type)                                                                                       \
   static CUresult D##bits(CUdeviceptr to, type value, size_t count, DefaultStream variant) {                         \
-    SIMGPU_ENTER(cuMemsetD##bits);                                                                                    \
-    return Set(d, {to, 0, count * sizeof(type), 1, value, sizeof(type)}, nullptr, variant, true);                     \
-  }                                                                                                                   \
+    SIMGPU_ENTER(cuMemsetD##bits);                                                                                   \
+    return Set(d, {to, 0, count * sizeof(type), 1, value, sizeof(type)}, nullptr, variant, true);                    \
+  }                                                                                                                  \
   static CUresult D##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream, DefaultStream variant) { \
-    SIMGPU_ENTER(cuMemsetD##bits##Async);                                                                             \
-    return Set(d, {to, 0, count * sizeof(type), 1, value, sizeof(type)}, stream, variant, false);                     \
-  }                                                                                                                   \
-  static CUresult D2D##bits(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,                    \
-                            DefaultStream variant) {                                                                  \
-    SIMGPU_ENTER(cuMemsetD2D##bits);                                                                                  \
-    return Set(d, {to, pitch, width * sizeof(type), height, value, sizeof(type)}, nullptr, variant, true);            \
-  }                                                                                                                   \
-  static CUresult D2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,             \
-                                   CUstream stream, DefaultStream variant) {                                          \
-    SIMGPU_ENTER(cuMemsetD2D##bits##Async);                                                                           \
-    return Set(d, {to, pitch, width * sizeof(type), height, value, sizeof(type)}, stream, variant, false);            \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count) {                                         \
-    return D##bits(to, value, count, kLegacy);                                                                        \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD##bits##_v2_ptds(CUdeviceptr to, type value, size_t count) {                                    \
-    return D##bits(to, value, count, kPerThread);                                                                     \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {                      \
-    return D##bits##Async(to, value, count, stream, kLegacy);                                                         \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD##bits##Async_ptsz(CUdeviceptr to, type value, size_t count, CUstream stream) {                 \
-    return D##bits##Async(to, value, count, stream, kPerThread);                                                      \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {          \
-    return D2D##bits(to, pitch, value, width, height, kLegacy);                                                       \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD2D##bits##_v2_ptds(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {     \
-    return D2D##bits(to, pitch, value, width, height, kPerThread);                                                    \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,          \
-                                      CUstream stream) {                                                              \
-    return D2D##bits##Async(to, pitch, value, width, height, stream, kLegacy);                                        \
-  }                                                                                                                   \
-  SIMGPU_API cuMemsetD2D##bits##Async_ptsz(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,     \
-                                           CUstream stream) {                                                         \
-    return D2D##bits##Async(to, pitch, value, width, height, stream, kPerThread);                                     \
+    SIMGPU_ENTER(cuMemsetD##bits##Async);                                                                            \
+    return Set(d, {to, 0, count * sizeof(type), 1, value, sizeof(type)}, stream, variant, false);                    \
+  }                                                                                                                  \
+  static CUresult D2D##bits(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,                   \
+                            DefaultStream variant) {                                                                 \
+    SIMGPU_ENTER(cuMemsetD2D##bits);                                                                                 \
+    return Set(d, {to, pitch, width * sizeof(type), height, value, sizeof(type)}, nullptr, variant, true);           \
+  }                                                                                                                  \
+  static CUresult D2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,            \
+                                   CUstream stream, DefaultStream variant) {                                         \
+    SIMGPU_ENTER(cuMemsetD2D##bits##Async);                                                                          \
+    return Set(d, {to, pitch, width * sizeof(type), height, value, sizeof(type)}, stream, variant, false);           \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count) {                                        \
+    return D##bits(to, value, count, kLegacy);                                                                       \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD##bits##_v2_ptds(CUdeviceptr to, type value, size_t count) {                                   \
+    return D##bits(to, value, count, kPerThread);                                                                    \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {                     \
+    return D##bits##Async(to, value, count, stream, kLegacy);                                                        \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD##bits##Async_ptsz(CUdeviceptr to, type value, size_t count, CUstream stream) {                \
+    return D##bits##Async(to, value, count, stream, kPerThread);                                                     \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {         \
+    return D2D##bits(to, pitch, value, width, height, kLegacy);                                                      \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD2D##bits##_v2_ptds(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {    \
+    return D2D##bits(to, pitch, value, width, height, kPerThread);                                                   \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,         \
+                                      CUstream stream) {                                                             \
+    return D2D##bits##Async(to, pitch, value, width, height, stream, kLegacy);                                       \
+  }                                                                                                                  \
+  SIMGPU_API cuMemsetD2D##bits##Async_ptsz(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,    \
+                                           CUstream stream) {                                                        \
+    return D2D##bits##Async(to, pitch, value, width, height, stream, kPerThread);                                    \
   }
 
 SIMGPU_SET(8, unsigned char)

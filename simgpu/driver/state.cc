@@ -1,11 +1,10 @@
-#include "simgpu/driver/api.h"
-
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "simgpu/driver/api.h"
 #include "simgpu/driver/module.h"
 #include "simgpu/driver/work.h"
 
@@ -20,11 +19,25 @@ uint64_t ParseBytes(const char* text) {
   const double number = strtod(text, &end);
   uint64_t unit = 1;
   switch (*end) {
-    case 'T': case 't': unit <<= 10; [[fallthrough]];
-    case 'G': case 'g': unit <<= 10; [[fallthrough]];
-    case 'M': case 'm': unit <<= 10; [[fallthrough]];
-    case 'K': case 'k': unit <<= 10; ++end; break;
-    default: break;
+    case 'T':
+    case 't':
+      unit <<= 10;
+      [[fallthrough]];
+    case 'G':
+    case 'g':
+      unit <<= 10;
+      [[fallthrough]];
+    case 'M':
+    case 'm':
+      unit <<= 10;
+      [[fallthrough]];
+    case 'K':
+    case 'k':
+      unit <<= 10;
+      ++end;
+      break;
+    default:
+      break;
   }
   if (*end == 'i') ++end;
   if (*end == 'B' || *end == 'b') ++end;

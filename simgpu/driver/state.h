@@ -29,7 +29,7 @@ struct Stream {
   unsigned flags = 0;
   int priority = 0;
   uint64_t id = 0;
-  int order = 0;  // its number in Driver::order
+  int order = 0;                     // its number in Driver::order
   std::shared_ptr<Capture> capture;  // null: not capturing
 };
 

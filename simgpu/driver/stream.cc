@@ -146,16 +146,18 @@ SIMGPU_API cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned) {
 }
 
 // What a stream is. SIMGPU_STREAM_QUESTION(name, type, answer) makes both variants.
-#define SIMGPU_STREAM_QUESTION(name, type, answer)                                        \
-  static CUresult Ask_##name(CUstream handle, type* result, DefaultStream variant) {      \
-    SIMGPU_ENTER(name);                                                                   \
-    SIMGPU_STREAM(stream, handle, variant);                                               \
-    if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;                               \
-    *result = answer;                                                                     \
-    return CUDA_SUCCESS;                                                                  \
-  }                                                                                       \
+#define SIMGPU_STREAM_QUESTION(name, type, answer)                                                              \
+  static CUresult Ask_##name(CUstream handle, type* result, DefaultStream variant) {                            \
+    SIMGPU_ENTER(name);                                                                                         \
+    SIMGPU_STREAM(stream, handle, variant);                                                                     \
+    if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;                                                     \
+    *result = answer;                                                                                           \
+    return CUDA_SUCCESS;                                                                                        \
+  }                                                                                                             \
   SIMGPU_API name(CUstream handle, type* result) { return Ask_##name(handle, result, DefaultStream::kLegacy); } \
-  SIMGPU_API name##_ptsz(CUstream handle, type* result) { return Ask_##name(handle, result, DefaultStream::kPerThread); }
+  SIMGPU_API name##_ptsz(CUstream handle, type* result) {                                                       \
+    return Ask_##name(handle, result, DefaultStream::kPerThread);                                               \
+  }
 
 SIMGPU_STREAM_QUESTION(cuStreamGetPriority, int, stream->priority)
 SIMGPU_STREAM_QUESTION(cuStreamGetFlags, unsigned, stream->flags)

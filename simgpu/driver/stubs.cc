@@ -7,11 +7,11 @@ constexpr int kNotSupported = 801;
 }  // namespace
 
 #define SIMGPU_ENTRY(base, version, symbol, per_thread)
-#define SIMGPU_STUB(base, version, symbol, per_thread)                          \
-  extern "C" __attribute__((visibility("default"))) int symbol();               \
-  extern "C" int symbol() {                                                     \
-    static ::simgpu::EntryPoint entry(#base);                                   \
-    if (const int early = entry.Enter(true); early != 0) return early;          \
-    return kNotSupported;                                                       \
+#define SIMGPU_STUB(base, version, symbol, per_thread)                 \
+  extern "C" __attribute__((visibility("default"))) int symbol();      \
+  extern "C" int symbol() {                                            \
+    static ::simgpu::EntryPoint entry(#base);                          \
+    if (const int early = entry.Enter(true); early != 0) return early; \
+    return kNotSupported;                                              \
   }
 #include "simgpu/driver/entry_points.inc"

@@ -46,7 +46,8 @@ bool ForEachMapping(Driver& d, uint64_t address, uint64_t bytes, Visit visit) {
 
 }  // namespace
 
-SIMGPU_API cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignment, CUdeviceptr wanted, unsigned long long flags) {
+SIMGPU_API cuMemAddressReserve(CUdeviceptr* result, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                               unsigned long long flags) {
   SIMGPU_ENTER(cuMemAddressReserve);
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0 || (alignment & (alignment - 1)) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -72,7 +73,8 @@ SIMGPU_API cuMemAddressFree(CUdeviceptr address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const CUmemAllocationProp* prop, unsigned long long flags) {
+SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const CUmemAllocationProp* prop,
+                       unsigned long long flags) {
   SIMGPU_ENTER(cuMemCreate);
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
@@ -100,7 +102,8 @@ SIMGPU_API cuMemRelease(CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+SIMGPU_API cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
+                    unsigned long long flags) {
   SIMGPU_ENTER(cuMemMap);
   Handle* h = Find(d, handle);
   uint64_t base = 0;
@@ -158,7 +161,8 @@ SIMGPU_API cuMemGetAccess(unsigned long long* flags, const CUmemLocation* locati
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags) {
+SIMGPU_API cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp* prop,
+                                         CUmemAllocationGranularity_flags) {
   SIMGPU_ENTER(cuMemGetAllocationGranularity);
   if (bytes == nullptr || !ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
   *bytes = kPage;

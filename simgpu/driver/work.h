@@ -16,11 +16,11 @@ using RunWork = std::function<CUresult(Driver& d, Epoch op, uint64_t given_befor
 
 struct GraphNode {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  RunWork run;                 // null: nothing to do
-  CUhostFn host = nullptr;     // runs without the lock
+  RunWork run;              // null: nothing to do
+  CUhostFn host = nullptr;  // runs without the lock
   void* host_data = nullptr;
   Graph* graph = nullptr;
-  Graph* child = nullptr;      // a child graph, part of this one
+  Graph* child = nullptr;  // a child graph, part of this one
   std::vector<GraphNode*> after;
 };
 

@@ -24,16 +24,17 @@ struct LengthCode {
   uint8_t bits;
 };
 constexpr LengthCode kLiteralLengths[] = {
-    {0, 0},  {1, 0},  {2, 0},  {3, 0},  {4, 0},  {5, 0},   {6, 0},   {7, 0},   {8, 0},    {9, 0},    {10, 0},   {11, 0},
-    {12, 0}, {13, 0}, {14, 0}, {15, 0}, {16, 1}, {18, 1},  {20, 1},  {22, 1},  {24, 2},   {28, 2},   {32, 3},   {40, 3},
-    {48, 4}, {64, 6}, {128, 7}, {256, 8}, {512, 9}, {1024, 10}, {2048, 11}, {4096, 12}, {8192, 13}, {16384, 14},
-    {32768, 15}, {65536, 16}};
+    {0, 0},   {1, 0},   {2, 0},     {3, 0},     {4, 0},     {5, 0},     {6, 0},      {7, 0},      {8, 0},
+    {9, 0},   {10, 0},  {11, 0},    {12, 0},    {13, 0},    {14, 0},    {15, 0},     {16, 1},     {18, 1},
+    {20, 1},  {22, 1},  {24, 2},    {28, 2},    {32, 3},    {40, 3},    {48, 4},     {64, 6},     {128, 7},
+    {256, 8}, {512, 9}, {1024, 10}, {2048, 11}, {4096, 12}, {8192, 13}, {16384, 14}, {32768, 15}, {65536, 16}};
 constexpr LengthCode kMatchLengths[] = {
-    {3, 0},  {4, 0},  {5, 0},  {6, 0},  {7, 0},  {8, 0},  {9, 0},  {10, 0}, {11, 0}, {12, 0}, {13, 0}, {14, 0},
-    {15, 0}, {16, 0}, {17, 0}, {18, 0}, {19, 0}, {20, 0}, {21, 0}, {22, 0}, {23, 0}, {24, 0}, {25, 0}, {26, 0},
-    {27, 0}, {28, 0}, {29, 0}, {30, 0}, {31, 0}, {32, 0}, {33, 0}, {34, 0}, {35, 1}, {37, 1}, {39, 1}, {41, 1},
-    {43, 2}, {47, 2}, {51, 3}, {59, 3}, {67, 4}, {83, 4}, {99, 5}, {131, 7}, {259, 8}, {515, 9}, {1027, 10}, {2051, 11},
-    {4099, 12}, {8195, 13}, {16387, 14}, {32771, 15}, {65539, 16}};
+    {3, 0},   {4, 0},     {5, 0},     {6, 0},     {7, 0},     {8, 0},      {9, 0},      {10, 0},    {11, 0},
+    {12, 0},  {13, 0},    {14, 0},    {15, 0},    {16, 0},    {17, 0},     {18, 0},     {19, 0},    {20, 0},
+    {21, 0},  {22, 0},    {23, 0},    {24, 0},    {25, 0},    {26, 0},     {27, 0},     {28, 0},    {29, 0},
+    {30, 0},  {31, 0},    {32, 0},    {33, 0},    {34, 0},    {35, 1},     {37, 1},     {39, 1},    {41, 1},
+    {43, 2},  {47, 2},    {51, 3},    {59, 3},    {67, 4},    {83, 4},     {99, 5},     {131, 7},   {259, 8},
+    {515, 9}, {1027, 10}, {2051, 11}, {4099, 12}, {8195, 13}, {16387, 14}, {32771, 15}, {65539, 16}};
 
 // One of the three code tables of the sequences: its predefined probabilities (3.1.1.3.2.2) and limits.
 struct Kind {
@@ -43,18 +44,24 @@ struct Kind {
   int most_symbols;
 };
 const Kind& LiteralLengthKind() {
-  static const Kind kind{{4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1,
-                          -1, -1, -1, -1}, 6, 9, 36};
+  static const Kind kind{
+      {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1},
+      6,
+      9,
+      36};
   return kind;
 }
 const Kind& MatchLengthKind() {
-  static const Kind kind{{1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-                          1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1}, 6, 9, 53};
+  static const Kind kind{{1, 4, 3, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,  1,  1,  1,  1,  1,  1, 1,
+                          1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1},
+                         6,
+                         9,
+                         53};
   return kind;
 }
 const Kind& OffsetKind() {
-  static const Kind kind{{1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1},
-                         5, 8, 32};
+  static const Kind kind{
+      {1, 1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1}, 5, 8, 32};
   return kind;
 }
 
@@ -92,13 +99,16 @@ class Decoder {
 
   bool Block(int type, const uint8_t* data, size_t size) {
     switch (type) {
-      case 0: return Append(data, size);
+      case 0:
+        return Append(data, size);
       case 1:
         if (out_->size() + size > expected_) return false;
         out_->insert(out_->end(), size, static_cast<char>(data[0]));
         return true;
-      case 2: return Compressed(data, size);
-      default: return false;
+      case 2:
+        return Compressed(data, size);
+      default:
+        return false;
     }
   }
 
@@ -162,7 +172,8 @@ class Decoder {
   // Reads the table of one kind of code; returns the bytes it took, or SIZE_MAX.
   static size_t Table(int mode, const Kind& kind, const uint8_t* data, size_t bytes, FseTable* table) {
     switch (mode) {
-      case 0: return table->Build(kind.predefined, kind.predefined_accuracy) ? 0 : SIZE_MAX;
+      case 0:
+        return table->Build(kind.predefined, kind.predefined_accuracy) ? 0 : SIZE_MAX;
       case 1:
         if (bytes == 0 || data[0] >= kind.most_symbols) return SIZE_MAX;
         table->BuildSingle(data[0]);
@@ -171,7 +182,8 @@ class Decoder {
         const size_t taken = table->Read(data, bytes, kind.most_accuracy, kind.most_symbols);
         return taken == 0 ? SIZE_MAX : taken;
       }
-      default: return table->cells.empty() ? SIZE_MAX : 0;
+      default:
+        return table->cells.empty() ? SIZE_MAX : 0;
     }
   }
 
@@ -191,7 +203,8 @@ class Decoder {
       int shift;
       const Kind& kind;
       FseTable* table;
-    } const parts[] = {{6, LiteralLengthKind(), &literal_lengths_}, {4, OffsetKind(), &offsets_},
+    } const parts[] = {{6, LiteralLengthKind(), &literal_lengths_},
+                       {4, OffsetKind(), &offsets_},
                        {2, MatchLengthKind(), &match_lengths_}};
     for (const auto& part : parts) {
       const size_t taken = Table(modes >> part.shift & 3, part.kind, data + at, bytes - at, part.table);
@@ -220,7 +233,8 @@ class Decoder {
         match_state = m.base + bits->Read(m.bits);
         offset_state = o.base + bits->Read(o.bits);
       }
-      if (bits->left() < 0 || used + literals > literals_.size() || !Append(&literals_[0] + used, literals)) return false;
+      if (bits->left() < 0 || used + literals > literals_.size() || !Append(&literals_[0] + used, literals))
+        return false;
       used += literals;
       if (!CopyMatch(Distance(offset_value, literals), match)) return false;
     }

@@ -9,11 +9,15 @@ CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(
 
 CUresult Copy(const DriverTable& drv, int pt, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   switch (kind) {
-    case cudaMemcpyHostToDevice: return drv.cuMemcpyHtoD[pt](Address(to), from, bytes);
-    case cudaMemcpyDeviceToHost: return drv.cuMemcpyDtoH[pt](to, Address(from), bytes);
-    case cudaMemcpyDeviceToDevice: return drv.cuMemcpyDtoD[pt](Address(to), Address(from), bytes);
+    case cudaMemcpyHostToDevice:
+      return drv.cuMemcpyHtoD[pt](Address(to), from, bytes);
+    case cudaMemcpyDeviceToHost:
+      return drv.cuMemcpyDtoH[pt](to, Address(from), bytes);
+    case cudaMemcpyDeviceToDevice:
+      return drv.cuMemcpyDtoD[pt](Address(to), Address(from), bytes);
     case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault: return drv.cuMemcpy[pt](Address(to), Address(from), bytes);
+    case cudaMemcpyDefault:
+      return drv.cuMemcpy[pt](Address(to), Address(from), bytes);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
@@ -21,22 +25,31 @@ CUresult Copy(const DriverTable& drv, int pt, void* to, const void* from, size_t
 CUresult CopyAsync(const DriverTable& drv, int pt, void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                    cudaStream_t stream) {
   switch (kind) {
-    case cudaMemcpyHostToDevice: return drv.cuMemcpyHtoDAsync[pt](Address(to), from, bytes, stream);
-    case cudaMemcpyDeviceToHost: return drv.cuMemcpyDtoHAsync[pt](to, Address(from), bytes, stream);
-    case cudaMemcpyDeviceToDevice: return drv.cuMemcpyDtoDAsync[pt](Address(to), Address(from), bytes, stream);
+    case cudaMemcpyHostToDevice:
+      return drv.cuMemcpyHtoDAsync[pt](Address(to), from, bytes, stream);
+    case cudaMemcpyDeviceToHost:
+      return drv.cuMemcpyDtoHAsync[pt](to, Address(from), bytes, stream);
+    case cudaMemcpyDeviceToDevice:
+      return drv.cuMemcpyDtoDAsync[pt](Address(to), Address(from), bytes, stream);
     case cudaMemcpyHostToHost:
-    case cudaMemcpyDefault: return drv.cuMemcpyAsync[pt](Address(to), Address(from), bytes, stream);
+    case cudaMemcpyDefault:
+      return drv.cuMemcpyAsync[pt](Address(to), Address(from), bytes, stream);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUmemorytype TypeOf(cudaMemcpyKind kind, bool source) {
   switch (kind) {
-    case cudaMemcpyHostToHost: return CU_MEMORYTYPE_HOST;
-    case cudaMemcpyHostToDevice: return source ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-    case cudaMemcpyDeviceToHost: return source ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-    case cudaMemcpyDeviceToDevice: return CU_MEMORYTYPE_DEVICE;
-    case cudaMemcpyDefault: break;
+    case cudaMemcpyHostToHost:
+      return CU_MEMORYTYPE_HOST;
+    case cudaMemcpyHostToDevice:
+      return source ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    case cudaMemcpyDeviceToHost:
+      return source ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    case cudaMemcpyDeviceToDevice:
+      return CU_MEMORYTYPE_DEVICE;
+    case cudaMemcpyDefault:
+      break;
   }
   return CU_MEMORYTYPE_UNIFIED;
 }
@@ -87,16 +100,16 @@ CUresult Spec3D(const cudaMemcpy3DParms* p, CUDA_MEMCPY3D* s) {
 
 CUDART_BOTH(cudaMemcpy, cudaMemcpy_ptds, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind),
             (to, from, bytes, kind), {
-  CUDART_READY();
-  return Set(Copy(drv, pt, to, from, bytes, kind));
-})
+              CUDART_READY();
+              return Set(Copy(drv, pt, to, from, bytes, kind));
+            })
 
 CUDART_BOTH(cudaMemcpyAsync, cudaMemcpyAsync_ptsz,
             (void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream),
             (to, from, bytes, kind, stream), {
-  CUDART_READY();
-  return Set(CopyAsync(drv, pt, to, from, bytes, kind, stream));
-})
+              CUDART_READY();
+              return Set(CopyAsync(drv, pt, to, from, bytes, kind, stream));
+            })
 
 CUDART_API cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
   return cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
@@ -110,19 +123,19 @@ CUDART_BOTH(cudaMemcpy2D, cudaMemcpy2D_ptds,
             (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
              cudaMemcpyKind kind),
             (to, to_pitch, from, from_pitch, width, height, kind), {
-  CUDART_READY();
-  const CUDA_MEMCPY2D spec = Spec(to, to_pitch, from, from_pitch, width, height, kind);
-  return Set(drv.cuMemcpy2DUnaligned[pt](&spec));
-})
+              CUDART_READY();
+              const CUDA_MEMCPY2D spec = Spec(to, to_pitch, from, from_pitch, width, height, kind);
+              return Set(drv.cuMemcpy2DUnaligned[pt](&spec));
+            })
 
 CUDART_BOTH(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz,
             (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
              cudaMemcpyKind kind, cudaStream_t stream),
             (to, to_pitch, from, from_pitch, width, height, kind, stream), {
-  CUDART_READY();
-  const CUDA_MEMCPY2D spec = Spec(to, to_pitch, from, from_pitch, width, height, kind);
-  return Set(drv.cuMemcpy2DAsync[pt](&spec, stream));
-})
+              CUDART_READY();
+              const CUDA_MEMCPY2D spec = Spec(to, to_pitch, from, from_pitch, width, height, kind);
+              return Set(drv.cuMemcpy2DAsync[pt](&spec, stream));
+            })
 
 CUDART_BOTH(cudaMemcpy3D, cudaMemcpy3D_ptds, (const cudaMemcpy3DParms* p), (p), {
   CUDART_READY();
@@ -145,62 +158,64 @@ CUDART_BOTH(cudaMemset, cudaMemset_ptds, (void* to, int value, size_t bytes), (t
 
 CUDART_BOTH(cudaMemsetAsync, cudaMemsetAsync_ptsz, (void* to, int value, size_t bytes, cudaStream_t stream),
             (to, value, bytes, stream), {
-  CUDART_READY();
-  return Set(drv.cuMemsetD8Async[pt](Address(to), static_cast<unsigned char>(value), bytes, stream));
-})
+              CUDART_READY();
+              return Set(drv.cuMemsetD8Async[pt](Address(to), static_cast<unsigned char>(value), bytes, stream));
+            })
 
 CUDART_BOTH(cudaMemset2D, cudaMemset2D_ptds, (void* to, size_t pitch, int value, size_t width, size_t height),
             (to, pitch, value, width, height), {
-  CUDART_READY();
-  return Set(drv.cuMemsetD2D8[pt](Address(to), pitch, static_cast<unsigned char>(value), width, height));
-})
+              CUDART_READY();
+              return Set(drv.cuMemsetD2D8[pt](Address(to), pitch, static_cast<unsigned char>(value), width, height));
+            })
 
 CUDART_BOTH(cudaMemset2DAsync, cudaMemset2DAsync_ptsz,
             (void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream),
             (to, pitch, value, width, height, stream), {
-  CUDART_READY();
-  return Set(drv.cuMemsetD2D8Async[pt](Address(to), pitch, static_cast<unsigned char>(value), width, height, stream));
-})
+              CUDART_READY();
+              return Set(drv.cuMemsetD2D8Async[pt](Address(to), pitch, static_cast<unsigned char>(value), width, height,
+                                                   stream));
+            })
 
 CUDART_BOTH(cudaMemcpyToSymbol, cudaMemcpyToSymbol_ptds,
             (const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind),
             (symbol, from, bytes, offset, kind), {
-  CUDART_READY();
-  CUdeviceptr base = 0;
-  const CUresult status = FindVariable(symbol, &base, nullptr);
-  if (status != CUDA_SUCCESS) return Set(status);
-  return Set(Copy(drv, pt, reinterpret_cast<void*>(base + offset), from, bytes, kind));
-})
+              CUDART_READY();
+              CUdeviceptr base = 0;
+              const CUresult status = FindVariable(symbol, &base, nullptr);
+              if (status != CUDA_SUCCESS) return Set(status);
+              return Set(Copy(drv, pt, reinterpret_cast<void*>(base + offset), from, bytes, kind));
+            })
 
 CUDART_BOTH(cudaMemcpyFromSymbol, cudaMemcpyFromSymbol_ptds,
             (void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind),
             (to, symbol, bytes, offset, kind), {
-  CUDART_READY();
-  CUdeviceptr base = 0;
-  const CUresult status = FindVariable(symbol, &base, nullptr);
-  if (status != CUDA_SUCCESS) return Set(status);
-  return Set(Copy(drv, pt, to, reinterpret_cast<const void*>(base + offset), bytes, kind));
-})
+              CUDART_READY();
+              CUdeviceptr base = 0;
+              const CUresult status = FindVariable(symbol, &base, nullptr);
+              if (status != CUDA_SUCCESS) return Set(status);
+              return Set(Copy(drv, pt, to, reinterpret_cast<const void*>(base + offset), bytes, kind));
+            })
 
 CUDART_BOTH(cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync_ptsz,
-            (const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream),
+            (const void* symbol, const void* from, size_t bytes, size_t offset, cudaMemcpyKind kind,
+             cudaStream_t stream),
             (symbol, from, bytes, offset, kind, stream), {
-  CUDART_READY();
-  CUdeviceptr base = 0;
-  const CUresult status = FindVariable(symbol, &base, nullptr);
-  if (status != CUDA_SUCCESS) return Set(status);
-  return Set(CopyAsync(drv, pt, reinterpret_cast<void*>(base + offset), from, bytes, kind, stream));
-})
+              CUDART_READY();
+              CUdeviceptr base = 0;
+              const CUresult status = FindVariable(symbol, &base, nullptr);
+              if (status != CUDA_SUCCESS) return Set(status);
+              return Set(CopyAsync(drv, pt, reinterpret_cast<void*>(base + offset), from, bytes, kind, stream));
+            })
 
 CUDART_BOTH(cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync_ptsz,
             (void* to, const void* symbol, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t stream),
             (to, symbol, bytes, offset, kind, stream), {
-  CUDART_READY();
-  CUdeviceptr base = 0;
-  const CUresult status = FindVariable(symbol, &base, nullptr);
-  if (status != CUDA_SUCCESS) return Set(status);
-  return Set(CopyAsync(drv, pt, to, reinterpret_cast<const void*>(base + offset), bytes, kind, stream));
-})
+              CUDART_READY();
+              CUdeviceptr base = 0;
+              const CUresult status = FindVariable(symbol, &base, nullptr);
+              if (status != CUDA_SUCCESS) return Set(status);
+              return Set(CopyAsync(drv, pt, to, reinterpret_cast<const void*>(base + offset), bytes, kind, stream));
+            })
 
 CUDART_API cudaGetSymbolAddress(void** address, const void* symbol) {
   CUDART_READY();

@@ -158,10 +158,12 @@ CUDART_API cudaProfilerStop() { return cudaSuccess; }
 extern "C" __attribute__((visibility("default"))) const char* CUDARTAPI cudaGetErrorName(cudaError_t error) {
   switch (error) {
 #define SIMGPU_ERROR(code, text) \
-  case code: return #code;
+  case code:                     \
+    return #code;
 #include "simgpu/runtime/errors.inc"
 #undef SIMGPU_ERROR
-    default: break;
+    default:
+      break;
   }
   return "unrecognized error code";
 }
@@ -169,10 +171,12 @@ extern "C" __attribute__((visibility("default"))) const char* CUDARTAPI cudaGetE
 extern "C" __attribute__((visibility("default"))) const char* CUDARTAPI cudaGetErrorString(cudaError_t error) {
   switch (error) {
 #define SIMGPU_ERROR(code, text) \
-  case code: return text;
+  case code:                     \
+    return text;
 #include "simgpu/runtime/errors.inc"
 #undef SIMGPU_ERROR
-    default: break;
+    default:
+      break;
   }
   return "unrecognized error code";
 }
@@ -198,4 +202,5 @@ CUDART_BOTH(cudaGetDriverEntryPoint, cudaGetDriverEntryPoint_ptsz,
 CUDART_BOTH(cudaGetDriverEntryPointByVersion, cudaGetDriverEntryPointByVersion_ptsz,
             (const char* name, void** function, unsigned version, unsigned long long flags,
              cudaDriverEntryPointQueryResult* result),
-            (name, function, version, flags, result), { return EntryPoint(pt, name, function, version, flags, result); })
+            (name, function, version, flags, result),
+            { return EntryPoint(pt, name, function, version, flags, result); })

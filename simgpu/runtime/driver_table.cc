@@ -1,6 +1,5 @@
 #include <dlfcn.h>
 
-
 #include "simgpu/runtime/runtime.h"
 
 namespace simgpu_runtime {
@@ -34,8 +33,8 @@ DriverTable* Load() {
   constexpr cuuint64_t kDefault = CU_GET_PROC_ADDRESS_DEFAULT;
   constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 #define CUDART_DRIVER(base, symbol, version) LookUp(get, &table->base, #base, version, kDefault);
-#define CUDART_DRIVER_BOTH(base, symbol, version, per_thread_version)  \
-  LookUp(get, &table->base[0], #base, version, kDefault);              \
+#define CUDART_DRIVER_BOTH(base, symbol, version, per_thread_version) \
+  LookUp(get, &table->base[0], #base, version, kDefault);             \
   LookUp(get, &table->base[1], #base, per_thread_version, kPerThread);
 #include "simgpu/runtime/driver_table.inc"
 #undef CUDART_DRIVER

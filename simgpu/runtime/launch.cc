@@ -19,7 +19,8 @@ std::vector<Configuration>& Configurations() {
   return stack;
 }
 
-cudaError_t Launch(int pt, CUkernel kernel, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream) {
+cudaError_t Launch(int pt, CUkernel kernel, dim3 grid, dim3 block, void** arguments, size_t shared,
+                   cudaStream_t stream) {
   if (kernel == nullptr) return Set(cudaErrorInvalidDeviceFunction);
   return Set(Driver().cuLaunchKernel[pt](reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z, block.x, block.y,
                                          block.z, static_cast<unsigned>(shared), stream, arguments, nullptr));
@@ -43,7 +44,8 @@ CUDART_INTERNAL unsigned CUDARTAPI __cudaPushCallConfiguration(dim3 grid, dim3 b
   return 0;
 }
 
-CUDART_INTERNAL cudaError_t CUDARTAPI __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared, void* stream) {
+CUDART_INTERNAL cudaError_t CUDARTAPI __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared,
+                                                                 void* stream) {
   std::vector<Configuration>& stack = Configurations();
   if (stack.empty()) return Set(cudaErrorMissingConfiguration);
   *grid = stack.back().grid;
@@ -79,32 +81,33 @@ CUDART_BOTH(cudaLaunchKernel, cudaLaunchKernel_ptsz,
 CUDART_BOTH(cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel_ptsz,
             (const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, cudaStream_t stream),
             (function, grid, block, arguments, shared, stream), {
-  CUDART_READY();
-  CUkernel kernel = nullptr;
-  if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
-  return Set(drv.cuLaunchCooperativeKernel[pt](reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z, block.x,
-                                               block.y, block.z, static_cast<unsigned>(shared), stream, arguments));
-})
+              CUDART_READY();
+              CUkernel kernel = nullptr;
+              if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
+              return Set(drv.cuLaunchCooperativeKernel[pt](reinterpret_cast<CUfunction>(kernel), grid.x, grid.y, grid.z,
+                                                           block.x, block.y, block.z, static_cast<unsigned>(shared),
+                                                           stream, arguments));
+            })
 
 CUDART_BOTH(cudaLaunchKernelExC, cudaLaunchKernelExC_ptsz,
             (const cudaLaunchConfig_t* config, const void* function, void** arguments), (config, function, arguments), {
-  CUDART_READY();
-  CUkernel kernel = nullptr;
-  if (config == nullptr) return Set(cudaErrorInvalidConfiguration);
-  if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
-  CUlaunchConfig c = {};
-  c.gridDimX = config->gridDim.x;
-  c.gridDimY = config->gridDim.y;
-  c.gridDimZ = config->gridDim.z;
-  c.blockDimX = config->blockDim.x;
-  c.blockDimY = config->blockDim.y;
-  c.blockDimZ = config->blockDim.z;
-  c.sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
-  c.hStream = config->stream;
-  c.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
-  c.numAttrs = config->numAttrs;
-  return Set(drv.cuLaunchKernelEx[pt](&c, reinterpret_cast<CUfunction>(kernel), arguments, nullptr));
-})
+              CUDART_READY();
+              CUkernel kernel = nullptr;
+              if (config == nullptr) return Set(cudaErrorInvalidConfiguration);
+              if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
+              CUlaunchConfig c = {};
+              c.gridDimX = config->gridDim.x;
+              c.gridDimY = config->gridDim.y;
+              c.gridDimZ = config->gridDim.z;
+              c.blockDimX = config->blockDim.x;
+              c.blockDimY = config->blockDim.y;
+              c.blockDimZ = config->blockDim.z;
+              c.sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
+              c.hStream = config->stream;
+              c.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
+              c.numAttrs = config->numAttrs;
+              return Set(drv.cuLaunchKernelEx[pt](&c, reinterpret_cast<CUfunction>(kernel), arguments, nullptr));
+            })
 
 CUDART_API cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function) {
   CUDART_READY();
@@ -184,5 +187,6 @@ CUDART_API cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* 
   CUDART_READY();
   CUkernel kernel = nullptr;
   if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
-  return Set(drv.cuOccupancyAvailableDynamicSMemPerBlock(bytes, reinterpret_cast<CUfunction>(kernel), blocks, block_size));
+  return Set(
+      drv.cuOccupancyAvailableDynamicSMemPerBlock(bytes, reinterpret_cast<CUfunction>(kernel), blocks, block_size));
 }

@@ -1,7 +1,6 @@
 // Memory. Every block of device memory that the application gets or gives back is told to the checker.
-#include "simgpu/runtime/runtime.h"
-
 #include "simgpu/checker.h"
+#include "simgpu/runtime/runtime.h"
 
 using namespace simgpu_runtime;
 
@@ -61,31 +60,31 @@ CUDART_API cudaMallocManaged(void** result, size_t bytes, unsigned flags) {
 
 CUDART_BOTH(cudaMallocAsync, cudaMallocAsync_ptsz, (void** result, size_t bytes, cudaStream_t stream),
             (result, bytes, stream), {
-  CUDART_READY();
-  if (result == nullptr) return Set(cudaErrorInvalidValue);
-  *result = nullptr;
-  if (bytes == 0) return cudaSuccess;
-  const Telling telling;
-  CUdeviceptr address = 0;
-  CUresult status = drv.cuMemAllocAsync[pt](&address, bytes, stream);
-  status = telling.Given(status, address, bytes, stream);
-  if (status == CUDA_SUCCESS) *result = reinterpret_cast<void*>(address);
-  return Set(status);
-})
+              CUDART_READY();
+              if (result == nullptr) return Set(cudaErrorInvalidValue);
+              *result = nullptr;
+              if (bytes == 0) return cudaSuccess;
+              const Telling telling;
+              CUdeviceptr address = 0;
+              CUresult status = drv.cuMemAllocAsync[pt](&address, bytes, stream);
+              status = telling.Given(status, address, bytes, stream);
+              if (status == CUDA_SUCCESS) *result = reinterpret_cast<void*>(address);
+              return Set(status);
+            })
 
 CUDART_BOTH(cudaMallocFromPoolAsync, cudaMallocFromPoolAsync_ptsz,
             (void** result, size_t bytes, cudaMemPool_t pool, cudaStream_t stream), (result, bytes, pool, stream), {
-  CUDART_READY();
-  if (result == nullptr) return Set(cudaErrorInvalidValue);
-  *result = nullptr;
-  if (bytes == 0) return cudaSuccess;
-  const Telling telling;
-  CUdeviceptr address = 0;
-  CUresult status = drv.cuMemAllocFromPoolAsync[pt](&address, bytes, pool, stream);
-  status = telling.Given(status, address, bytes, stream);
-  if (status == CUDA_SUCCESS) *result = reinterpret_cast<void*>(address);
-  return Set(status);
-})
+              CUDART_READY();
+              if (result == nullptr) return Set(cudaErrorInvalidValue);
+              *result = nullptr;
+              if (bytes == 0) return cudaSuccess;
+              const Telling telling;
+              CUdeviceptr address = 0;
+              CUresult status = drv.cuMemAllocFromPoolAsync[pt](&address, bytes, pool, stream);
+              status = telling.Given(status, address, bytes, stream);
+              if (status == CUDA_SUCCESS) *result = reinterpret_cast<void*>(address);
+              return Set(status);
+            })
 
 CUDART_BOTH(cudaFreeAsync, cudaFreeAsync_ptsz, (void* pointer, cudaStream_t stream), (pointer, stream), {
   CUDART_READY();
@@ -174,12 +173,13 @@ CUDART_API cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise adv
 CUDART_BOTH(cudaMemPrefetchAsync, cudaMemPrefetchAsync_ptsz,
             (const void* pointer, size_t bytes, cudaMemLocation location, unsigned flags, cudaStream_t stream),
             (pointer, bytes, location, flags, stream), {
-  CUDART_READY();
-  CUmemLocation where = {};
-  where.type = static_cast<CUmemLocationType>(location.type);
-  where.id = location.id;
-  return Set(drv.cuMemPrefetchAsync[pt](reinterpret_cast<CUdeviceptr>(pointer), bytes, where, flags, stream));
-})
+              CUDART_READY();
+              CUmemLocation where = {};
+              where.type = static_cast<CUmemLocationType>(location.type);
+              where.id = location.id;
+              return Set(
+                  drv.cuMemPrefetchAsync[pt](reinterpret_cast<CUdeviceptr>(pointer), bytes, where, flags, stream));
+            })
 
 CUDART_API cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* pointer) {
   CUDART_READY();

@@ -14,9 +14,11 @@
 // An entry point and its per-thread variant. `body` uses `pt`: 0 legacy, 1 per thread.
 //   CUDART_BOTH(cudaThing, cudaThing_ptsz, (int a, cudaStream_t stream), (a, stream), return …;)
 #define CUDART_UNPACK(...) __VA_ARGS__
-#define CUDART_BOTH(name, per_thread_name, parameters, arguments, ...)                               \
-  static cudaError_t name##_Do([[maybe_unused]] int pt, CUDART_UNPACK parameters) { __VA_ARGS__ }    \
-  CUDART_API name parameters { return name##_Do(0, CUDART_UNPACK arguments); }                       \
+#define CUDART_BOTH(name, per_thread_name, parameters, arguments, ...)                             \
+  static cudaError_t name##_Do([[maybe_unused]] int pt,                                            \
+                               CUDART_UNPACK parameters){__VA_ARGS__} CUDART_API name parameters { \
+    return name##_Do(0, CUDART_UNPACK arguments);                                                  \
+  }                                                                                                \
   CUDART_API per_thread_name parameters { return name##_Do(1, CUDART_UNPACK arguments); }
 
 namespace simgpu_runtime {
@@ -45,8 +47,9 @@ CUresult Ready();
 int CurrentDevice();
 
 // For `return Set(...)` bodies: returns early if there is no driver or context.
-#define CUDART_READY()                                                          \
-  if (const CUresult cudart_early = ::simgpu_runtime::Ready(); cudart_early != CUDA_SUCCESS) return ::simgpu_runtime::Set(cudart_early); \
+#define CUDART_READY()                                                                       \
+  if (const CUresult cudart_early = ::simgpu_runtime::Ready(); cudart_early != CUDA_SUCCESS) \
+    return ::simgpu_runtime::Set(cudart_early);                                              \
   [[maybe_unused]] const ::simgpu_runtime::DriverTable& drv = ::simgpu_runtime::Driver()
 
 // While it lives, this thread is inside a runtime call that tells the checker itself.

@@ -18,13 +18,14 @@ CUDART_API cudaStreamDestroy(cudaStream_t stream) {
 }
 
 // A call that passes its arguments on to the driver.
-#define CUDART_FORWARD_BOTH(name, per_thread_name, driver, parameters, arguments)  \
-  CUDART_BOTH(name, per_thread_name, parameters, arguments, {                      \
-    CUDART_READY();                                                                \
-    return Set(drv.driver[pt] arguments);                                          \
+#define CUDART_FORWARD_BOTH(name, per_thread_name, driver, parameters, arguments) \
+  CUDART_BOTH(name, per_thread_name, parameters, arguments, {                     \
+    CUDART_READY();                                                               \
+    return Set(drv.driver[pt] arguments);                                         \
   })
 
-CUDART_FORWARD_BOTH(cudaStreamSynchronize, cudaStreamSynchronize_ptsz, cuStreamSynchronize, (cudaStream_t stream), (stream))
+CUDART_FORWARD_BOTH(cudaStreamSynchronize, cudaStreamSynchronize_ptsz, cuStreamSynchronize, (cudaStream_t stream),
+                    (stream))
 CUDART_FORWARD_BOTH(cudaStreamQuery, cudaStreamQuery_ptsz, cuStreamQuery, (cudaStream_t stream), (stream))
 CUDART_FORWARD_BOTH(cudaStreamWaitEvent, cudaStreamWaitEvent_ptsz, cuStreamWaitEvent,
                     (cudaStream_t stream, cudaEvent_t event, unsigned flags), (stream, event, flags))
@@ -52,35 +53,36 @@ CUDART_FORWARD_BOTH(cudaEventRecordWithFlags, cudaEventRecordWithFlags_ptsz, cuE
 CUDART_BOTH(cudaStreamAddCallback, cudaStreamAddCallback_ptsz,
             (cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned flags),
             (stream, callback, data, flags), {
-  CUDART_READY();
-  // The two callback types differ in the error type only, which has the same numbers.
-  return Set(drv.cuStreamAddCallback[pt](stream, reinterpret_cast<CUstreamCallback>(callback), data, flags));
-})
+              CUDART_READY();
+              // The two callback types differ in the error type only, which has the same numbers.
+              return Set(
+                  drv.cuStreamAddCallback[pt](stream, reinterpret_cast<CUstreamCallback>(callback), data, flags));
+            })
 
 CUDART_BOTH(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, (cudaStream_t stream, cudaStreamCaptureMode mode),
             (stream, mode), {
-  CUDART_READY();
-  return Set(drv.cuStreamBeginCapture[pt](stream, static_cast<CUstreamCaptureMode>(mode)));
-})
+              CUDART_READY();
+              return Set(drv.cuStreamBeginCapture[pt](stream, static_cast<CUstreamCaptureMode>(mode)));
+            })
 
 CUDART_BOTH(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz, (cudaStream_t stream, cudaStreamCaptureStatus* status),
             (stream, status), {
-  CUDART_READY();
-  return Set(drv.cuStreamIsCapturing[pt](stream, reinterpret_cast<CUstreamCaptureStatus*>(status)));
-})
+              CUDART_READY();
+              return Set(drv.cuStreamIsCapturing[pt](stream, reinterpret_cast<CUstreamCaptureStatus*>(status)));
+            })
 
 CUDART_BOTH(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz,
             (cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long* id, cudaGraph_t* graph,
              const cudaGraphNode_t** dependencies, const cudaGraphEdgeData** edges, size_t* count),
             (stream, status, id, graph, dependencies, edges, count), {
-  CUDART_READY();
-  cuuint64_t number = 0;
-  const CUresult result = drv.cuStreamGetCaptureInfo[pt](stream, reinterpret_cast<CUstreamCaptureStatus*>(status), &number,
-                                                         graph, dependencies,
-                                                         reinterpret_cast<const CUgraphEdgeData**>(edges), count);
-  if (id != nullptr) *id = number;
-  return Set(result);
-})
+              CUDART_READY();
+              cuuint64_t number = 0;
+              const CUresult result = drv.cuStreamGetCaptureInfo[pt](
+                  stream, reinterpret_cast<CUstreamCaptureStatus*>(status), &number, graph, dependencies,
+                  reinterpret_cast<const CUgraphEdgeData**>(edges), count);
+              if (id != nullptr) *id = number;
+              return Set(result);
+            })
 
 CUDART_API cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   CUDART_READY();

@@ -4,7 +4,7 @@ namespace {
 constexpr int kNotSupported = 801;
 }  // namespace
 
-#define CUDART_STUB(name)                                                \
-  extern "C" __attribute__((visibility("default"))) int name();          \
+#define CUDART_STUB(name)                                       \
+  extern "C" __attribute__((visibility("default"))) int name(); \
   extern "C" int name() { return kNotSupported; }
 #include "simgpu/runtime/stubs.inc"

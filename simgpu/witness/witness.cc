@@ -3,8 +3,8 @@
 //
 //   application ── cuMemAlloc_v2 ─► witness ── RTLD_NEXT ─► allocator under test ──► libcuda
 //
-// Also seen: pointers fetched with dlsym(handle of libcuda, …) and cuGetProcAddress. Calls that the runtime makes for the
-// application are left to it (simgpuTeller), and so is what happens inside a call that is being witnessed.
+// Also seen: pointers fetched with dlsym(handle of libcuda, …) and cuGetProcAddress. Calls that the runtime makes for
+// the application are left to it (simgpuTeller), and so is what happens inside a call that is being witnessed.
 #define __CUDA_API_VERSION_INTERNAL 1
 #include <cuda.h>
 #include <dlfcn.h>
@@ -155,21 +155,20 @@ WITNESS_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   return next_cuDevicePrimaryCtxReset_v2()(device);
 }
 
-#define WITNESS_ASYNC(variant)                                                                                     \
-  WITNESS_EXPORT CUresult cuMemAllocAsync##variant(CUdeviceptr* address, size_t bytes, CUstream stream) {          \
-    const Call call;                                                                                               \
-    return call.Given(next_cuMemAllocAsync##variant()(address, bytes, stream), address, bytes, stream);            \
-  }                                                                                                                \
-  WITNESS_EXPORT CUresult cuMemAllocFromPoolAsync##variant(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,  \
-                                                           CUstream stream) {                                      \
-    const Call call;                                                                                               \
-    return call.Given(next_cuMemAllocFromPoolAsync##variant()(address, bytes, pool, stream), address, bytes,       \
-                      stream);                                                                                     \
-  }                                                                                                                \
-  WITNESS_EXPORT CUresult cuMemFreeAsync##variant(CUdeviceptr address, CUstream stream) {                          \
-    const Call call;                                                                                               \
-    call.Returned(address, stream);                                                                                \
-    return next_cuMemFreeAsync##variant()(address, stream);                                                        \
+#define WITNESS_ASYNC(variant)                                                                                        \
+  WITNESS_EXPORT CUresult cuMemAllocAsync##variant(CUdeviceptr* address, size_t bytes, CUstream stream) {             \
+    const Call call;                                                                                                  \
+    return call.Given(next_cuMemAllocAsync##variant()(address, bytes, stream), address, bytes, stream);               \
+  }                                                                                                                   \
+  WITNESS_EXPORT CUresult cuMemAllocFromPoolAsync##variant(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,     \
+                                                           CUstream stream) {                                         \
+    const Call call;                                                                                                  \
+    return call.Given(next_cuMemAllocFromPoolAsync##variant()(address, bytes, pool, stream), address, bytes, stream); \
+  }                                                                                                                   \
+  WITNESS_EXPORT CUresult cuMemFreeAsync##variant(CUdeviceptr address, CUstream stream) {                             \
+    const Call call;                                                                                                  \
+    call.Returned(address, stream);                                                                                   \
+    return next_cuMemFreeAsync##variant()(address, stream);                                                           \
   }
 WITNESS_ASYNC()
 WITNESS_ASYNC(_ptsz)
@@ -186,8 +185,10 @@ struct Witnessed {
   void (*set)(void*);
 };
 
-#define WITNESS_ROW(symbol, base, per_thread) \
-  {#symbol, base, per_thread, reinterpret_cast<void*>(&::symbol), [](void* f) { next_##symbol.Set(f); }}
+#define WITNESS_ROW(symbol, base, per_thread)                                                              \
+  {                                                                                                        \
+#symbol, base, per_thread, reinterpret_cast < void*>(&::symbol), [](void* f) { next_##symbol.Set(f); } \
+  }
 
 const Witnessed* Rows(size_t* count);
 
@@ -259,7 +260,8 @@ __attribute__((visibility("hidden"))) Dlsym simgpu_witness_next_dlsym = nullptr;
 }
 extern "C" __attribute__((visibility("hidden"))) void* simgpu_witness_dlsym(void* handle, const char* name) {
   if (simgpu_witness_next_dlsym == nullptr) simgpu_witness_next_dlsym = NextDlsym();
-  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || name == nullptr || name[0] != 'c' || name[1] != 'u') return nullptr;
+  if (handle == RTLD_NEXT || handle == RTLD_DEFAULT || name == nullptr || name[0] != 'c' || name[1] != 'u')
+    return nullptr;
   size_t count = 0;
   const Witnessed* rows = Rows(&count);
   for (size_t i = 0; i < count; ++i) {

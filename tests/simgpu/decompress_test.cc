@@ -10,18 +10,32 @@
 namespace simgpu_test {
 namespace {
 
-bool Have(const char* program) { return std::system((std::string("command -v ") + program + " >/dev/null").c_str()) == 0; }
+bool Have(const char* program) {
+  return std::system((std::string("command -v ") + program + " >/dev/null").c_str()) == 0;
+}
 
 // Text-like, zero-rich, random or repeating bytes.
 std::string MakeInput(int kind, size_t bytes, std::mt19937* random) {
   std::string text;
   while (text.size() < bytes) {
     switch (kind) {
-      case 0: text += "ld.param.u64 %rd" + std::to_string((*random)() % 30) + ", [param_" + std::to_string((*random)() % 7) + "];\n"; break;
-      case 1: text += std::string((*random)() % 60, '\0') + static_cast<char>((*random)()); break;
-      case 2: text += static_cast<char>((*random)()); break;
-      case 3: text += static_cast<char>(__builtin_ctz((*random)() | 0x800000)); break;
-      default: text += text.size() > 40 && (*random)() % 3 != 0 ? text.substr((*random)() % (text.size() - 20), 20) : std::string(1, static_cast<char>((*random)() % 64)); break;
+      case 0:
+        text += "ld.param.u64 %rd" + std::to_string((*random)() % 30) + ", [param_" + std::to_string((*random)() % 7) +
+                "];\n";
+        break;
+      case 1:
+        text += std::string((*random)() % 60, '\0') + static_cast<char>((*random)());
+        break;
+      case 2:
+        text += static_cast<char>((*random)());
+        break;
+      case 3:
+        text += static_cast<char>(__builtin_ctz((*random)() | 0x800000));
+        break;
+      default:
+        text += text.size() > 40 && (*random)() % 3 != 0 ? text.substr((*random)() % (text.size() - 20), 20)
+                                                         : std::string(1, static_cast<char>((*random)() % 64));
+        break;
     }
   }
   text.resize(bytes);
@@ -53,7 +67,8 @@ TEST(Zstd, ReadsWhatZstdWrites) {
         std::vector<char> out;
         ASSERT_TRUE(simgpu::DecompressZstd(reinterpret_cast<const uint8_t*>(packed.data()), packed.size(), bytes, &out))
             << "level " << level << " kind " << kind << " bytes " << bytes;
-        ASSERT_EQ(std::string(out.begin(), out.end()), input) << "level " << level << " kind " << kind << " bytes " << bytes;
+        ASSERT_EQ(std::string(out.begin(), out.end()), input)
+            << "level " << level << " kind " << kind << " bytes " << bytes;
       }
     }
   }
@@ -91,7 +106,8 @@ TEST(Lz4, ReadsWhatLz4Writes) {
       memcpy(&size, frame.data() + kHeader, 4);
       if ((size & 0x80000000u) != 0) continue;  // stored
       std::vector<char> out;
-      ASSERT_TRUE(simgpu::DecompressLz4(reinterpret_cast<const uint8_t*>(frame.data()) + kHeader + 4, size, bytes, &out));
+      ASSERT_TRUE(
+          simgpu::DecompressLz4(reinterpret_cast<const uint8_t*>(frame.data()) + kHeader + 4, size, bytes, &out));
       ASSERT_EQ(std::string(out.begin(), out.end()), input);
     }
   }

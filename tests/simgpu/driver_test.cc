@@ -149,10 +149,10 @@ TEST_F(DriverTest, MapsMemory) {
   EXPECT_EQ(Free(), before);  // addresses are no memory
   const CUmemGenericAllocationHandle handle = NewHandle();
   EXPECT_EQ(before - Free(), kPage);
-  EXPECT_EQ(cuMemMap(base + 4096, kPage, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);   // alignment
-  EXPECT_EQ(cuMemMap(base, kPage, kPage, handle, 0), CUDA_ERROR_INVALID_VALUE);      // offset
+  EXPECT_EQ(cuMemMap(base + 4096, kPage, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);       // alignment
+  EXPECT_EQ(cuMemMap(base, kPage, kPage, handle, 0), CUDA_ERROR_INVALID_VALUE);          // offset
   EXPECT_EQ(cuMemMap(base + 8 * kPage, kPage, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);  // beyond the reservation
-  EXPECT_EQ(cuMemMap(base, kPage, 0, handle + 8, 0), CUDA_ERROR_INVALID_VALUE);      // no handle
+  EXPECT_EQ(cuMemMap(base, kPage, 0, handle + 8, 0), CUDA_ERROR_INVALID_VALUE);          // no handle
   ASSERT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuMemMap(base, kPage, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);  // twice
   char byte = 9;
@@ -274,7 +274,9 @@ TEST_F(DriverTest, KnowsItsKernels) {
 TEST_F(DriverTest, RunsHostFunctionsAndTimesEvents) {
   const CUstream stream = NewStream();
   int calls = 0;
-  EXPECT_EQ(cuLaunchHostFunc(stream, [](void* data) { ++*static_cast<int*>(data); }, &calls), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchHostFunc(
+                stream, [](void* data) { ++*static_cast<int*>(data); }, &calls),
+            CUDA_SUCCESS);
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
   EXPECT_EQ(calls, 1);
   CUevent a = nullptr, b = nullptr;

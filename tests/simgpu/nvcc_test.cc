@@ -42,8 +42,9 @@ TEST_P(NvccTest, RunsUnderTheWitness) {
   EXPECT_EQ(RunIt("stale", preload).kinds, "use-after-free");
 }
 
-INSTANTIATE_TEST_SUITE_P(Builds, NvccTest, testing::Values("training", "training_plain", "training_packed", "training_ptx",
-                                                           "training_per_thread"),
+INSTANTIATE_TEST_SUITE_P(Builds, NvccTest,
+                         testing::Values("training", "training_plain", "training_packed", "training_ptx",
+                                         "training_per_thread"),
                          [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
 
 }  // namespace

@@ -1,6 +1,6 @@
 // cuGetProcAddress: names, versions, streams. The versions are those of cudaTypedefs.h.
-#include <gtest/gtest.h>
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 
 #include "tests/simgpu/support.h"
 

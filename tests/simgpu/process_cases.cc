@@ -16,12 +16,12 @@ namespace {
 
 using simgpu_test::Start;
 
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    if (!(condition)) {                                                     \
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) {                                                       \
       fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      exit(3);                                                              \
-    }                                                                       \
+      exit(3);                                                                \
+    }                                                                         \
   } while (false)
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -213,9 +213,10 @@ void HostAccess() {
 
 using Case = void (*)();
 const std::map<std::string, Case> kCases = {
-    {"BigDevice", BigDevice}, {"OutOfMemory", OutOfMemory}, {"PoolGivesWay", PoolGivesWay}, {"Fails", Fails},
-    {"LateCalls", LateCalls}, {"BeforeInit", BeforeInit}, {"Forks", Forks}, {"Devices", Devices},
-    {"Threads", Threads}, {"HostAccess", HostAccess}, {"Start", [] { Start(); }}};
+    {"BigDevice", BigDevice},   {"OutOfMemory", OutOfMemory}, {"PoolGivesWay", PoolGivesWay},
+    {"Fails", Fails},           {"LateCalls", LateCalls},     {"BeforeInit", BeforeInit},
+    {"Forks", Forks},           {"Devices", Devices},         {"Threads", Threads},
+    {"HostAccess", HostAccess}, {"Start", [] { Start(); }}};
 
 }  // namespace
 

@@ -13,11 +13,11 @@
 namespace simgpu_test {
 
 struct Outcome {
-  int status = -1;      // exit status; 128 + signal
-  std::string error;    // stderr
-  std::string output;   // stdout
+  int status = -1;                   // exit status; 128 + signal
+  std::string error;                 // stderr
+  std::string output;                // stdout
   std::vector<std::string> reports;  // lines of the report file that are reports
-  std::string kinds;    // their kinds, without repeats: "overlap use-after-free"
+  std::string kinds;                 // their kinds, without repeats: "overlap use-after-free"
 };
 
 inline std::string ReadFile(const std::string& path) {

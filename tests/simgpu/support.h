@@ -1,4 +1,5 @@
-// What the tests of the simulated device share: a context, kernels without nvcc, an arena as an allocator would have one.
+// What the tests of the simulated device share: a context, kernels without nvcc, an arena as an allocator would have
+// one.
 #pragma once
 
 #include <cuda.h>
@@ -7,12 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define MUST(call)                                                                                 \
-  do {                                                                                             \
-    if (const CUresult must_result = (call); must_result != CUDA_SUCCESS) {                        \
+#define MUST(call)                                                                                      \
+  do {                                                                                                  \
+    if (const CUresult must_result = (call); must_result != CUDA_SUCCESS) {                             \
       fprintf(stderr, "%s:%d: %s gave %d\n", __FILE__, __LINE__, #call, static_cast<int>(must_result)); \
-      exit(3);                                                                                     \
-    }                                                                                              \
+      exit(3);                                                                                          \
+    }                                                                                                   \
   } while (false)
 
 namespace simgpu_test {

@@ -1,5 +1,5 @@
-// A program that allocates, uses, frees, allocates again and uses on another stream. `linked`: the driver API by symbol;
-// `dlsym`, `lookup`: by dlopen and dlsym, or cuGetProcAddress; `runtime`: the runtime API.
+// A program that allocates, uses, frees, allocates again and uses on another stream. `linked`: the driver API by
+// symbol; `dlsym`, `lookup`: by dlopen and dlsym, or cuGetProcAddress; `runtime`: the runtime API.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -20,12 +20,15 @@ struct Api {
 Api Find(const char* how) {
   if (strcmp(how, "linked") == 0) return {&cuMemAlloc, &cuMemFree};
   if (strcmp(how, "runtime") == 0) {
-    return {[](CUdeviceptr* p, size_t bytes) { return static_cast<CUresult>(cudaMalloc(reinterpret_cast<void**>(p), bytes)); },
+    return {[](CUdeviceptr* p, size_t bytes) {
+              return static_cast<CUresult>(cudaMalloc(reinterpret_cast<void**>(p), bytes));
+            },
             [](CUdeviceptr p) { return static_cast<CUresult>(cudaFree(reinterpret_cast<void*>(p))); }};
   }
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (strcmp(how, "dlsym") == 0) {
-    return {reinterpret_cast<Alloc>(dlsym(library, "cuMemAlloc_v2")), reinterpret_cast<Free>(dlsym(library, "cuMemFree_v2"))};
+    return {reinterpret_cast<Alloc>(dlsym(library, "cuMemAlloc_v2")),
+            reinterpret_cast<Free>(dlsym(library, "cuMemFree_v2"))};
   }
   const auto get = reinterpret_cast<decltype(&cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
   Api api = {};

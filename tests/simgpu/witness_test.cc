@@ -35,9 +35,7 @@ TEST_P(WitnessTest, AllocatorThatWaitsIsClean) {
   EXPECT_EQ(outcome.status, 0) << outcome.error;
 }
 
-TEST_P(WitnessTest, OverlapIsReported) {
-  EXPECT_NE(Client("overlap").kinds.find("overlap"), std::string::npos);
-}
+TEST_P(WitnessTest, OverlapIsReported) { EXPECT_NE(Client("overlap").kinds.find("overlap"), std::string::npos); }
 
 TEST_P(WitnessTest, TheDriverAloneIsClean) {
   const Outcome outcome = Client("");
