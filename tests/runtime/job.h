@@ -31,6 +31,7 @@ class Job {
 
   // 0 if there is no memory.
   DeviceAddress TryAsk(uint64_t bytes, EngineStatus* status = nullptr) {
+    engine_->WaitPlan(-1);  // plans are taken up at the same place each time
     DeviceAddress address = 0;
     EngineStatus answer = engine_->Allocate(bytes, 0, &address);
     if (status != nullptr) *status = answer;

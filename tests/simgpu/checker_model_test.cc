@@ -192,7 +192,9 @@ TEST(CheckerModel, RandomPrograms) {
   for (int i = 0; i < programs; ++i) {
     ASSERT_TRUE(Model(first + i).Run(200)) << "HOTPACK_TEST_SEED=" << first + i;
   }
-  if (given == nullptr) EXPECT_GT(simgpu::ReportCount(), 1000u);
+  if (given == nullptr) {
+    EXPECT_GT(simgpu::ReportCount(), 1000u);
+  }
   printf("seeds from %u, %llu reports, all as the model says\n", first,
          static_cast<unsigned long long>(simgpu::ReportCount()));
 }
