@@ -18,13 +18,13 @@ namespace {
 
 using namespace trace_format;
 
-// Why a record could not be decoded. kCut: the file ends inside it.
-enum class Fault { kNone, kCut, kMalformed };
+// Why a record could not be decoded.
+enum class Fault { kNone, kMalformed };
 
 // Decodes the records of one file, in order.
 class RecordReader {
  public:
-  RecordReader(std::string_view bytes, size_t begin, bool cut) : bytes_(bytes), at_(begin), cut_(cut) {}
+  RecordReader(std::string_view bytes, size_t begin) : bytes_(bytes), at_(begin) {}
 
   bool AtEnd() const { return at_ == bytes_.size(); }
   size_t fault_at() const { return fault_at_; }
@@ -39,8 +39,7 @@ class RecordReader {
     reason_ = std::move(reason);
     return Fault::kMalformed;
   }
-  // A file that says it holds more than it does was cut; otherwise its last record is wrong.
-  Fault Short() { return cut_ ? Fault::kCut : Fail(at_, "the last record is incomplete"); }
+  Fault Short() { return Fail(at_, "the last record is incomplete"); }
   Fault Byte(uint8_t* value);
   Fault Varint(uint64_t limit, const char* what, uint64_t* value);
   Fault Context(Event* event);
@@ -49,7 +48,6 @@ class RecordReader {
 
   std::string_view bytes_;
   size_t at_;
-  bool cut_;
   size_t cursor_ = 0;  // inside the record at at_
   size_t fault_at_ = 0;
   std::string reason_;
@@ -246,14 +244,15 @@ absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_
   TraceFile file;
   if (absl::Status status = ParseHeader(contents, name, &file.origin); !status.ok()) return status;
   uint64_t committed = Get<uint64_t>(contents, kCommittedAt);
-  bool cut = committed > contents.size();
-  file.origin.end = cut ? TraceOrigin::End::kCut : EndOf(Get<uint32_t>(contents, kStateAt));
-  RecordReader reader(cut ? contents : contents.substr(0, committed), kHeaderBytes, cut);
+  if (committed > contents.size()) {
+    return Malformed(name, contents.size(), absl::StrCat("the file is cut: it had ", committed, " bytes"));
+  }
+  file.origin.end = EndOf(Get<uint32_t>(contents, kStateAt));
+  RecordReader reader(contents.substr(0, committed), kHeaderBytes);
   Event event;
   while (!reader.AtEnd()) {
     Fault fault = reader.Next(&event);
     if (fault == Fault::kMalformed) return Malformed(name, reader.fault_at(), reader.reason());
-    if (fault == Fault::kCut) break;
     file.trace.events.push_back(event);
   }
   return file;

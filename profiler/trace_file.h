@@ -21,7 +21,6 @@ struct TraceOrigin {
     kNotClosed,     // the program ended without closing it, or still runs: whole events up to that moment
     kLimitReached,  // the size limit ended it
     kDiskFull,
-    kCut,           // bytes are missing at the end of the file
   };
   Format format = Format::kTraceFile;
   End end = End::kClosed;

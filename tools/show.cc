@@ -67,7 +67,6 @@ const char* EndText(TraceOrigin::End end) {
     case TraceOrigin::End::kNotClosed: return "not closed";
     case TraceOrigin::End::kLimitReached: return "size limit reached";
     case TraceOrigin::End::kDiskFull: return "disk full";
-    case TraceOrigin::End::kCut: return "cut";
   }
   return "";
 }

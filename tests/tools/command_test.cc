@@ -229,11 +229,10 @@ TEST_F(CommandTest, ShowText) {
   EXPECT_THAT(outcome.out, StartsWith("format         event CSV\nevents         318: 162 requests, 152 releases, 4 marks\n"));
   EXPECT_THAT(outcome.out, HasSubstr("marked         3 iterations; requests: 54 54 54\n"));
   EXPECT_EQ(outcome.err, "");
-  // What is cut is said, and what is left is shown.
   std::string cut = Write("cut.trace", ReadFile(kData + "mlp-adam.trace").substr(0, 1000));
   outcome = Hotpack({"show", cut});
-  EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, StartsWith("format         trace file, cut\n"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("cut.trace: byte 1000: the file is cut: it had "));
 }
 
 class ReplayCommandTest : public CommandTest {
