@@ -13,7 +13,7 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
     return false;
   }
   Order().Drain(stream);
-  if (arena->engine->Allocate(bytes, StreamOrdinal(stream), address) == EngineStatus::kOk) return true;
+  if (arena->engine->Allocate(bytes, StreamTag(stream), address) == EngineStatus::kOk) return true;
   // Out of memory too: the driver may still have an answer, and if not, its error is the right one.
   arena->engine->NotePassedThrough();
   return false;

@@ -122,8 +122,7 @@ Arena* MakeArena(CUcontext context) {
 
 // At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
 __attribute__((destructor)) static void FlushAtExit() {
-  if (files.stats.load() == nullptr) return;
-  Arenas().ForEach([](Arena* arena) { arena->engine->Stats(); });
+  Arenas().ForEach([](Arena* arena) { arena->engine->Finish(); });
 }
 
 void NoteLeftToDriver() {

@@ -111,7 +111,7 @@ bool StreamOrder::WaitForUse(CUstream stream) {
 }
 
 EngineStatus StreamOrder::Release(Arena* arena, DeviceAddress address, CUstream stream) {
-  if (WaitForUse(stream)) return arena->engine->Release(address, StreamOrdinal(stream));
+  if (WaitForUse(stream)) return arena->engine->Release(address, StreamTag(stream));
   DeviceAddress base = 0;
   uint64_t bytes = 0;
   if (!arena->engine->FindBlock(address, &base, &bytes) || base != address) return EngineStatus::kInvalidValue;

@@ -39,6 +39,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/engine.h"
 #include "runtime/arena_table.h"
 
 namespace hotpack {
@@ -134,5 +135,10 @@ uint64_t StreamKey(CUstream stream);
 // Small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Per-thread default streams
 // have one each. Lock-free, no heap.
 uint32_t StreamOrdinal(CUstream stream);
+
+// What the engine is told of a request's stream: its ordinal, and whether a stream was named.
+inline uint32_t StreamTag(CUstream stream) {
+  return StreamOrdinal(stream) | (stream != kNoStream ? kStreamOrdered : 0);
+}
 
 }  // namespace hotpack

@@ -263,11 +263,22 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
   event.kind = kind;
   event.id = id;
   event.bytes = bytes;
-  event.stream = stream;
+  event.stream = stream & ~kStreamOrdered;
+  event.flags = (stream & kStreamOrdered) != 0 ? kEventAsync : 0;
   auto now = static_cast<uint64_t>(RequestTimer::Now());
   if (trace_start_ns_ == 0) trace_start_ns_ = now;
   event.time_ns = now - trace_start_ns_;
   options_.trace->Append(event);
+}
+
+void Engine::Impl::Finish() {
+  if (abandoned()) return;
+  Lock lock(mutex_);
+  FlushStats();
+  if (options_.trace == nullptr) return;
+  options_.trace->Close();
+  options_.trace = nullptr;
+  UpdateFast();
 }
 
 // No lock: the thread that held it may not exist in this process.
@@ -295,6 +306,7 @@ void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
+void Engine::Finish() { impl_->Finish(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 
 }  // namespace hotpack

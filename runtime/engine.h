@@ -20,6 +20,9 @@ enum class EngineStatus : uint8_t {
   kPassThrough,   // this device cannot be served (no VMM, driver going down): ask the driver
 };
 
+// Added to a stream's small ordinal: the request is ordered on that stream (cuMemAllocAsync, cuMemFreeAsync). Recorded.
+inline constexpr uint32_t kStreamOrdered = uint32_t{1} << 31;
+
 struct EngineOptions {
   hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
@@ -58,6 +61,9 @@ class Engine {
 
   void NotePassedThrough();       // an allocation request was left to the driver while this engine's context was current
   hotpack_stats Stats();          // a consistent copy
+
+  // The process ends: the figures are brought up to date, the trace is closed. No driver call.
+  void Finish();
 
   // In a forked child: the planning thread is gone and the context is not usable. No later call takes a lock: requests
   // answer kPassThrough, releases are accepted and do nothing, the rest does nothing. Async-signal-safe.

@@ -42,6 +42,7 @@ class Engine::Impl {
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   void NotePassedThrough();
   hotpack_stats Stats();
+  void Finish();
   void AbandonAfterFork();
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
