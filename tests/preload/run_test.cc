@@ -68,7 +68,7 @@ TEST(Run, AnOldTraceIsReplaced) {
   Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"});
   const size_t size = ReadFile(trace).size();
   EXPECT_EQ(Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"}).code, 0);
-  EXPECT_EQ(ReadFile(trace).size(), size);
+  EXPECT_NEAR(static_cast<double>(ReadFile(trace).size()), static_cast<double>(size), size / 10.0);  // times differ
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }
 
