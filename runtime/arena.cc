@@ -27,7 +27,7 @@ MemoryStatus Arena::Open(uint64_t times) {
 }
 
 void Arena::ReserveRanges(size_t count) {
-  constexpr size_t kNode = 64;  // of a map or set of two words
+  constexpr size_t kNode = 4 * sizeof(void*) + 2 * sizeof(uint64_t);  // of a map or set of two words
   ReserveNodes(&nodes_, kNode, 2 * count);
 }
 

@@ -119,6 +119,7 @@ class Engine::Impl {
   DynamicBlock ToDynamic(uint32_t entry) const;
   void MaybePark();
   void EndIteration(Lock& lock);
+  bool SomethingOverstays() const;
   void BeginSteady();
 
   // engine_stats.cc
@@ -176,6 +177,7 @@ class Engine::Impl {
   uint64_t iterations_from_ = 0;  // requests when iterations_ was last brought up to date
   bool steady_ = false;           // steady_iteration_ has begun
   bool settled_ = false;          // the script's pages are all mapped, others given back
+  bool fresh_zone_ = false;       // the next plan is not to use the zone that is there
   bool bulk_map_due_ = false;     // the script has just been taken up
   bool grew_ = false;             // pages changed since the last trim
   bool grew_now_ = false;         // ... in this iteration

@@ -19,7 +19,9 @@ bool Engine::Impl::Post(PlanJob job, uint64_t refines) {
 // job has left it, for a period that explains that as well.
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
-  bool marked = marks_ >= 2 && count - last_mark_ <= 4 * marked_length_ + 64;  // still marking
+  // A program that marks goes on marking; how long its first iteration is, nobody knows yet.
+  constexpr uint64_t kFirst = 1 << 16;
+  bool marked = marks_ >= 2 ? count - last_mark_ <= 4 * marked_length_ + 64 : marks_ == 1 && count - last_mark_ <= kFirst;
   if (marked || count < next_detection_ || planner_.Busy()) return;
   if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
@@ -165,12 +167,15 @@ void Engine::Impl::Activate() {
     follower_.Start(script, 0, base_, zone_.begin);
     TakeHoles();
   }
+  fresh_zone_ = false;
   MarkMappedEntries();
   ++script_number_;
   if (period_ != profile.period) {
     steady_ = false;
     steady_iteration_ = -1;
-    if (marks_ == 0) {
+    if (marks_ > 0) {
+      iterations_ = marks_;  // what came before the first mark counts as one
+    } else {
       // What came before the repetition, if it was more than a part of an iteration, counts as one.
       uint64_t before = profile.seen_from > profile.period / 2 ? 1 : 0;
       iterations_ = before + (count - std::min(count, profile.seen_from)) / profile.period;
@@ -233,7 +238,7 @@ void Engine::Impl::FreeOutside(const AddressRange& range) {
 // A plan without holes that fits into the zone that is there: follow it around the blocks that still live. Their pages
 // stay where they are.
 bool Engine::Impl::ReuseZone(const std::shared_ptr<const Script>& script) {
-  if (!follower_.active() || script->height_bytes > zone_.bytes) return false;
+  if (!follower_.active() || fresh_zone_ || script->height_bytes > zone_.bytes) return false;
   if (!script->holes.empty() || !holes_.empty()) return false;
   std::vector<Follower::Range> live = follower_.LiveRanges();
   for (const Follower::Range& range : live) {
@@ -305,6 +310,13 @@ void Engine::Impl::EndIteration(Lock& lock) {
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
   retained_ = dynamic_.size();
+  // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
+  // is dearer than that.)
+  if (displaced_ != displaced_at_end_ && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && !pending_ && !planner_.Busy() && SomethingOverstays()) {
+    PlanJob job;
+    job.profile = follower_.LearnedProfile();
+    fresh_zone_ = Post(std::move(job), script_number_);
+  }
   // Displaced although nobody left the script: perhaps we are a period off.
   if (displaced_ != displaced_at_end_ && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
     if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
@@ -321,6 +333,15 @@ void Engine::Impl::EndIteration(Lock& lock) {
   arena_.NewEpoch();
   if (settled_ && !steady_) BeginSteady();
   FlushStats();
+}
+
+// Whether a block that is not the script's has been at one of its places for longer than the whole cycle.
+bool Engine::Impl::SomethingOverstays() const {
+  uint64_t count = history_.Count();
+  return std::any_of(dynamic_.begin(), dynamic_.end(), [&](const auto& entry) {
+    const DynamicBlock& block = entry.second;
+    return block.foreign && (block.ordinal == kUnmonitored || count - block.ordinal > current_->size());
+  });
 }
 
 void Engine::Impl::BeginSteady() {
