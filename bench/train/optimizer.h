@@ -1,0 +1,48 @@
+// What updates the weights: SGD with momentum, or Adam; written as an eager framework does it, one operation at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/train/tensor.h"
+
+namespace hotpack::train {
+
+// Weights or biases, with what the optimizer keeps for them.
+struct Parameter {
+  Tensor value;
+  Tensor gradient;  // empty between ZeroGradients() and the backward pass
+  Tensor mean;      // momentum, or Adam's first moment: empty before the first step
+  Tensor variance;  // Adam's second moment: empty before the first step
+};
+
+enum class OptimizerKind { kSgd, kAdam };
+
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::kAdam;
+  float rate = 1e-3f;
+  float momentum = 0.9f;  // SGD
+  float decay_mean = 0.9f;
+  float decay_variance = 0.999f;
+  float epsilon = 1e-8f;
+};
+
+// Releases all gradients.
+void ZeroGradients(std::vector<Parameter>& parameters);
+
+// Takes the gradient over, or adds it to the one that an earlier micro-batch left (and releases it).
+void AddGradient(Device& device, Parameter& parameter, Tensor gradient);
+
+// Not thread-safe.
+class Optimizer {
+ public:
+  Optimizer(Device& device, const OptimizerOptions& options) : device_(device), options_(options) {}
+  void Step(std::vector<Parameter>& parameters);
+
+ private:
+  Device& device_;
+  OptimizerOptions options_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace hotpack::train
