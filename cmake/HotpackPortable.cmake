@@ -1,0 +1,32 @@
+# Programs that are carried to other machines: linked so that they need glibc and nothing else of this one.
+
+# Abseil's targets name shared libraries where a system has both; programs link the archives beside them. (The shared
+# libraries of the project link nothing of Abseil but headers.)
+function(hotpack_prefer_abseil_archives)
+  get_directory_property(imported DIRECTORY "${PROJECT_SOURCE_DIR}" IMPORTED_TARGETS)
+  foreach(target ${imported})
+    if(NOT target MATCHES "^absl::")
+      continue()
+    endif()
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "INTERFACE_LIBRARY")
+      continue()
+    endif()
+    get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
+    foreach(configuration ${configurations})
+      get_target_property(location ${target} IMPORTED_LOCATION_${configuration})
+      string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${location}")
+      if(EXISTS "${archive}")
+        set_target_properties(${target} PROPERTIES IMPORTED_LOCATION_${configuration} "${archive}")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+# hotpack_portable(TARGET): without shared C++ libraries, and with search paths relative to where it lies.
+function(hotpack_portable target)
+  if(NOT HOTPACK_SANITIZE)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+  set_target_properties(${target} PROPERTIES BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endfunction()

@@ -1,0 +1,128 @@
+#include "tools/check/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+namespace hotpack::check {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::streamoff kKept = 2 << 20;
+
+std::atomic<pid_t> running{0};
+
+void OnSignal(int number) {
+  const pid_t group = running.load();
+  if (group > 0) kill(-group, SIGKILL);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+// The first and the last part of a file.
+std::string ReadEnds(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return "";
+  const std::streamoff size = file.tellg();
+  const auto read = [&](std::streamoff from, std::streamoff bytes) {
+    std::string text(static_cast<size_t>(bytes), '\0');
+    file.seekg(from);
+    file.read(text.data(), bytes);
+    text.resize(static_cast<size_t>(file.gcount()));
+    return text;
+  };
+  if (size <= 2 * kKept) return read(0, size);
+  return read(0, kKept) + "\n[...]\n" + read(size - kKept, kKept);
+}
+
+// In the child; does not return.
+[[noreturn]] void Execute(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
+                          const std::string& out, const std::string& err) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int input = open("/dev/null", O_RDONLY);
+  const int output = open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  const int errors = open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  if (input < 0 || output < 0 || errors < 0) _exit(127);
+  dup2(input, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(errors, STDERR_FILENO);
+  for (const auto& [name, value] : environment) {
+    if (value.empty()) {
+      unsetenv(name.c_str());
+    } else {
+      setenv(name.c_str(), value.c_str(), 1);
+    }
+  }
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
+  _exit(127);
+}
+
+// Waits until `pid` has ended or the deadline is over; then kills its group. Returns waitpid's status.
+int WaitUntil(pid_t pid, Clock::time_point deadline, bool* timed_out) {
+  int status = 0;
+  useconds_t pause = 500;  // soon for short children, seldom for long ones
+  for (;;) {
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    if (ended == pid) break;
+    if (ended < 0 && errno != EINTR) return 127 << 8;
+    if (!*timed_out && Clock::now() > deadline) {
+      *timed_out = true;
+      kill(-pid, SIGKILL);
+    }
+    usleep(pause);
+    if (pause < 20000) pause += pause / 4;
+  }
+  kill(-pid, SIGKILL);  // what it left behind
+  return status;
+}
+
+}  // namespace
+
+Outcome RunChild(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
+                 double limit, const std::string& scratch) {
+  const std::string out = scratch + "/stdout", err = scratch + "/stderr";
+  Outcome outcome;
+  const Clock::time_point begin = Clock::now();
+  const pid_t pid = fork();
+  if (pid == 0) Execute(command, environment, out, err);
+  if (pid < 0) {
+    outcome.code = 127;
+    outcome.err = strerror(errno);
+    return outcome;
+  }
+  setpgid(pid, pid);  // here too: it may not have come to it before it has to be killed
+  running.store(pid);
+  const auto deadline = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
+  const int status = WaitUntil(pid, deadline, &outcome.timed_out);
+  running.store(0);
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  outcome.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  outcome.out = ReadEnds(out);
+  outcome.err = ReadEnds(err);
+  unlink(out.c_str());
+  unlink(err.c_str());
+  return outcome;
+}
+
+void KillChildOnSignals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, OnSignal);
+}
+
+}  // namespace hotpack::check

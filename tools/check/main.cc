@@ -1,0 +1,136 @@
+// gpu_check: checks hotpack on this machine's GPU, or, without one, on the simulated device, and writes one document.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "tools/check/device_facts.h"
+#include "tools/check/machine.h"
+#include "tools/check/output_file.h"
+#include "tools/check/report.h"
+#include "tools/check/steps.h"
+
+namespace hotpack::check {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitBadInput = 2;
+
+int Complain(std::string reason) {
+  std::replace(reason.begin(), reason.end(), '\n', ' ');
+  fprintf(stderr, "gpu_check: %s\n", reason.c_str());
+  return kExitBadInput;
+}
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    std::error_code error;
+    path_ = (std::filesystem::temp_directory_path(error) / "gpu_check-XXXXXX").string();
+    if (error || mkdtemp(path_.data()) == nullptr) path_.clear();
+  }
+  ~ScratchDirectory() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove_all(path_, error);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::string& path() const { return path_; }  // empty: could not be made
+
+ private:
+  std::string path_;
+};
+
+// Empty, or what is wrong with an option.
+std::string CheckOptions(Options* options) {
+  for (const std::string& only : options->only) {
+    const std::string group = only.substr(0, only.find('/'));
+    if (std::find(std::begin(kGroups), std::end(kGroups), group) == std::end(kGroups)) {
+      return "--only " + only + ": the steps are facts, probes, training, traces and timing";
+    }
+  }
+  for (std::string& directory : options->traces) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(directory, error)) return "--traces " + directory + ": no such directory";
+    directory = std::filesystem::canonical(directory, error).string();
+    if (FindTraces(directory).empty()) return "--traces " + directory + ": no .csv or .trace file in it";
+  }
+  return "";
+}
+
+// Runs the groups after facts; the document is brought up to date after each. Returns why it could not be written.
+std::string RunGroups(Session& session, const DeviceReport& report, const std::string& date, const OutputFile& file) {
+  const std::pair<const char*, void (*)(Session&)> groups[] = {
+      {"probes", RunProbes}, {"training", RunTraining}, {"traces", RunTraces}, {"timing", RunTiming}};
+  for (const auto& [name, run] : groups) {
+    if (!session.Wants(name)) continue;
+    run(session);
+    const std::string reason = file.Write(Document(session, report, date, false));
+    if (!reason.empty()) return reason;
+  }
+  return "";
+}
+
+int Run(const Options& options) {
+  const ScratchDirectory scratch;
+  if (scratch.path().empty()) return Complain("no temporary directory can be made");
+  KillChildOnSignals();
+  const std::string date = UtcDate(time(nullptr));
+  OutputFile file;
+  std::string reason;
+  if (!options.out.empty()) reason = file.Open(options.out, options.force);
+  if (!reason.empty()) return Complain(reason);
+  Session session(options, FindKit(), scratch.path());
+  DeviceReport report;
+  const bool device = RunFacts(session, &report);
+  if (options.out.empty()) {
+    const std::string name = device ? report.device.at("name").get<std::string>() : "none";
+    reason = file.Open(DefaultName(name, date), options.force);
+    if (!reason.empty()) return Complain(reason);
+  }
+  if (device) reason = RunGroups(session, report, date, file);
+  if (reason.empty()) reason = file.Write(Document(session, report, date, true));
+  PrintSummary(session, report, stdout);
+  if (!reason.empty()) return Complain(reason);
+  printf("written to %s\n", file.path().c_str());
+  return Count(session).fail == 0 ? 0 : kExitFailed;
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  bool quick = false, tiny = false, print_facts = false;
+  CLI::App app("Checks hotpack on this machine's GPU; without one, on the simulated device", "gpu_check");
+  auto* quick_flag = app.add_flag("--quick", quick, "End in under five minutes");
+  app.add_flag("--tiny", tiny, "As little as possible of everything: for machines without a GPU")->excludes(quick_flag);
+  app.add_option("--out", options.out, "The document; default: gpu_check-DEVICE-DATE.json here")->type_name("FILE");
+  app.add_flag("--force", options.force, "Replace the document if it is there");
+  app.add_option("--only", options.only, "Only these: facts, probes, training, traces, timing, or a beginning of GROUP/STEP")
+      ->type_name("STEP");
+  app.add_option("--traces", options.traces, "Play these recordings too")->type_name("DIR");
+  app.add_option("--library-path", options.library_path, "Where cuBLAS and cuDNN are, if not in a usual place")
+      ->type_name("DIR[:DIR]...");
+  app.add_flag("--simulate", options.simulate, "Use the simulated device although there is a GPU");
+  app.add_flag("--print-facts", print_facts)->group("");  // what this program asks itself
+  app.footer("Exit code: 0 when nothing failed, 1 when something did, 2 on bad input.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return Complain(error.what());
+  }
+  if (print_facts) return PrintDeviceFacts();
+  if (tiny) options.mode = Mode::kTiny;
+  if (quick) options.mode = Mode::kQuick;
+  const std::string reason = CheckOptions(&options);
+  if (!reason.empty()) return Complain(reason);
+  return Run(options);
+}
+
+}  // namespace
+}  // namespace hotpack::check
+
+int main(int argc, char** argv) { return hotpack::check::Main(argc, argv); }

@@ -1,0 +1,196 @@
+#include "tools/check/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace hotpack::check {
+namespace {
+
+constexpr double kQuickSeconds = 280;  // --quick ends in five minutes whatever happens
+constexpr size_t kErrorsKept = 2000;   // bytes
+
+std::vector<std::string> Directories(const Options& options, const std::string& scratch) {
+  std::vector<std::string> directories;
+  std::istringstream given(options.library_path);
+  for (std::string one; std::getline(given, one, ':');) {
+    if (!one.empty()) directories.push_back(one);
+  }
+  for (const std::string& found : FindLibraryDirectories(scratch)) directories.push_back(found);
+  return directories;
+}
+
+// The last line of stderr that is no finding: what the program itself has to say.
+std::string LastLine(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) {
+    const bool protocol = line.rfind("finding: ", 0) == 0 || line.rfind("figure: ", 0) == 0;
+    if (!line.empty() && !protocol) last = line;
+  }
+  return last;
+}
+
+std::string Seconds(double seconds) {
+  char text[32];
+  snprintf(text, sizeof text, "%.3g s", seconds);
+  return text;
+}
+
+nlohmann::json ReadStats(const std::string& path) {
+  std::ifstream file(path);
+  nlohmann::json stats = nlohmann::json::parse(file, nullptr, false);
+  return stats.is_object() ? stats : nlohmann::json();
+}
+
+bool StartsWith(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
+
+}  // namespace
+
+const char* ModeName(Mode mode) {
+  switch (mode) {
+    case Mode::kFull: return "full";
+    case Mode::kQuick: return "quick";
+    case Mode::kTiny: return "tiny";
+  }
+  return "full";
+}
+
+bool Step::Failed() const {
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.result == Result::kFail; });
+}
+
+void Step::Check(bool ok, std::string finding, std::string expected, std::string seen) {
+  findings.push_back({std::move(finding), ok ? Result::kPass : Result::kFail, std::move(expected), std::move(seen)});
+}
+
+void Step::AddFigure(std::string figure, std::string unit, std::vector<double> samples) {
+  if (!samples.empty()) figures.push_back(Summarize(std::move(figure), std::move(unit), std::move(samples)));
+}
+
+Session::Session(Options options, Kit kit, std::string scratch)
+    : options_(std::move(options)), kit_(std::move(kit)), scratch_(std::move(scratch)),
+      directories_(Directories(options_, scratch_)) {
+  UseSimulatedDevice(false);
+}
+
+void Session::UseSimulatedDevice(bool simulated) {
+  simulated_ = simulated;
+  environment_ = LibraryEnvironment(kit_, directories_, simulated);
+}
+
+bool Session::Wants(const std::string& group, const std::string& name) const {
+  const std::string full = name.empty() ? group : group + "/" + name;
+  return options_.only.empty() || std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& only) {
+    if (only == group || StartsWith(full, only)) return true;
+    return name.empty() && StartsWith(only, group + "/");  // a part of the group is wanted
+  });
+}
+
+double Session::SecondsSoFar() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+double Session::SecondsLeft() const {
+  return options_.mode == Mode::kQuick ? kQuickSeconds - SecondsSoFar() : 1e9;
+}
+
+std::vector<std::string> Session::FullCommand(const Job& job, const std::string& stats_file) const {
+  std::vector<std::string> command;
+  if (job.hotpack) {
+    command = {kit_.Program("hotpack"), "run"};
+    if (simulated_) command.push_back("--simulate");
+    command.insert(command.end(), {"--json-stats", stats_file, "--"});
+  }
+  command.insert(command.end(), job.command.begin(), job.command.end());
+  return command;
+}
+
+void Session::ReadOutcome(const Job& job, double limit, const Outcome& outcome, Step* step) const {
+  step->exit_code = outcome.code;
+  step->timed_out = outcome.timed_out;
+  step->seconds = outcome.seconds;
+  std::string wrong;
+  if (job.tells_findings) {
+    if (std::optional<Findings> told = ParseFindings(outcome.out, &wrong)) {
+      step->findings = std::move(told->findings);
+      step->figures = std::move(told->figures);
+    }
+  }
+  const std::string expected = "the program ends by itself within " + Seconds(limit);
+  if (outcome.timed_out && limit < job.limit) {
+    step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the time for the whole check was over"});
+  } else if (outcome.timed_out) {
+    step->Check(false, "ended", expected, "killed after " + Seconds(outcome.seconds) + "; " + LastLine(outcome.err));
+  } else if (outcome.code != 0 && !(outcome.code == 1 && step->Failed())) {
+    step->Check(false, "ended", expected + " with status 0",
+                "status " + std::to_string(outcome.code) + "; " + LastLine(outcome.err));
+  } else if (!wrong.empty()) {
+    step->Check(false, "ended", "it tells its findings", wrong);
+  } else {
+    step->Check(true, "ended", expected, "status " + std::to_string(outcome.code));
+  }
+  if (step->Failed()) {
+    const size_t from = outcome.err.size() > kErrorsKept ? outcome.err.size() - kErrorsKept : 0;
+    step->errors = outcome.err.substr(from);
+  }
+}
+
+void Session::Announce(const Step& step) const {
+  const char* word = step.Failed() ? "FAIL" : "ok";
+  const bool skipped = !step.findings.empty() && std::all_of(step.findings.begin(), step.findings.end(), [](const auto& f) {
+    return f.result == Result::kSkip;
+  });
+  printf("%7.1f s  %-4s  %s (%s)\n", SecondsSoFar(), skipped ? "skip" : word, step.FullName().c_str(),
+         Seconds(step.seconds).c_str());
+  fflush(stdout);
+}
+
+Step* Session::Run(const std::string& group, const Job& job) {
+  if (!Wants(group, job.name)) return nullptr;
+  const double left = SecondsLeft();
+  if (left < 1) {
+    Skip(group, job.name, "the time for the whole check was over");
+    return nullptr;
+  }
+  if (job.hotpack && !kit_.Has("hotpack")) {
+    Skip(group, job.name, "bin/hotpack is not here");
+    return nullptr;
+  }
+  const double limit = std::min(job.limit, left);
+  const std::string stats_file = scratch_ + "/stats.json";
+  unlink(stats_file.c_str());
+  Step& step = steps_.emplace_back();
+  step.group = group;
+  step.name = job.name;
+  step.command = FullCommand(job, stats_file);
+  if (!job.arena.empty()) step.environment["HOTPACK_ARENA"] = job.arena;
+  std::map<std::string, std::string> environment = environment_;
+  // `hotpack run --simulate` adds the simulated device itself; a preload of ours must not come twice.
+  if (job.hotpack) environment["LD_PRELOAD"] = "";
+  environment.insert(step.environment.begin(), step.environment.end());
+  ReadOutcome(job, limit, RunChild(step.command, environment, limit, scratch_), &step);
+  if (job.hotpack) step.stats = ReadStats(stats_file);
+  Announce(step);
+  return &step;
+}
+
+Step* Session::Add(const std::string& group, const std::string& name) {
+  Step& step = steps_.emplace_back();
+  step.group = group;
+  step.name = name;
+  return &step;
+}
+
+void Session::Skip(const std::string& group, const std::string& name, const std::string& reason) {
+  if (!Wants(group, name)) return;
+  Step* step = Add(group, name);
+  step->findings.push_back({"run", Result::kSkip, "", reason});
+  Announce(*step);
+}
+
+}  // namespace hotpack::check

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <array>
+#include <sstream>
+#include <string_view>
+
+#include "tools/check/steps.h"
+
+namespace hotpack::check {
+namespace {
+
+constexpr char kGroup[] = "probes";
+
+// The cases in which it matters whether the arena is one cuMemAlloc or made of mapped chunks.
+bool DependsOnArena(const std::string& name) {
+  constexpr std::array<std::string_view, 5> kCases = {"arena", "streams", "streams_per_thread", "coverage", "capture"};
+  return std::find(kCases.begin(), kCases.end(), name) != kCases.end();
+}
+
+// The first word of each line of --list.
+std::vector<std::string> Cases(Session& session, const std::string& program) {
+  const Outcome outcome =
+      RunChild({session.kit().Program(program), "--list"}, session.environment(), 30, session.scratch());
+  std::vector<std::string> names;
+  std::istringstream lines(outcome.code == 0 ? outcome.out : "");
+  for (std::string line; std::getline(lines, line);) {
+    std::string name;
+    if (std::istringstream(line) >> name) names.push_back(name);
+  }
+  if (names.empty()) {
+    Step* step = session.Add(kGroup, program + "/list");
+    step->Check(false, "list", program + " --list names its cases",
+                "status " + std::to_string(outcome.code) + "; " + outcome.err.substr(0, 300));
+  }
+  return names;
+}
+
+Job ProbeJob(const Session& session, const std::string& program, const std::string& name) {
+  Job job;
+  job.limit = session.full() ? 120 : 40;
+  job.tells_findings = true;
+  // A little less than ours, so that it still tells what it has found.
+  const int own_limit = static_cast<int>(job.limit) - 5;
+  job.command = {session.kit().Program(program), "--case", name, "--time-limit", std::to_string(own_limit)};
+  if (!session.full()) job.command.push_back("--quick");
+  std::string directories;
+  for (const std::string& directory : session.library_directories()) {
+    directories += (directories.empty() ? "" : ":") + directory;
+  }
+  // Real libraries are not for the simulated device.
+  if (!directories.empty() && !session.simulated()) {
+    job.command.insert(job.command.end(), {"--library-path", directories});
+  }
+  return job;
+}
+
+void RunCase(Session& session, const std::string& program, const std::string& name) {
+  const auto run = [&](const std::string& how, bool hotpack, const std::string& arena) {
+    Job job = ProbeJob(session, program, name);
+    job.name = program + "/" + name + "/" + how;
+    job.hotpack = hotpack;
+    job.arena = arena;
+    session.Run(kGroup, job);
+  };
+  run("without", false, "");
+  if (!DependsOnArena(name)) {
+    run("hotpack", true, "");
+    return;
+  }
+  run("hotpack-vmm", true, "vmm");
+  run("hotpack-plain", true, "plain");
+}
+
+}  // namespace
+
+void RunProbes(Session& session) {
+  std::vector<std::string> programs = {"gpu_probe", "gpu_probe_static"};
+  if (session.simulated()) {
+    session.Skip(kGroup, "gpu_probe_static", "a program with NVIDIA's static runtime needs a real driver");
+    programs[1] = "gpu_probe_static_simulated";
+  }
+  for (const std::string& program : programs) {
+    if (!session.kit().Has(program)) {
+      session.Skip(kGroup, program, "bin/" + program + " is not here");
+      continue;
+    }
+    for (const std::string& name : Cases(session, program)) RunCase(session, program, name);
+  }
+}
+
+}  // namespace hotpack::check

@@ -1,0 +1,197 @@
+// Each training program as it is and under hotpack: gradients, and losses bit for bit.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "tools/check/stats.h"
+#include "tools/check/steps.h"
+
+namespace hotpack::check {
+namespace {
+
+constexpr char kGroup[] = "training";
+
+struct Variant {
+  std::string program;   // in bin/
+  std::string model;     // train_mlp, train_conv, train_seq2seq
+  bool same_shapes;      // every iteration asks for the same sizes
+  bool driver = false;   // of the driver API
+};
+
+// One way of running a variant.
+struct Way {
+  std::string allocator = "cuda";
+  int streams = 1;
+  bool hotpack = false;
+  std::string arena;
+
+  std::string Name() const {
+    return allocator + "/streams" + std::to_string(streams) + (hotpack ? "/hotpack-" + arena : "/without");
+  }
+};
+
+// What stands in a file of losses; nothing if there is none.
+std::optional<std::string> ReadLosses(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// Where two runs part: "line 3: 0x1.8p+1, not 0x1.7p+1".
+std::string FirstDifference(const std::string& expected, const std::string& seen) {
+  size_t line = 1;
+  for (size_t from = 0, other = 0;; ++line) {
+    const size_t end = expected.find('\n', from), other_end = seen.find('\n', other);
+    if (end == std::string::npos || other_end == std::string::npos) break;
+    const std::string a = expected.substr(from, end - from), b = seen.substr(other, other_end - other);
+    if (a != b) return "line " + std::to_string(line) + ": " + b + ", not " + a;
+    from = end + 1;
+    other = other_end + 1;
+  }
+  return "the numbers of losses differ after line " + std::to_string(line - 1);
+}
+
+class Training {
+ public:
+  Training(Session& session, Variant variant) : session_(session), variant_(std::move(variant)) {}
+
+  void Run() {
+    CheckGradients();
+    for (const int streams : {1, 2}) {
+      if (streams == 2 && session_.tiny() && variant_.program != variant_.model) continue;  // shared runtime only
+      RunReference(streams);
+      RunOthers(streams);
+    }
+  }
+
+ private:
+  Job MakeJob(const std::string& name) const {
+    Job job;
+    job.name = variant_.program + "/" + name;
+    job.command = {session_.kit().Program(variant_.program)};
+    job.limit = session_.full() ? 180 : 60;
+    return job;
+  }
+
+  void CheckGradients() {
+    for (const bool hotpack : {false, true}) {
+      if (hotpack && !session_.full()) continue;
+      Job job = MakeJob(std::string("gradients/") + (hotpack ? "hotpack" : "without"));
+      job.command.push_back("--check-gradients");
+      job.hotpack = hotpack;
+      session_.Run(kGroup, job);
+    }
+  }
+
+  // Runs the program; its losses, if it ended well and wrote some.
+  std::optional<std::string> Losses(const Way& way, const std::string& suffix, Step** step) {
+    const std::string file = session_.scratch() + "/losses";
+    std::error_code error;
+    std::filesystem::remove(file, error);
+    Job job = MakeJob(way.Name() + suffix);
+    job.command.insert(job.command.end(), {"--allocator", way.allocator, "--streams", std::to_string(way.streams),
+                                           "--losses", file});
+    job.hotpack = way.hotpack;
+    job.arena = way.arena;
+    *step = session_.Run(kGroup, job);
+    if (*step == nullptr || (*step)->Failed()) return std::nullopt;
+    return ReadLosses(file);
+  }
+
+  // Twice without hotpack: only what these two agree on can be asked of the others.
+  void RunReference(int streams) {
+    reference_.reset();
+    Way way;
+    way.streams = streams;
+    Step *first = nullptr, *second = nullptr;
+    const std::optional<std::string> losses = Losses(way, "", &first);
+    const std::optional<std::string> again = Losses(way, "-again", &second);
+    if (second == nullptr || !losses || !again) return;
+    if (losses->empty()) {
+      second->Check(false, "losses", "the program writes its losses", "the file is empty");
+    } else if (session_.simulated()) {
+      second->findings.push_back({"losses", Result::kSkip, "", "the simulated device computes nothing"});
+    } else if (*losses == *again) {
+      second->Check(true, "losses", "two runs without hotpack agree bit for bit", "they do");
+      reference_ = losses;
+    } else {
+      second->findings.push_back({"losses", Result::kSkip, "two runs without hotpack agree bit for bit",
+                                  FirstDifference(*losses, *again)});
+    }
+  }
+
+  void RunOthers(int streams) {
+    const auto run = [&](const char* allocator, bool hotpack, const char* arena) {
+      Compare({allocator, streams, hotpack, arena});
+    };
+    run("cuda", true, "vmm");
+    if (!session_.tiny() || streams == 1) run("cuda-async", true, "vmm");
+    if (!variant_.driver) run("hotpack", false, "vmm");
+    const bool main_variant = variant_.program == variant_.model;
+    if (session_.full() || (main_variant && streams == 1)) run("cuda", true, "plain");
+    if (!session_.full()) return;
+    run("cuda-async", false, "");
+    run("cuda-async", true, "plain");
+    if (variant_.driver) return;
+    run("hotpack", false, "plain");
+    run("hotpack", true, "vmm");
+  }
+
+  void Compare(const Way& way) {
+    Step* step = nullptr;
+    // Without the preload the arena is chosen all the same: the C interface has one too.
+    const std::string suffix = way.allocator == "hotpack" && !way.hotpack ? "-" + way.arena : "";
+    const std::optional<std::string> losses = Losses(way, suffix, &step);
+    if (step == nullptr) return;
+    if (!step->Failed() && reference_) {
+      const std::string expected = "the losses of the runs without hotpack, bit for bit";
+      step->Check(losses == reference_, "losses", expected,
+                  !losses                 ? "no file"
+                  : losses == reference_ ? "they are equal"
+                                         : FirstDifference(*reference_, *losses));
+    }
+    if (way.hotpack) JudgeStats(step);
+  }
+
+  void JudgeStats(Step* step) const {
+    AddStatsFigures(step);
+    if (step->Failed()) return;
+    if (variant_.same_shapes) {
+      CheckPlannedShare(step);
+    } else {
+      CheckMemory(step);
+    }
+  }
+
+  Session& session_;
+  const Variant variant_;
+  std::optional<std::string> reference_;  // losses that two runs without hotpack agree on
+};
+
+void RunVariant(Session& session, const Variant& variant) {
+  if (!session.kit().Has(variant.program)) {
+    session.Skip(kGroup, variant.program, "bin/" + variant.program + " is not here");
+    return;
+  }
+  Training(session, variant).Run();
+}
+
+}  // namespace
+
+void RunTraining(Session& session) {
+  for (const char* model : {"train_mlp", "train_conv", "train_seq2seq"}) {
+    const std::string name = model;
+    const bool same_shapes = name != "train_seq2seq";
+    RunVariant(session, {name, name, same_shapes});
+    if (session.simulated()) {
+      session.Skip(kGroup, name + "_static", "a program with NVIDIA's static runtime needs a real driver");
+      RunVariant(session, {name + "_static_simulated", name, same_shapes});
+    } else {
+      RunVariant(session, {name + "_static", name, same_shapes});
+    }
+  }
+  RunVariant(session, {"train_mlp_driver", "train_mlp", true, true});
+}
+
+}  // namespace hotpack::check
