@@ -113,6 +113,8 @@ int Main(int argc, char** argv) {
   app.add_option("--traces", options.traces, "Play these recordings too")->type_name("DIR");
   app.add_option("--library-path", options.library_path, "Where cuBLAS and cuDNN are, if not in a usual place")
       ->type_name("DIR[:DIR]...");
+  app.add_option("--step-limit", options.step_limit, "Seconds for each step at most, if that is less than its own limit")
+      ->check(CLI::Range(0.1, 86400.0));
   app.add_flag("--simulate", options.simulate, "Use the simulated device although there is a GPU");
   app.add_flag("--print-facts", print_facts)->group("");  // what this program asks itself
   app.footer("Exit code: 0 when nothing failed, 1 when something did, 2 on bad input.");

@@ -52,7 +52,8 @@ std::string WithoutPaths(std::string text, const Session& session) {
 
 ordered_json OptionsJson(const Options& options) {
   return {{"mode", ModeName(options.mode)}, {"only", options.only}, {"traces", options.traces.size()},
-          {"library_path", options.library_path}, {"simulate", options.simulate}};
+          {"library_path", options.library_path}, {"simulate", options.simulate},
+          {"step_limit", options.step_limit}};
 }
 
 // Lines "  step  finding: expected ..., seen ...", for all findings with this result; a title before the first.

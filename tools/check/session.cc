@@ -110,7 +110,7 @@ std::vector<std::string> Session::FullCommand(const Job& job, const std::string&
   return command;
 }
 
-void Session::ReadOutcome(const Job& job, double limit, const Outcome& outcome, Step* step) const {
+void Session::ReadOutcome(const Job& job, double limit, bool hurried, const Outcome& outcome, Step* step) const {
   step->exit_code = outcome.code;
   step->timed_out = outcome.timed_out;
   step->seconds = outcome.seconds;
@@ -122,7 +122,7 @@ void Session::ReadOutcome(const Job& job, double limit, const Outcome& outcome, 
     }
   }
   const std::string expected = "the program ends by itself within " + Seconds(limit);
-  if (outcome.timed_out && limit < job.limit) {
+  if (outcome.timed_out && hurried) {
     step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the time for the whole check was over"});
   } else if (outcome.timed_out) {
     step->Check(false, "ended", expected, "killed after " + Seconds(outcome.seconds) + "; " + LastLine(outcome.err));
@@ -161,7 +161,8 @@ Step* Session::Run(const std::string& group, const Job& job) {
     Skip(group, job.name, "bin/hotpack is not here");
     return nullptr;
   }
-  const double limit = std::min(job.limit, left);
+  const double own_limit = options_.step_limit > 0 ? std::min(job.limit, options_.step_limit) : job.limit;
+  const double limit = std::min(own_limit, left);
   const std::string stats_file = scratch_ + "/stats.json";
   unlink(stats_file.c_str());
   Step& step = steps_.emplace_back();
@@ -173,7 +174,8 @@ Step* Session::Run(const std::string& group, const Job& job) {
   // `hotpack run --simulate` adds the simulated device itself; a preload of ours must not come twice.
   if (job.hotpack) environment["LD_PRELOAD"] = "";
   environment.insert(step.environment.begin(), step.environment.end());
-  ReadOutcome(job, limit, RunChild(step.command, environment, limit, scratch_), &step);
+  const Outcome outcome = RunChild(step.command, environment, limit, scratch_);
+  ReadOutcome(job, limit, limit < own_limit, outcome, &step);
   if (job.hotpack) step.stats = ReadStats(stats_file);
   Announce(step);
   return &step;

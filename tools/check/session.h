@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> traces;  // directories of recordings besides the kit's
   std::string library_path;         // directories with colons between them, searched before those that are found
   std::string out;                  // empty: named after device and date
+  double step_limit = 0;            // seconds for each step at most; 0: each step's own limit alone
   bool force = false;
   bool simulate = false;
 };
@@ -92,7 +93,8 @@ class Session {
  private:
   double SecondsLeft() const;
   std::vector<std::string> FullCommand(const Job& job, const std::string& stats_file) const;
-  void ReadOutcome(const Job& job, double limit, const Outcome& outcome, Step* step) const;
+  // `hurried`: the limit is less than the step's own, because of the limit of the whole.
+  void ReadOutcome(const Job& job, double limit, bool hurried, const Outcome& outcome, Step* step) const;
   void Announce(const Step& step) const;
 
   const Options options_;

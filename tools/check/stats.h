@@ -5,7 +5,8 @@
 
 namespace hotpack::check {
 
-// Adds planned_share, reserved_over_live, steady_iteration and driver_memory_calls_steady. Nothing without figures.
+// Adds steady_iteration, planned_share, driver_memory_calls_steady and (not for a plain arena) reserved_over_live.
+// Nothing without figures.
 void AddStatsFigures(Step* step);
 
 // Finding `served_by_script`: from some iteration on the job was served by script.
