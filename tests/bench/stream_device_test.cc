@@ -133,6 +133,7 @@ TEST(StreamDeviceTest, CopiesAreOrderedByEvents) {
   void* memory = listed.device->AllocateForCopy(sizeof(float));
   listed.device->StartCopyIn(memory, &value, sizeof(float));
   EXPECT_NE(listed.api->last_source, &value) << "the caller's memory may go at once: it is pinned memory that is read";
+  EXPECT_EQ(std::memcmp(memory, &value, sizeof(float)), 0);
   EXPECT_EQ(listed.Take(), (Calls{"malloc S2", "pin 4", "in S2", "E2 on S2"})) << "nothing is waited for";
   listed.device->WaitForCopies();
   EXPECT_EQ(listed.Take(), (Calls{"E1 on S2", "S1 waits for E1"}));
