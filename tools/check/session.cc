@@ -169,11 +169,12 @@ Step* Session::Run(const std::string& group, const Job& job) {
   step.group = group;
   step.name = job.name;
   step.command = FullCommand(job, stats_file);
+  step.environment = job.environment;
   if (!job.arena.empty()) step.environment["HOTPACK_ARENA"] = job.arena;
   std::map<std::string, std::string> environment = environment_;
   // `hotpack run --simulate` adds the simulated device itself; a preload of ours must not come twice.
   if (job.hotpack) environment["LD_PRELOAD"] = "";
-  environment.insert(step.environment.begin(), step.environment.end());
+  for (const auto& [name, value] : step.environment) environment[name] = value;
   const Outcome outcome = RunChild(step.command, environment, limit, scratch_);
   ReadOutcome(job, limit, limit < own_limit, outcome, &step);
   if (job.hotpack) step.stats = ReadStats(stats_file);

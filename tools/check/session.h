@@ -54,6 +54,7 @@ struct Job {
   std::vector<std::string> command;  // the program's path first
   bool hotpack = false;              // under `hotpack run`
   std::string arena;                 // HOTPACK_ARENA: vmm, plain, or empty
+  std::map<std::string, std::string> environment;  // besides
   double limit = 60;                 // seconds
   bool tells_findings = false;       // writes them to stdout
 };
