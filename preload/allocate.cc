@@ -7,7 +7,7 @@ namespace hotpack {
 namespace {
 
 bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddress* address) {
-  Arena* arena = ArenaFor(context);
+  ContextArena* arena = ArenaFor(context);
   if (arena == nullptr) {
     NoteLeftToDriver();
     return false;
@@ -29,9 +29,9 @@ CUcontext ContextOf(const CudaDriver& driver, CUstream stream) {
 
 }  // namespace
 
-Arena* ArenaFor(CUcontext context) {
+ContextArena* ArenaFor(CUcontext context) {
   if (context == nullptr) return nullptr;
-  if (Arena* arena = Arenas().Find(context)) return arena;
+  if (ContextArena* arena = Arenas().Find(context)) return arena;
   return MakeArena(context);
 }
 
@@ -56,7 +56,7 @@ bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address) {
 
 void NotePassedThrough() {
   const CudaDriver* driver = Driver();
-  Arena* arena = driver != nullptr ? ArenaFor(CurrentContext(*driver)) : nullptr;
+  ContextArena* arena = driver != nullptr ? ArenaFor(CurrentContext(*driver)) : nullptr;
   if (arena != nullptr) {
     arena->engine->NotePassedThrough();
   } else {
@@ -65,7 +65,7 @@ void NotePassedThrough() {
 }
 
 bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
-  Arena* arena = Arenas().FindOwner(address);
+  ContextArena* arena = Arenas().FindOwner(address);
   if (arena == nullptr) return false;
   if (stream != kNoStream && kHooksPresent && Order().IsCapturing(stream)) return false;
   const EngineStatus status = Order().Release(arena, address, stream);
@@ -77,13 +77,13 @@ bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
 }
 
 void RetireContext(CUcontext context, bool alive) {
-  Arena* arena = Arenas().Remove(context);
+  ContextArena* arena = Arenas().Remove(context);
   Order().ForgetContext(context, arena);
   if (arena == nullptr) return;
   if (alive) Order().Synchronize(context);
   arena->engine->Stats();             // its last figures, where they are kept
   arena->engine->AbandonAfterFork();  // its blocks are unknown from here on, as the driver's own would be
-  arena->memory.ReleaseAll(alive);
+  arena->memory->ReleaseAll(alive);
 }
 
 }  // namespace hotpack

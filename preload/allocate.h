@@ -8,7 +8,7 @@
 namespace hotpack {
 
 // The arena of `context`, made if there is none yet. Null: no driver, no context, or no room.
-Arena* ArenaFor(CUcontext context);
+ContextArena* ArenaFor(CUcontext context);
 
 // cuMemAlloc and its like: for the current context, usable on any stream. False: left to the driver (and counted).
 bool Allocate(uint64_t bytes, DeviceAddress* address);

@@ -14,6 +14,7 @@
 #include "preload/options.h"
 #include "preload/stream_order.h"
 #include "profiler/trace_writer.h"
+#include "runtime/plain_device_memory.h"
 #include "runtime/stats_file.h"
 
 namespace hotpack {
@@ -93,19 +94,27 @@ class CurrentScope {
 
 bool SynchronizeForEngine(CUcontext context) { return Order().Synchronize(context); }
 
-Arena* Make(const CudaDriver* driver, CUcontext context) {
+std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext context) {
+  const Options& options = GetOptions();
+  if (options.arena == ArenaKind::kVirtual) {
+    return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine);
+  }
+  return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
+}
+
+ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   static const int registered = pthread_atfork(nullptr, nullptr, AfterForkInChild);
   (void)registered;
-  auto* arena = new (std::nothrow) Arena(driver, context, SynchronizeForEngine);
+  auto* arena = new (std::nothrow) ContextArena(context, NewMemory(driver, context));
   if (arena == nullptr) return nullptr;
   {
     CurrentScope scope(*driver, context);
-    arena->memory.Initialize();  // kNotSupported: the engine finds out and passes everything through
+    arena->memory->Initialize();  // kNotSupported: the engine finds out and passes everything through
   }
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
-  arena->engine = new (std::nothrow) Engine(&arena->memory, options);
+  arena->engine = new (std::nothrow) Engine(arena->memory.get(), options);
   if (arena->engine != nullptr) return arena;
   delete arena;
   return nullptr;
@@ -113,7 +122,7 @@ Arena* Make(const CudaDriver* driver, CUcontext context) {
 
 }  // namespace
 
-Arena* MakeArena(CUcontext context) {
+ContextArena* MakeArena(CUcontext context) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return nullptr;
   Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
@@ -122,7 +131,7 @@ Arena* MakeArena(CUcontext context) {
 
 // At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
 __attribute__((destructor)) static void FlushAtExit() {
-  Arenas().ForEach([](Arena* arena) { arena->engine->Finish(); });
+  Arenas().ForEach([](ContextArena* arena) { arena->engine->Finish(); });
 }
 
 void NoteLeftToDriver() {

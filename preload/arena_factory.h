@@ -6,7 +6,7 @@
 namespace hotpack {
 
 // Makes the arena of `context` unless another thread just has. Null: out of host memory, or the table is full.
-Arena* MakeArena(CUcontext context);
+ContextArena* MakeArena(CUcontext context);
 
 // Counts, in the process's statistics file, an allocation request that was left to the driver where there is no arena.
 void NoteLeftToDriver();

@@ -112,7 +112,7 @@ CUresult Hook_cuMemFree_v2(CUdeviceptr address) {
 
 CUresult Hook_cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
   HookScope scope;
-  hotpack::Arena* arena = scope.Active() ? hotpack::Arenas().FindOwner(address) : nullptr;
+  hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().FindOwner(address) : nullptr;
   if (arena == nullptr) return HOTPACK_NEXT(cuMemGetAddressRange_v2)(base, size, address);
   DeviceAddress start = 0;
   uint64_t bytes = 0;

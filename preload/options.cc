@@ -37,6 +37,26 @@ bool UnderComputeSanitizer() {
              nullptr) != 0;
 }
 
+// A positive decimal number of mebibytes, in bytes; 0: it is none.
+uint64_t Mebibytes(const char* text) {
+  char* end = nullptr;
+  const unsigned long long mebibytes = strtoull(text, &end, 10);
+  const bool good = end != text && *end == '\0' && text[0] != '-' && mebibytes > 0 && mebibytes < (1ull << 40);
+  return good ? mebibytes << 20 : 0;
+}
+
+void ReadArena(const char* value, Options* options) {
+  constexpr char kSized[] = "plain:";
+  constexpr size_t kSizedLength = sizeof(kSized) - 1;
+  if (strcmp(value, "vmm") == 0) return;
+  if (strncmp(value, kSized, kSizedLength) == 0) options->plain_arena_bytes = Mebibytes(value + kSizedLength);
+  if (strcmp(value, "plain") == 0 || options->plain_arena_bytes > 0) {
+    options->arena = ArenaKind::kPlain;
+  } else {
+    Log("HOTPACK_ARENA=%s is not vmm, plain or plain:MEBIBYTES; vmm is used", value);
+  }
+}
+
 Options Read() {
   Options options;
   const char* enabled = getenv("HOTPACK");
@@ -53,13 +73,12 @@ Options Read() {
       Log("HOTPACK_FREE_SYNC=%s is neither auto nor always; auto is used", sync);
     }
   }
+  if (const char* arena = getenv("HOTPACK_ARENA")) ReadArena(arena, &options);
   options.stats_dir = Copy("HOTPACK_STATS_DIR", strings.stats_dir, sizeof(strings.stats_dir));
   options.trace = Copy("HOTPACK_TRACE", strings.trace, sizeof(strings.trace));
   if (const char* limit = getenv("HOTPACK_TRACE_LIMIT_MB")) {
-    char* end = nullptr;
-    const unsigned long long mebibytes = strtoull(limit, &end, 10);
-    if (end != limit && *end == '\0' && mebibytes > 0 && mebibytes < (1ull << 40)) {
-      options.trace_limit = mebibytes << 20;
+    if (const uint64_t bytes = Mebibytes(limit)) {
+      options.trace_limit = bytes;
     } else {
       Log("HOTPACK_TRACE_LIMIT_MB=%s is not a number of mebibytes; %llu is used", limit,
           static_cast<unsigned long long>(options.trace_limit >> 20));

@@ -110,7 +110,7 @@ bool StreamOrder::WaitForUse(CUstream stream) {
   return SynchronizeStream(stream);
 }
 
-EngineStatus StreamOrder::Release(Arena* arena, DeviceAddress address, CUstream stream) {
+EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream) {
   if (WaitForUse(stream)) return arena->engine->Release(address, StreamTag(stream));
   DeviceAddress base = 0;
   uint64_t bytes = 0;
@@ -209,7 +209,7 @@ bool StreamOrder::IsCapturing(CUstream stream) const {
   return driver->StreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-void StreamOrder::ForgetContext(CUcontext context, const Arena* arena) {
+void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (began_ != nullptr) {
     const size_t erased = std::erase_if(*began_, [context](const Capture& c) { return c.context == context; });

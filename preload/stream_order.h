@@ -51,7 +51,7 @@ class StreamOrder {
  public:
   // Gives the block at `address` back to its arena, at once or, during a capture, later. `stream`: the stream whose work
   // so far may still be using it, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
-  EngineStatus Release(Arena* arena, DeviceAddress address, CUstream stream);
+  EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream);
 
   // Hands over what is in quarantine, if no capture is active now. `seen`: a stream that is valid now; without hooks only
   // what waits for this stream is looked at. Cheap when there is nothing.
@@ -81,7 +81,7 @@ class StreamOrder {
   bool Synchronize(CUcontext context);
 
   // The context is about to be destroyed: its quarantined blocks (`arena`, may be null) and captures are forgotten.
-  void ForgetContext(CUcontext context, const Arena* arena);
+  void ForgetContext(CUcontext context, const ContextArena* arena);
 
   // In a forked child: nothing is live any more.
   void ResetAfterFork();
@@ -92,7 +92,7 @@ class StreamOrder {
  private:
   enum State : int { kOne, kSwitching, kSeveral };
   struct Waiting {
-    Arena* arena;
+    ContextArena* arena;
     DeviceAddress address;
     CUstream stream;
   };

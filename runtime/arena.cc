@@ -81,9 +81,10 @@ void Arena::Free(DeviceAddress address, uint64_t bytes) {
   }
 }
 
-// The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves.
+// The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves. Where addresses are
+// memory there is none to spare for that: the lowest of all.
 DeviceAddress Arena::ChooseSmallChunk() const {
-  DeviceAddress half = Down(base_ + bytes_ / 2);
+  DeviceAddress half = memory_->Fixed() ? base_ : Down(base_ + bytes_ / 2);
   auto it = unmapped_.Containing(half);
   if (it != unmapped_.ranges().end()) return half;
   it = unmapped_.ranges().lower_bound(half);
@@ -238,6 +239,11 @@ uint64_t Arena::TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_onl
   for (const AddressRange& range : found) list->Remove(range.begin, range.bytes);
   work->take.insert(work->take.end(), found.begin(), found.end());
   return wanted - chunks;
+}
+
+bool Arena::BeginClear(PageWork* work) {
+  TakeFreeChunks(UINT64_MAX, /*old_only=*/false, work);
+  return !work->take.empty();
 }
 
 bool Arena::BeginTrim(PageWork* work) {

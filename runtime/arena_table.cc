@@ -21,11 +21,11 @@ ArenaTable::Slot* ArenaTable::Claim(CUcontext context, bool* claimed) {
   return found;
 }
 
-Arena* ArenaTable::Remove(CUcontext context) {
+ContextArena* ArenaTable::Remove(CUcontext context) {
   if (context == nullptr) return nullptr;
   for (Slot& slot : slots_) {
     if (slot.context.load(std::memory_order_acquire) != context) continue;
-    Arena* arena = slot.arena.exchange(nullptr);
+    ContextArena* arena = slot.arena.exchange(nullptr);
     slot.context.store(nullptr, std::memory_order_release);
     return arena;
   }
@@ -34,13 +34,13 @@ Arena* ArenaTable::Remove(CUcontext context) {
 
 size_t ArenaTable::Size() const {
   size_t size = 0;
-  ForEach([&size](Arena*) { ++size; });
+  ForEach([&size](ContextArena*) { ++size; });
   return size;
 }
 
 void ArenaTable::AbandonAfterFork() {
   for (Slot& slot : slots_) {
-    Arena* arena = slot.arena.exchange(nullptr);
+    ContextArena* arena = slot.arena.exchange(nullptr);
     if (arena != nullptr) arena->engine->AbandonAfterFork();
     slot.context.store(nullptr, std::memory_order_relaxed);
   }

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <utility>
 
 #include "runtime/cuda_device_memory.h"
 #include "runtime/engine.h"
@@ -13,11 +15,11 @@ namespace hotpack {
 
 // A context's engine and what it stands on. Made once and never destroyed: frees arrive until the very end of the
 // process, and the engine's destructor would have to wait for its planning thread.
-struct Arena {
-  Arena(const CudaDriver* driver, CUcontext context_of, SynchronizeContext synchronize)
-      : context(context_of), memory(driver, context_of, synchronize) {}
+struct ContextArena {
+  ContextArena(CUcontext context_of, std::unique_ptr<ContextMemory> memory_of)
+      : context(context_of), memory(std::move(memory_of)) {}
   const CUcontext context;
-  CudaDeviceMemory memory;
+  const std::unique_ptr<ContextMemory> memory;
   Engine* engine = nullptr;  // set before the arena is published
 };
 
@@ -28,7 +30,7 @@ class ArenaTable {
   static constexpr size_t kCapacity = 64;
 
   // The arena of `context`, or null.
-  Arena* Find(CUcontext context) const {
+  ContextArena* Find(CUcontext context) const {
     const size_t count = count_.load(std::memory_order_acquire);
     for (size_t i = 0; i < count; ++i) {
       if (slots_[i].context.load(std::memory_order_acquire) == context) return slots_[i].arena.load();
@@ -37,28 +39,28 @@ class ArenaTable {
   }
 
   // The arena whose reservation contains `address`, or null.
-  Arena* FindOwner(DeviceAddress address) const {
+  ContextArena* FindOwner(DeviceAddress address) const {
     const size_t count = count_.load(std::memory_order_acquire);
     for (size_t i = 0; i < count; ++i) {
-      Arena* arena = slots_[i].arena.load(std::memory_order_acquire);
+      ContextArena* arena = slots_[i].arena.load(std::memory_order_acquire);
       if (arena != nullptr && arena->engine->Owns(address)) return arena;
     }
     return nullptr;
   }
 
-  // The arena of `context`; if there is none, make() -> Arena* is called without a lock (it may call the driver) by one
+  // The arena of `context`; if there is none, make() -> ContextArena* is called without a lock (it may call the driver) by one
   // thread while others that ask for the same context wait. Null: make() gave null, or the table is full.
   template <typename Make>
-  Arena* FindOrMake(CUcontext context, Make make);
+  ContextArena* FindOrMake(CUcontext context, Make make);
 
   // Takes the arena of `context` out. The caller abandons it.
-  Arena* Remove(CUcontext context);
+  ContextArena* Remove(CUcontext context);
 
   template <typename Function>
   void ForEach(Function function) const {
     const size_t count = count_.load(std::memory_order_acquire);
     for (size_t i = 0; i < count; ++i) {
-      if (Arena* arena = slots_[i].arena.load(std::memory_order_acquire)) function(arena);
+      if (ContextArena* arena = slots_[i].arena.load(std::memory_order_acquire)) function(arena);
     }
   }
 
@@ -71,7 +73,7 @@ class ArenaTable {
  private:
   struct Slot {
     std::atomic<CUcontext> context{nullptr};  // null: free (once used, a slot may be used again)
-    std::atomic<Arena*> arena{nullptr};       // null with a context: being made
+    std::atomic<ContextArena*> arena{nullptr};       // null with a context: being made
   };
   Slot* Claim(CUcontext context, bool* claimed);
 
@@ -81,8 +83,8 @@ class ArenaTable {
 };
 
 template <typename Make>
-Arena* ArenaTable::FindOrMake(CUcontext context, Make make) {
-  if (Arena* arena = Find(context)) return arena;
+ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
+  if (ContextArena* arena = Find(context)) return arena;
   bool claimed = false;
   Slot* slot = Claim(context, &claimed);
   if (slot == nullptr) return nullptr;
@@ -90,7 +92,7 @@ Arena* ArenaTable::FindOrMake(CUcontext context, Make make) {
     while (slot->context.load(std::memory_order_acquire) == context && slot->arena.load() == nullptr) sched_yield();
     return Find(context);
   }
-  Arena* arena = make();
+  ContextArena* arena = make();
   if (arena == nullptr) slot->context.store(nullptr, std::memory_order_release);
   slot->arena.store(arena, std::memory_order_release);
   return arena;

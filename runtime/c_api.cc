@@ -13,22 +13,22 @@ extern "C" {
 int hotpack_version(void) { return HOTPACK_VERSION; }
 
 void hotpack_step(void) {
-  hotpack::Arenas().ForEach([](hotpack::Arena* arena) { arena->engine->Mark(); });
+  hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Mark(); });
 }
 
 void hotpack_interrupt(void) {
-  hotpack::Arenas().ForEach([](hotpack::Arena* arena) { arena->engine->Interrupt(); });
+  hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Interrupt(); });
 }
 
 void hotpack_resume(void) {
-  hotpack::Arenas().ForEach([](hotpack::Arena* arena) { arena->engine->Resume(); });
+  hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Resume(); });
 }
 
 int hotpack_wait_plan(int timeout_ms) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(std::max(timeout_ms, 0));
   bool idle = true;
-  hotpack::Arenas().ForEach([&](hotpack::Arena* arena) {
+  hotpack::Arenas().ForEach([&](hotpack::ContextArena* arena) {
     int left = timeout_ms;
     if (timeout_ms > 0) {
       const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -43,7 +43,7 @@ int hotpack_get_stats(hotpack_stats* stats, size_t size) {
   if (stats == nullptr) return -1;
   hotpack_stats each[hotpack::ArenaTable::kCapacity];
   size_t count = 0;
-  hotpack::Arenas().ForEach([&](hotpack::Arena* arena) {
+  hotpack::Arenas().ForEach([&](hotpack::ContextArena* arena) {
     if (count < hotpack::ArenaTable::kCapacity) each[count++] = arena->engine->Stats();
   });
   if (count == 0) return -1;

@@ -19,34 +19,33 @@ MemoryStatus ToMemoryStatus(CUresult result) {
   }
 }
 
-// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate and its like count as
-// "potentially unsafe" calls while a stream is capturing in global mode (cuda.h, cuThreadExchangeStreamCaptureMode).
-class CudaDeviceMemory::Scope {
- public:
-  explicit Scope(const CudaDeviceMemory& memory) : driver_(memory.driver_) {
-    CUcontext current = nullptr;
-    if (memory.context_ != nullptr &&
-        (driver_->CtxGetCurrent(&current) != CUDA_SUCCESS || current != memory.context_)) {
-      pushed_ = driver_->CtxPushCurrent(memory.context_) == CUDA_SUCCESS;
-    }
-    if (driver_->ThreadExchangeStreamCaptureMode != nullptr) {
-      exchanged_ = driver_->ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
-    }
+ContextMemory::Scope::Scope(const ContextMemory& memory) : driver_(memory.driver_) {
+  CUcontext current = nullptr;
+  if (memory.context_ != nullptr && (driver_->CtxGetCurrent(&current) != CUDA_SUCCESS || current != memory.context_)) {
+    pushed_ = driver_->CtxPushCurrent(memory.context_) == CUDA_SUCCESS;
   }
-  ~Scope() {
-    if (exchanged_) driver_->ThreadExchangeStreamCaptureMode(&mode_);
-    CUcontext popped = nullptr;
-    if (pushed_) driver_->CtxPopCurrent(&popped);
+  if (driver_->ThreadExchangeStreamCaptureMode != nullptr) {
+    exchanged_ = driver_->ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
   }
-  Scope(const Scope&) = delete;
-  Scope& operator=(const Scope&) = delete;
+}
 
- private:
-  const CudaDriver* const driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool pushed_ = false;
-  bool exchanged_ = false;
-};
+ContextMemory::Scope::~Scope() {
+  if (exchanged_) driver_->ThreadExchangeStreamCaptureMode(&mode_);
+  CUcontext popped = nullptr;
+  if (pushed_) driver_->CtxPopCurrent(&popped);
+}
+
+MemoryStatus ContextMemory::Count(CUresult result) {
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  return ToMemoryStatus(result);
+}
+
+bool ContextMemory::Synchronize() {
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (synchronize_ != nullptr) return synchronize_(context_);
+  Scope scope(*this);
+  return driver_->CtxSynchronize() == CUDA_SUCCESS;
+}
 
 namespace {
 
@@ -65,14 +64,6 @@ bool HasVirtualMemoryManagement(const CudaDriver& driver) {
 }
 
 }  // namespace
-
-CudaDeviceMemory::CudaDeviceMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize)
-    : driver_(driver), context_(context), synchronize_(synchronize) {}
-
-MemoryStatus CudaDeviceMemory::Count(CUresult result) {
-  driver_calls_.fetch_add(1, std::memory_order_relaxed);
-  return ToMemoryStatus(result);
-}
 
 MemoryStatus CudaDeviceMemory::Initialize() {
   CUresult result = driver_->CtxGetDevice(&device_);
@@ -210,13 +201,6 @@ MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
     break;
   }
   return status;
-}
-
-bool CudaDeviceMemory::Synchronize() {
-  driver_calls_.fetch_add(1, std::memory_order_relaxed);
-  if (synchronize_ != nullptr) return synchronize_(context_);
-  Scope scope(*this);
-  return driver_->CtxSynchronize() == CUDA_SUCCESS;
 }
 
 void CudaDeviceMemory::ReleaseAll(bool context_alive) {

@@ -1,4 +1,5 @@
-// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap).
+// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap), and what it has
+// in common with the other kind (plain_device_memory.h).
 #pragma once
 
 #include <atomic>
@@ -19,24 +20,21 @@ using SynchronizeContext = bool (*)(CUcontext context);
 // calling thread has another one, or none (frees come from foreign threads), and puts the thread's stream capture mode
 // to relaxed meanwhile, so that growth while some stream is capturing breaks no capture. No lock is held across a
 // driver call.
-class CudaDeviceMemory : public DeviceMemory {
+class ContextMemory : public DeviceMemory {
  public:
   // `driver` must outlive this object. Makes no driver call.
-  CudaDeviceMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize);
+  ContextMemory(const CudaDriver* driver, CUcontext context, SynchronizeContext synchronize)
+      : driver_(driver), context_(context), synchronize_(synchronize) {}
 
   // Asks the driver about the context's device; the context must be current. Call once, before anything else.
-  // kNotSupported: the device or the driver has no virtual memory management; all other functions then say so too.
-  MemoryStatus Initialize();
+  // kNotSupported: this kind of memory cannot be had here; all other functions then say so too.
+  virtual MemoryStatus Initialize() = 0;
+  // Gives everything that is still held back to the driver: for the end of the context. No work may be using it, and no
+  // other function is called afterwards. Errors are ignored. `context_alive`: the context can still be made current.
+  virtual void ReleaseAll(bool context_alive) = 0;
 
-  uint64_t ChunkBytes() const override { return chunk_bytes_; }  // the driver's minimum granularity, at least 64 KiB
+  uint64_t ChunkBytes() const override { return chunk_bytes_; }
   uint64_t TotalBytes() const override { return total_bytes_; }
-  MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override;
-  MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override;
-  MemoryStatus ReleaseChunk(ChunkHandle chunk) override;
-  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override;
-  MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
-  MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
   bool Synchronize() override;
 
   CUcontext context() const { return context_; }
@@ -44,12 +42,7 @@ class CudaDeviceMemory : public DeviceMemory {
   // Driver calls made on behalf of the DeviceMemory functions (one each; context switches are not counted).
   uint64_t DriverCalls() const { return driver_calls_.load(std::memory_order_relaxed); }
 
-  // Gives everything that is still held back to the driver: for the end of the context, which does not take memory of
-  // cuMemCreate with it (cuda.h, cuCtxDestroy). No work may be using it, and no other function is called afterwards.
-  // Errors are ignored. `context_alive`: the context can still be made current.
-  void ReleaseAll(bool context_alive);
-
- private:
+ protected:
   class Scope;
   MemoryStatus Count(CUresult result);
 
@@ -60,8 +53,43 @@ class CudaDeviceMemory : public DeviceMemory {
   bool supported_ = false;
   uint64_t chunk_bytes_ = 2u << 20;
   uint64_t total_bytes_ = 0;
-  std::atomic<uint64_t> driver_calls_{0};
 
+ private:
+  std::atomic<uint64_t> driver_calls_{0};
+};
+
+// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate, cuMemAlloc and their like
+// count as "potentially unsafe" calls while a stream is capturing in global mode (cuda.h, cuThreadExchangeStreamCaptureMode).
+class ContextMemory::Scope {
+ public:
+  explicit Scope(const ContextMemory& memory);
+  ~Scope();
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  const CudaDriver* const driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool pushed_ = false;
+  bool exchanged_ = false;
+};
+
+// Chunks of the driver's minimum granularity, at least 64 KiB. cuCtxDestroy does not take memory of cuMemCreate with it
+// (cuda.h), so ReleaseAll matters.
+class CudaDeviceMemory : public ContextMemory {
+ public:
+  using ContextMemory::ContextMemory;
+  MemoryStatus Initialize() override;
+  MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override;
+  MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
+  MemoryStatus CreateChunk(ChunkHandle* chunk) override;
+  MemoryStatus ReleaseChunk(ChunkHandle chunk) override;
+  MemoryStatus Map(DeviceAddress address, ChunkHandle chunk) override;
+  MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
+  MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
+  void ReleaseAll(bool context_alive) override;
+
+ private:
   // What is held, for ReleaseAll. Only growth and trimming come here, never the fast path.
   struct Range {
     DeviceAddress base;

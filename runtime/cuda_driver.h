@@ -30,6 +30,7 @@ namespace hotpack {
   X(MemMap, cuMemMap)                                                   \
   X(MemUnmap, cuMemUnmap)                                               \
   X(MemSetAccess, cuMemSetAccess)                                       \
+  X(MemGetInfo, cuMemGetInfo_v2)                                        \
   X(MemAlloc, cuMemAlloc_v2)                                            \
   X(MemAllocPitch, cuMemAllocPitch_v2)                                  \
   X(MemFree, cuMemFree_v2)                                              \

@@ -17,12 +17,14 @@ enum class MemoryStatus : uint8_t {
 };
 
 // All functions may be called from any thread; the engine never holds a lock across them. Each counts as one driver call.
-// Implementations: CudaDeviceMemory (the driver), FakeDeviceMemory in tests.
+// Implementations: CudaDeviceMemory and PlainDeviceMemory (the driver), FakeDeviceMemory in tests.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual uint64_t ChunkBytes() const = 0;     // size and alignment of a chunk; a power of two, at least 64 KiB
-  virtual uint64_t TotalBytes() const = 0;     // physical memory of the device
+  virtual uint64_t TotalBytes() const = 0;     // physical memory that may be had
+  // True: the whole reservation has its memory from the start and keeps it; chunks cost nothing and save nothing.
+  virtual bool Fixed() const { return false; }
   virtual MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) = 0;
   virtual MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) = 0;
   virtual MemoryStatus CreateChunk(ChunkHandle* chunk) = 0;

@@ -89,6 +89,10 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   if (interrupts_ == 0) {
     if (pending_) TryActivate(want.units);
+    if (room_due_) {
+      MakeRoom(lock);
+      if (pending_) TryActivate(want.units);  // others may have been served meanwhile: all is looked at again
+    }
     want.ordinal = history_.Append(want.units);
   }
   live_units_ += want.units;

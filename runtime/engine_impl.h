@@ -90,6 +90,7 @@ class Engine::Impl {
   EngineStatus OpenArena(Lock& lock);
   EngineStatus Grow(Lock& lock, uint64_t bytes, DeviceAddress* address);
   EngineStatus MapEntry(Lock& lock, uint32_t entry);
+  void MakeRoom(Lock& lock);
   bool PlaceInHole(const Want& want, DeviceAddress* address);
   void MapWhatIsFree(PageScope& scope);
   void Housekeep(Lock& lock);
@@ -112,6 +113,7 @@ class Engine::Impl {
   bool TailMatches(const Script& script, uint32_t units) const;
   uint32_t BestPhase(const Script& script) const;
   void Activate();
+  bool TakeZone(const Script& script);
   bool ReuseZone(const std::shared_ptr<const Script>& script);
   void RetireScript();
   void TakeHoles();
@@ -178,6 +180,8 @@ class Engine::Impl {
   bool steady_ = false;           // steady_iteration_ has begun
   bool settled_ = false;          // the script's pages are all mapped, others given back
   bool fresh_zone_ = false;       // the next plan is not to use the zone that is there
+  bool room_due_ = false;         // a plan found no addresses
+  int room_tries_ = 0;
   bool bulk_map_due_ = false;     // the script has just been taken up
   bool grew_ = false;             // pages changed since the last trim
   bool grew_now_ = false;         // ... in this iteration

@@ -51,8 +51,8 @@ uint64_t Engine::Impl::CreateUpTo() const {
 }
 
 void Engine::Impl::NoteReserved() {
-  reserved_peak_ = std::max(reserved_peak_, arena_.reserved());
-  if (steady_) reserved_steady_ = std::max(reserved_steady_, arena_.reserved());
+  reserved_peak_ = std::max(reserved_peak_, arena_.held());
+  if (steady_) reserved_steady_ = std::max(reserved_steady_, arena_.held());
 }
 
 EngineStatus Engine::Impl::OpenArena(Lock& lock) {
@@ -155,6 +155,14 @@ void Engine::Impl::MapWhatIsFree(PageScope& scope) {
   used.bytes = (used.bytes + arena_.chunk() - 1) & ~(arena_.chunk() - 1);
   if (arena_.BeginMapAvailable(used, CreateUpTo(), &work)) scope.Run(&work);
   MarkMappedEntries();
+}
+
+// A plan found no addresses for its zone: those of free memory become blank, their pages wait in the pool.
+void Engine::Impl::MakeRoom(Lock& lock) {
+  PageScope scope(this, lock);
+  room_due_ = false;
+  PageWork work;
+  if (arena_.BeginClear(&work)) scope.Run(&work);
 }
 
 // Pages for an entry that has been claimed. On failure the claim is given up.

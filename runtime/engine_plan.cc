@@ -155,15 +155,31 @@ bool Engine::Impl::TryActivate(uint32_t units) {
   return true;
 }
 
+// Addresses for a script: half as many again as it needs, so that a plan that grows can stay where it is; where addresses
+// are few, just what it needs.
+bool Engine::Impl::TakeZone(const Script& script) {
+  if (!memory_->Fixed() && arena_.TakeZone(script.height_bytes + script.height_bytes / 2, &zone_)) return true;
+  return arena_.TakeZone(script.height_bytes, &zone_);
+}
+
 void Engine::Impl::Activate() {
+  constexpr int kRoomTries = 4;  // iterations, with different blocks in the way
   std::shared_ptr<const Script> script = std::move(pending_);
   pending_.reset();
   uint64_t count = history_.Count();
   const Profile& profile = script->profile;
   if (!ReuseZone(script)) {
     if (follower_.active()) RetireScript();
-    // Half as many addresses again as needed: a plan that grows can stay where it is.
-    if (!arena_.TakeZone(script->height_bytes + script->height_bytes / 2, &zone_)) return;
+    if (!TakeZone(*script)) {  // once free memory is cleared there may be addresses
+      room_due_ = true;
+      if (++room_tries_ < kRoomTries) {
+        pending_ = std::move(script);
+      } else {
+        room_tries_ = 0;
+      }
+      return;
+    }
+    room_tries_ = 0;
     follower_.Start(script, 0, base_, zone_.begin);
     TakeHoles();
   }
@@ -352,7 +368,7 @@ void Engine::Impl::BeginSteady() {
   calls_before_ = arena_.driver_calls();
   passed_before_ = passed_through_;
   steady_began_now_ = true;
-  reserved_steady_ = arena_.reserved();
+  reserved_steady_ = arena_.held();
 }
 
 }  // namespace hotpack

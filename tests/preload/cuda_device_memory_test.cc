@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "runtime/plain_device_memory.h"
 #include "tests/preload/stub_driver.h"
 
 namespace hotpack {
@@ -117,6 +118,35 @@ TEST_F(CudaDeviceMemoryTest, SynchronizeAsksWhoKnowsTheCaptures) {
   });
   EXPECT_FALSE(memory.Synchronize());
   EXPECT_EQ(asked, context_);
+}
+
+TEST_F(CudaDeviceMemoryTest, PlainIsOneAllocation) {
+  PlainDeviceMemory memory(&driver_, context_, nullptr, 256ull << 20);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  EXPECT_TRUE(memory.Fixed());
+  EXPECT_EQ(memory.TotalBytes(), 256ull << 20);
+  DeviceAddress base = 0, second = 0;
+  EXPECT_EQ(memory.Reserve((256ull << 20) + kChunk, &base), MemoryStatus::kOutOfMemory);
+  ASSERT_EQ(memory.Reserve(256ull << 20, &base), MemoryStatus::kOk);
+  EXPECT_EQ(base % kChunk, 0u);
+  EXPECT_EQ(memory.Reserve(64 * kChunk, &second), MemoryStatus::kOutOfMemory);  // there is one
+  const uint64_t calls = memory.DriverCalls();
+  ChunkHandle chunk = 0;
+  EXPECT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Map(base, chunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Enable(base, kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Unmap(base, kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(memory.DriverCalls(), calls);
+  EXPECT_EQ(memory.Unreserve(base, 256ull << 20), MemoryStatus::kOk);
+  EXPECT_EQ(memory.Unreserve(base, 256ull << 20), MemoryStatus::kFailed);
+}
+
+TEST_F(CudaDeviceMemoryTest, PlainTakesMostOfWhatIsFree) {
+  PlainDeviceMemory memory(&driver_, context_, nullptr, PlainDeviceMemory::kDefault);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  EXPECT_EQ(memory.TotalBytes(), 9ull << 30);  // nine tenths of the stub's 10 GiB
+  PlainDeviceMemory tiny(&driver_, context_, nullptr, kChunk);
+  EXPECT_EQ(tiny.Initialize(), MemoryStatus::kNotSupported);
 }
 
 TEST(MemoryStatusTest, Mapping) {

@@ -66,6 +66,14 @@ TEST(Options, ABadValueGetsOneLine) {
   EXPECT_EQ(outcome.err, "hotpack: HOTPACK_FREE_SYNC=maybe is neither auto nor always; auto is used\n");
 }
 
+TEST(Hooks, AnUnknownKindOfArenaIsSaid) {
+  for (const std::string kind : {"maybe", "plain:", "plain:0", "plain:-5", "plain:4x"}) {
+    const Outcome outcome = RunClient("one_stream", "link", {{"HOTPACK_ARENA", kind}});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.err, "hotpack: HOTPACK_ARENA=" + kind + " is not vmm, plain or plain:MEBIBYTES; vmm is used\n");
+  }
+}
+
 // Figures survive any end of the process.
 class End : public testing::TestWithParam<std::pair<const char*, int>> {};
 INSTANTIATE_TEST_SUITE_P(All, End,

@@ -98,6 +98,13 @@ STUB(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 1, (size_t* bytes, CUdevice)
   return CUDA_SUCCESS;
 }
 
+STUB(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t* free, size_t* total)) {
+  ENTER(cuMemGetInfo_v2)
+  *free = 10ull << 30;
+  *total = 16ull << 30;
+  return CUDA_SUCCESS;
+}
+
 // Contexts.
 STUB(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1, (CUcontext * context, CUdevice device)) {
   ENTER(cuDevicePrimaryCtxRetain)

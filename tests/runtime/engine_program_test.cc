@@ -44,6 +44,43 @@ TEST(Program, TrainingStep) {
   EXPECT_LE(stats.reserved_steady, stats.live_peak * 102 / 100 + 4 * kMiB);
 }
 
+// One piece of memory that holds what is observed and the plan side by side only once free memory has been cleared.
+TEST(Program, FixedArena) {
+  Job job(96 * kMiB);
+  job.device().SetFixed();
+  std::vector<DeviceAddress> weights;
+  for (int l = 0; l < 6; ++l) weights.push_back(job.Ask(kMiB));
+  auto iteration = [&] {
+    std::vector<DeviceAddress> layers;
+    for (int l = 0; l < 12; ++l) layers.push_back(job.Ask((4 << 20) + (l << 12)));
+    job.Give(&layers);
+  };
+  PlayUntilPlanned(&job, iteration);
+  ExpectPlanned(&job, iteration, 10);
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_EQ(stats.reserved_peak, 96 * kMiB);  // all of it is held, and said to be
+  EXPECT_EQ(stats.reserved_steady, 96 * kMiB);
+  job.Give(&weights);
+}
+
+TEST(Program, FixedArenaThatIsTooSmallForThePlanServesAllTheSame) {
+  Job job(56 * kMiB);
+  job.device().SetFixed();
+  std::vector<DeviceAddress> spread;
+  auto iteration = [&] {
+    std::vector<DeviceAddress> layers;
+    for (int l = 0; l < 12; ++l) {
+      layers.push_back(job.Ask(4 * kMiB - (l << 12)));
+      if (spread.size() < 12) spread.push_back(job.Ask(80 << 10));  // weights in between: the rest is in pieces
+    }
+    job.Give(&layers);
+  };
+  for (int i = 0; i < 20; ++i) job.Play(iteration);
+  DeviceAddress large = job.TryAsk(57 * kMiB);
+  EXPECT_EQ(large, 0u);
+  job.Give(&spread);
+}
+
 TEST(Program, AssignmentInALoop) {
   Job job;
   DeviceAddress x = 0, out = 0;

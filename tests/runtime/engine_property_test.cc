@@ -35,7 +35,9 @@ struct Template {
 
 class Job {
  public:
-  Job(uint64_t seed, uint64_t fail_every) : random_(seed), device_(uint64_t{1} << 30, kChunk) {
+  Job(uint64_t seed, uint64_t fail_every, uint64_t fixed_bytes)
+      : random_(seed), device_(fixed_bytes != 0 ? fixed_bytes : uint64_t{1} << 30, kChunk) {
+    if (fixed_bytes != 0) device_.SetFixed();
     EngineOptions options;
     options.window = 4096;
     options.plan_time_limit_ns = 3'000'000;
@@ -209,14 +211,14 @@ class Job {
   std::string fault_;
 };
 
-void RunJobs(uint64_t count, uint64_t fail_every) {
+void RunJobs(uint64_t count, uint64_t fail_every, uint64_t fixed_bytes = 0) {
   uint64_t first = FromEnvironment("HOTPACK_TEST_SEED", 1);
   count = FromEnvironment("HOTPACK_TEST_SEQUENCES", count);
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first),
               static_cast<unsigned long long>(first + count - 1));
   uint64_t recovered = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    Job job(seed, fail_every == 0 ? 0 : 2 + seed % fail_every);
+    Job job(seed, fail_every == 0 ? 0 : 2 + seed % fail_every, fixed_bytes);
     std::string fault = job.Run();
     ASSERT_EQ(fault, "") << "HOTPACK_TEST_SEED=" << seed;
     recovered += job.recovered();
@@ -229,6 +231,8 @@ void RunJobs(uint64_t count, uint64_t fail_every) {
 
 TEST(EngineProperty, RandomJobsAgainstModel) { RunJobs(2'000, 0); }
 TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, 60); }
+// One piece of memory, several times what a job has live.
+TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, 0, uint64_t{64} << 20); }
 
 }  // namespace
 }  // namespace hotpack

@@ -23,6 +23,10 @@ class FakeDeviceMemory : public DeviceMemory {
     return total_;
   }
 
+  // Like one plain allocation: the addresses are the memory. Call before the engine does anything.
+  void SetFixed() { fixed_ = true; }
+  bool Fixed() const override { return fixed_; }
+
   // Called at the start of every driver call, without any lock of ours: what other threads may do meanwhile.
   void SetHook(std::function<void(const char* call)> hook) { hook_ = std::move(hook); }
 
@@ -30,6 +34,7 @@ class FakeDeviceMemory : public DeviceMemory {
     Hook("Reserve");
     std::lock_guard lock(mutex_);
     if (Fails()) return MemoryStatus::kFailed;
+    if (fixed_ && bytes > total_) return MemoryStatus::kOutOfMemory;
     *base = next_;
     next_ += bytes + chunk_;
     reserved_[*base] = bytes;
@@ -181,7 +186,7 @@ class FakeDeviceMemory : public DeviceMemory {
   std::set<ChunkHandle> handles_;
   ChunkHandle last_handle_ = 0;
   uint64_t calls_ = 0, fail_every_ = 0, synchronizations_ = 0, unmaps_ = 0;
-  bool capturing_ = false, down_ = false;
+  bool capturing_ = false, down_ = false, fixed_ = false;
   std::string fault_;
 };
 

@@ -350,6 +350,22 @@ TEST_F(ReplayCommandTest, OnTheSimulatedDevice) {
   }
 }
 
+// The same with one plain allocation for an arena: all of it is held, every request lies in it.
+TEST_F(ReplayCommandTest, OnTheSimulatedDeviceWithAPlainArena) {
+  const std::string simulated = HOTPACK_BINARY_DIR "/lib/simgpu";
+  if (!std::filesystem::exists(simulated + "/libcudart.so.13")) GTEST_SKIP() << "no simulated device in " << simulated;
+  constexpr int64_t kArena = int64_t{256} << 20;
+  Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("stats"), "--", HOTPACK_COMMAND, "replay",
+                             kData + "cnn-carried.csv", "--repeat", "10", "--wait-plan"},
+                            {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}, {"HOTPACK_ARENA", "plain:256"}});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  nlohmann::json stats = nlohmann::json::parse(ReadFile(Path("stats")));
+  EXPECT_EQ(stats["checker_reports"], 0) << outcome.err;
+  EXPECT_GT(stats["planned"], 300);
+  EXPECT_EQ(stats["passed_through"], 0);
+  EXPECT_EQ(stats["reserved_peak"], kArena);
+}
+
 TEST_F(ReplayCommandTest, NoCuda) {
   if (access("/usr/lib/x86_64-linux-gnu/libcuda.so.1", F_OK) == 0) GTEST_SKIP() << "there is a driver";
   Outcome outcome = Hotpack({"replay", kData + "lstm.csv", "--api", "driver"}, {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
