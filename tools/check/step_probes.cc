@@ -61,7 +61,7 @@ void RunCase(Session& session, const std::string& program, const std::string& na
     job.arena = arena;
     // A refused cudaFree during a capture has been told to the simulated device's checker by then (simgpu/README.md):
     // its report would blame nobody.
-    if (session.simulated() && !hotpack && name == "capture") job.environment["SIMGPU_CHECK"] = "0";
+    if (session.simulated() && !hotpack && name == "capture") job.environment.emplace("SIMGPU_CHECK", "0");
     session.Run(kGroup, job);
   };
   run("without", false, "");
