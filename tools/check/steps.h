@@ -7,7 +7,7 @@
 
 namespace hotpack::check {
 
-inline constexpr const char* kGroups[] = {"facts", "probes", "training", "traces", "timing"};
+inline constexpr const char* kGroups[] = {"facts", "probes", "timing", "training", "traces"};
 
 // What facts found. Json objects as docs/gpu_check.md describes them.
 struct DeviceReport {
@@ -22,13 +22,13 @@ bool RunFacts(Session& session, DeviceReport* report);
 // Every case of gpu_probe and of its statically linked form, without and with hotpack.
 void RunProbes(Session& session);
 
+// request_bench for every allocator, in turn, round by round.
+void RunTiming(Session& session);
+
 // Gradients; losses without hotpack, twice, against every way of running with it.
 void RunTraining(Session& session);
 
 // Recorded traces through `hotpack replay`.
 void RunTraces(Session& session);
-
-// request_bench for every allocator, in turn, round by round.
-void RunTiming(Session& session);
 
 }  // namespace hotpack::check
