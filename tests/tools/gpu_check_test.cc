@@ -216,6 +216,16 @@ TEST_F(GpuCheckTest, TooFewPlannedRequestsFail) {
   EXPECT_EQ(Finding("train_mlp/cuda/streams1/hotpack-vmm", "planned_share").at("result"), "fail");
 }
 
+TEST_F(GpuCheckTest, SettingsOfTheCallerDoNotReachThePrograms) {
+  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n[ -z \"$HOTPACK\" ] || exit 4\nexit 0\n");
+  const auto seen = [&](const std::map<std::string, std::string>& environment) {
+    RunProgram({Path("kit/bin/gpu_check"), "--tiny", "--simulate", "--only", "probes", "--out", Path("out.json"), "--force"},
+               environment);
+    return Finding("gpu_probe/arena/without", "ended").at("seen").get<std::string>();
+  };
+  EXPECT_EQ(seen({{"HOTPACK", "0"}}), "no JSON object on its stdout");  // not status 4
+}
+
 TEST_F(GpuCheckTest, ADocumentThatIsThereStays) {
   std::ofstream(Path("out.json")) << "mine";
   const Outcome refused = Check({"--tiny", "--simulate", "--only", "facts", "--out", Path("out.json")});

@@ -93,6 +93,12 @@ std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std:
   path.insert(path.end(), directories.begin(), directories.end());
   path.push_back(kit.root + "/lib/cuda");  // last: the machine's own runtime is preferred
   std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", Join(path)}, {"LD_PRELOAD", ""}};
+  // What the caller has set for other purposes must not change what is checked.
+  for (const char* name : {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_FREE_SYNC", "HOTPACK_STATS_DIR", "HOTPACK_TRACE",
+                           "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL",
+                           "SIMGPU_COUNT_FILE"}) {
+    environment[name] = "";
+  }
   // A program's own search path comes before LD_LIBRARY_PATH; what is loaded already satisfies it.
   if (simulated) environment["LD_PRELOAD"] = kit.SimulatedDevice() + "/libcudart.so.13";
   return environment;

@@ -29,7 +29,8 @@ Kit FindKit();
 // loader searches anyway are not among them.
 std::vector<std::string> FindLibraryDirectories(const std::string& scratch);
 
-// What a program is started with so that it finds its libraries. `simulated`: the simulated device's come first, also for
+// What a program is started with so that it finds its libraries; settings of hotpack and of the simulated device are
+// removed (empty values). `simulated`: the simulated device's come first, also for
 // programs whose own search path names others.
 std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std::vector<std::string>& directories,
                                                       bool simulated);
