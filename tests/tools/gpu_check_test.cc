@@ -181,6 +181,19 @@ TEST_F(GpuCheckTest, AHangingProgramIsKilledWithWhatItStarted) {
   EXPECT_TRUE(gone);
 }
 
+TEST_F(GpuCheckTest, AnInterruptedCheckKeepsWhatItHas) {
+  // The probe sends the signal to the check, which is its parent.
+  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\nkill -TERM $PPID\nsleep 1000\n");
+  const Outcome outcome = Check({"--tiny", "--simulate", "--out", Path("out.json")});
+  EXPECT_EQ(outcome.code, 128 + SIGTERM);
+  EXPECT_EQ(Document().at("complete"), false);
+  EXPECT_EQ(Finding("gpu_probe/arena/without", "ended").at("result"), "skip");
+  EXPECT_EQ(Finding("gpu_probe/info/without", "ended").at("result"), "no such finding");
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    EXPECT_EQ(entry.path().filename().string().find("gpu_check-"), std::string::npos) << "a directory was left behind";
+  }
+}
+
 TEST_F(GpuCheckTest, LossesAreComparedBitForBit) {
   AddProgram("hotpack", Replaced(kHotpack, "PLANNED", "800"));
   AddProgram("train_mlp", Replaced(kTrain, "SECOND", "0x1.7p+1"));

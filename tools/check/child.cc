@@ -24,11 +24,14 @@ constexpr std::streamoff kKept = 2 << 20;
 
 std::atomic<pid_t> running{0};
 
+std::atomic<int> interrupted{0};
+
 void OnSignal(int number) {
+  const int saved = errno;
+  interrupted.store(number);
   const pid_t group = running.load();
   if (group > 0) kill(-group, SIGKILL);
-  signal(number, SIG_DFL);
-  raise(number);
+  errno = saved;
 }
 
 // The first and the last part of a file.
@@ -99,6 +102,10 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
                  double limit, const std::string& scratch) {
   const std::string out = scratch + "/stdout", err = scratch + "/stderr";
   Outcome outcome;
+  if (Interrupted() != 0) {
+    outcome.code = 127;
+    return outcome;
+  }
   const Clock::time_point begin = Clock::now();
   const pid_t pid = fork();
   if (pid == 0) Execute(command, environment, out, err);
@@ -109,6 +116,7 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
   }
   setpgid(pid, pid);  // here too: it may not have come to it before it has to be killed
   running.store(pid);
+  if (Interrupted() != 0) kill(-pid, SIGKILL);  // it came before the handler knew whom to kill
   const auto deadline = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
   const int status = WaitUntil(pid, deadline, &outcome.timed_out);
   running.store(0);
@@ -124,5 +132,7 @@ Outcome RunChild(const std::vector<std::string>& command, const std::map<std::st
 void KillChildOnSignals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, OnSignal);
 }
+
+int Interrupted() { return interrupted.load(); }
 
 }  // namespace hotpack::check

@@ -22,7 +22,10 @@ struct Outcome {
 Outcome RunChild(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
                  double limit, const std::string& scratch);
 
-// From now on SIGINT, SIGTERM and SIGHUP kill the child that is running before they end this process.
+// From now on SIGINT, SIGTERM and SIGHUP kill the child that is running, and no other is started.
 void KillChildOnSignals();
+
+// The signal that came since, 0: none.
+int Interrupted();
 
 }  // namespace hotpack::check

@@ -67,7 +67,7 @@ std::string RunGroups(Session& session, const DeviceReport& report, const std::s
   const std::pair<const char*, void (*)(Session&)> groups[] = {
       {"probes", RunProbes}, {"timing", RunTiming}, {"training", RunTraining}, {"traces", RunTraces}};
   for (const auto& [name, run] : groups) {
-    if (!session.Wants(name)) continue;
+    if (!session.Wants(name) || Interrupted() != 0) continue;
     run(session);
     const std::string reason = file.Write(Document(session, report, date, false));
     if (!reason.empty()) return reason;
@@ -93,10 +93,11 @@ int Run(const Options& options) {
     if (!reason.empty()) return Complain(reason);
   }
   if (device) reason = RunGroups(session, report, date, file);
-  if (reason.empty()) reason = file.Write(Document(session, report, date, true));
+  if (reason.empty()) reason = file.Write(Document(session, report, date, Interrupted() == 0));
   PrintSummary(session, report, stdout);
   if (!reason.empty()) return Complain(reason);
   printf("written to %s\n", file.path().c_str());
+  if (Interrupted() != 0) return 128 + Interrupted();
   return Count(session).fail == 0 ? 0 : kExitFailed;
 }
 

@@ -122,7 +122,9 @@ void Session::ReadOutcome(const Job& job, double limit, bool hurried, const Outc
     }
   }
   const std::string expected = "the program ends by itself within " + Seconds(limit);
-  if (outcome.timed_out && hurried) {
+  if (Interrupted() != 0) {
+    step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the check was interrupted"});
+  } else if (outcome.timed_out && hurried) {
     step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the time for the whole check was over"});
   } else if (outcome.timed_out) {
     step->Check(false, "ended", expected, "killed after " + Seconds(outcome.seconds) + "; " + LastLine(outcome.err));
@@ -151,7 +153,7 @@ void Session::Announce(const Step& step) const {
 }
 
 Step* Session::Run(const std::string& group, const Job& job) {
-  if (!Wants(group, job.name)) return nullptr;
+  if (!Wants(group, job.name) || Interrupted() != 0) return nullptr;
   const double left = SecondsLeft();
   if (left < 1) {
     Skip(group, job.name, "the time for the whole check was over");
