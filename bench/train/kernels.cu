@@ -79,9 +79,9 @@ HOTPACK_KERNEL_FUNCTION void SoftmaxLossRow(int64_t row, const float* logits, co
 }
 
 HOTPACK_KERNEL_FUNCTION void SoftmaxLossBackwardElement(int64_t i, const float* probabilities, const int32_t* labels,
-                                                        float* gradient, int rows, int columns) {
+                                                        float* gradient, int rows, int columns, float weight) {
   const float target = labels[i / columns] == i % columns ? 1.0f : 0.0f;
-  gradient[i] = (probabilities[i] - target) / static_cast<float>(rows);
+  gradient[i] = weight * (probabilities[i] - target) / static_cast<float>(rows);
 }
 
 HOTPACK_KERNEL_FUNCTION void MeanElement(int64_t, const float* in, float* out, int64_t count) {
@@ -108,6 +108,8 @@ HOTPACK_KERNEL_FUNCTION void AverageSquareElement(int64_t i, float* state, const
 HOTPACK_KERNEL_FUNCTION void ScaleElement(int64_t i, const float* in, float* out, float factor) {
   out[i] = in[i] * factor;
 }
+
+HOTPACK_KERNEL_FUNCTION void AddIntoElement(int64_t i, float* sum, const float* in) { sum[i] += in[i]; }
 
 HOTPACK_KERNEL_FUNCTION void AdamDirectionElement(int64_t i, const float* mean, const float* variance, float* out,
                                                   float epsilon) {
@@ -159,8 +161,9 @@ void SoftmaxLoss(const float* logits, const int32_t* labels, float* probabilitie
   Launch<SoftmaxLossRow>(rows, logits, labels, probabilities, losses, columns);
 }
 
-void SoftmaxLossBackward(const float* probabilities, const int32_t* labels, float* gradient, int rows, int columns) {
-  Launch<SoftmaxLossBackwardElement>(Product(rows, columns), probabilities, labels, gradient, rows, columns);
+void SoftmaxLossBackward(const float* probabilities, const int32_t* labels, float* gradient, int rows, int columns,
+                         float weight) {
+  Launch<SoftmaxLossBackwardElement>(Product(rows, columns), probabilities, labels, gradient, rows, columns, weight);
 }
 
 void Mean(const float* in, float* out, int64_t count) { Launch<MeanElement>(1, in, out, count); }
@@ -178,6 +181,8 @@ void MovingAverageOfSquares(float* state, const float* gradient, int64_t count, 
 }
 
 void Scale(const float* in, float* out, int64_t count, float factor) { Launch<ScaleElement>(count, in, out, factor); }
+
+void AddInto(float* sum, const float* in, int64_t count) { Launch<AddIntoElement>(count, sum, in); }
 
 void AdamDirection(const float* mean, const float* variance, float* out, int64_t count, float epsilon) {
   Launch<AdamDirectionElement>(count, mean, variance, out, epsilon);

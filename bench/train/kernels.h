@@ -1,5 +1,5 @@
-// The device work of the training program. All matrices are row-major, float32, in device memory; every call is
-// asynchronous on the default stream. A launch that fails throws std::runtime_error.
+// Device work that the training programs share. All matrices are row-major, float32, in device memory; every call is
+// asynchronous on the compute stream. A launch that fails throws std::runtime_error.
 //
 // Every result element is computed by one thread that adds in a fixed order, and nothing is atomic: equal inputs give
 // equal bits, wherever the tensors lie. That is what lets a run under hotpack be compared with one without.
@@ -30,8 +30,9 @@ void SiluBackward(const float* in, const float* out_gradient, float* in_gradient
 
 // probabilities[row, :] = softmax(logits[row, :]); losses[row] = -log probabilities[row, labels[row]]
 void SoftmaxLoss(const float* logits, const int32_t* labels, float* probabilities, float* losses, int rows, int columns);
-// gradient of the mean loss with respect to the logits
-void SoftmaxLossBackward(const float* probabilities, const int32_t* labels, float* gradient, int rows, int columns);
+// gradient of weight · (mean loss) with respect to the logits
+void SoftmaxLossBackward(const float* probabilities, const int32_t* labels, float* gradient, int rows, int columns,
+                         float weight = 1.0f);
 // out[0] = mean of in
 void Mean(const float* in, float* out, int64_t count);
 // out[row] = 1 if the largest logit of the row is the label's, else 0
@@ -40,8 +41,10 @@ void Correct(const float* logits, const int32_t* labels, float* out, int rows, i
 // state = decay · state + (1 − decay) · gradient, or · gradient² for the second moment
 void MovingAverage(float* state, const float* gradient, int64_t count, float decay);
 void MovingAverageOfSquares(float* state, const float* gradient, int64_t count, float decay);
-// out = in · factor
+// out = in · factor; out may be in
 void Scale(const float* in, float* out, int64_t count, float factor);
+// sum += in
+void AddInto(float* sum, const float* in, int64_t count);
 // out = mean / (sqrt(variance) + epsilon)
 void AdamDirection(const float* mean, const float* variance, float* out, int64_t count, float epsilon);
 // weights −= rate · direction

@@ -19,6 +19,16 @@ class Array {
   Array(Device& device, const std::vector<T>& values) : Array(device, static_cast<int64_t>(values.size())) {
     device.CopyIn(data_, values.data(), values.size() * sizeof(T));
   }
+  // An array that the copy stream fills: compute work may read it after device.WaitForCopies(). `values` may go on return.
+  static Array StartCopy(Device& device, const std::vector<T>& values) {
+    Array array;
+    const size_t bytes = values.size() * sizeof(T);
+    array.device_ = &device;
+    array.data_ = static_cast<T*>(device.AllocateForCopy(bytes));
+    array.count_ = static_cast<int64_t>(values.size());
+    device.StartCopyIn(array.data_, values.data(), bytes);
+    return array;
+  }
   Array(Array&& other) noexcept { *this = std::move(other); }
   Array& operator=(Array&& other) noexcept {
     if (this != &other) {

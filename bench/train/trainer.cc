@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,25 +12,78 @@
 namespace hotpack::train {
 namespace {
 
-constexpr int kEvaluationBatches = 4;
+// Hands the micro-batches of an epoch to the workload in their order, each one step ahead of its use.
+class Feed {
+ public:
+  Feed(Workload& workload, const TrainOptions& options, int epoch)
+      : workload_(workload), options_(options), count_(static_cast<int64_t>(options.steps) * options.accumulate),
+        first_number_(epoch * count_ + 1) {}
 
-double Accuracy(Device& device, Mlp& model, const Task& task, int rows) {
-  double correct = 0;
-  for (int batch_number = 1; batch_number <= kEvaluationBatches; ++batch_number) {
-    const Batch batch = task.MakeBatch(-batch_number, rows);
-    const Labels labels(device, batch.labels);
-    for (float value : model.CorrectRows(Tensor(device, batch.features), labels, rows).ToHost()) correct += value;
+  void PrefetchNext() {
+    if (next_ == count_) return;  // nothing is in flight while the workload evaluates
+    const bool last_step = next_ >= count_ - options_.accumulate;
+    const int rows = last_step && options_.last_rows > 0 ? options_.last_rows : options_.rows;
+    workload_.Prefetch(first_number_ + next_, rows);
+    ++next_;
   }
-  return correct / (static_cast<double>(rows) * kEvaluationBatches);
+
+ private:
+  Workload& workload_;
+  const TrainOptions& options_;
+  int64_t count_;
+  int64_t first_number_;
+  int64_t next_ = 0;
+};
+
+// The mean loss of the step's micro-batches.
+float TrainStep(Workload& workload, Optimizer& optimizer, Feed& feed, int accumulate) {
+  ZeroGradients(workload.parameters());
+  Tensor loss;
+  for (int i = 0; i < accumulate; ++i) {
+    Tensor part = workload.LossAndGradients(1.0f / static_cast<float>(accumulate));
+    if (loss.empty()) {
+      loss = std::move(part);
+    } else {
+      AddInto(loss.data(), part.data(), 1);
+    }
+    feed.PrefetchNext();
+  }
+  optimizer.Step(workload.parameters());
+  return loss.ToHost()[0];
 }
 
-float TrainStep(Device& device, Mlp& model, const Batch& batch, int rows) {
-  Tensor input(device, batch.features);
-  const Labels labels(device, batch.labels);
-  model.ZeroGradients();
-  const Tensor loss = model.LossAndGradients(std::move(input), labels, rows);
-  model.AdamStep({});
-  return loss.ToHost()[0];
+double Evaluate(Workload& workload, const TrainOptions& options) {
+  double sum = 0;
+  for (int i = 1; i <= options.evaluations; ++i) sum += workload.Evaluate(-i, options.rows);
+  return sum / options.evaluations;
+}
+
+// The loss of batch 1 with element `i` of the parameter's value moved by `by`.
+float MovedLoss(Device& device, Workload& workload, int rows, Parameter& parameter, const std::vector<float>& value,
+                size_t i, float by) {
+  std::vector<float> moved = value;
+  moved[i] += by;
+  device.CopyIn(parameter.value.data(), moved.data(), moved.size() * sizeof(float));
+  workload.Prefetch(1, rows);
+  return workload.Loss().ToHost()[0];
+}
+
+double GradientError(Device& device, Workload& workload, int rows, Parameter& parameter) {
+  constexpr float kStep = 1e-2f;  // balances the float loss's rounding (1e-7 / step) with the error of order step²
+  const std::vector<float> gradient = parameter.gradient.ToHost();
+  const std::vector<float> value = parameter.value.ToHost();
+  if (gradient.size() != value.size()) return HUGE_VAL;  // the backward pass left it out
+  double largest = 1e-3, difference = 0;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const double below = MovedLoss(device, workload, rows, parameter, value, i, -kStep);
+    const double above = MovedLoss(device, workload, rows, parameter, value, i, kStep);
+    const double numeric = (above - below) / (2.0 * kStep);
+    if (!std::isfinite(numeric) || !std::isfinite(gradient[i])) return HUGE_VAL;
+    largest = std::max(largest, std::fabs(static_cast<double>(gradient[i])));
+    difference = std::max(difference, std::fabs(numeric - gradient[i]));
+  }
+  device.CopyIn(parameter.value.data(), value.data(), value.size() * sizeof(float));
+  return difference / largest;
 }
 
 }  // namespace
@@ -41,59 +95,38 @@ bool DeviceComputes(Device& device) {
   return probe.ToHost()[0] == kWritten;
 }
 
-TrainResult Train(Device& device, const TrainOptions& options,
-                  const std::function<void(int step, float loss)>& on_loss) {
+TrainResult Train(Device& device, Workload& workload, const TrainOptions& options,
+                  const std::function<void(int64_t step, float loss)>& on_loss) {
   const bool computes = DeviceComputes(device);
-  const Task task(options.seed, options.shape.features, options.shape.classes);
-  Mlp model(device, options.shape, options.seed);
+  Optimizer optimizer(device, options.optimizer);
   TrainResult result;
-  result.parameters = model.ParameterCount();
-  for (int step = 1; step <= options.steps; ++step) {
-    const float loss = TrainStep(device, model, task.MakeBatch(step, options.batch), options.batch);
-    if (computes && !std::isfinite(loss)) {
-      throw std::runtime_error("the loss of step " + std::to_string(step) + " is not finite");
+  for (const Parameter& parameter : workload.parameters()) result.parameters += parameter.value.count();
+  int64_t step = 0;
+  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+    Feed feed(workload, options, epoch);
+    feed.PrefetchNext();
+    for (int i = 0; i < options.steps; ++i) {
+      const float loss = TrainStep(workload, optimizer, feed, options.accumulate);
+      ++step;
+      if (computes && !std::isfinite(loss)) {
+        throw std::runtime_error("the loss of step " + std::to_string(step) + " is not finite");
+      }
+      if (step == 1) result.first_loss = loss;
+      result.last_loss = loss;
+      on_loss(step, loss);
     }
-    if (step == 1) result.first_loss = loss;
-    result.last_loss = loss;
-    on_loss(step, loss);
-    if (options.evaluate_every > 0 && step % options.evaluate_every == 0 && step != options.steps) {
-      Accuracy(device, model, task, options.batch);
-    }
+    if (options.evaluations > 0) result.merit = Evaluate(workload, options);
   }
-  if (options.evaluate_every > 0) result.accuracy = Accuracy(device, model, task, options.batch);
   return result;
 }
 
-double LargestGradientError(Device& device, uint64_t seed) {
-  constexpr int kRows = 4;
-  constexpr float kStep = 1e-2f;  // balances the float loss's rounding (1e-7 / step) with the error of order step²
-  const ModelShape shape = {.features = 5, .width = 6, .layers = 3, .classes = 3};
-  const Batch batch = Task(seed, shape.features, shape.classes).MakeBatch(1, kRows);
-  const Labels labels(device, batch.labels);
-  Mlp model(device, shape, seed);
-  const auto loss = [&] { return model.Loss(Tensor(device, batch.features), labels, kRows).ToHost()[0]; };
-  model.LossAndGradients(Tensor(device, batch.features), labels, kRows);
-
+double LargestGradientError(Device& device, Workload& workload, int rows) {
+  ZeroGradients(workload.parameters());
+  workload.Prefetch(1, rows);
+  workload.LossAndGradients(1.0f);
   double worst = 0;
-  for (Parameter& parameter : model.parameters()) {
-    const std::vector<float> gradient = parameter.gradient.ToHost();
-    const std::vector<float> value = parameter.value.ToHost();
-    const size_t bytes = value.size() * sizeof(float);
-    double largest = 1e-3, difference = 0;
-    for (size_t i = 0; i < value.size(); ++i) {
-      float sides[2];
-      for (int side = 0; side < 2; ++side) {
-        std::vector<float> moved = value;
-        moved[i] += side == 0 ? -kStep : kStep;
-        device.CopyIn(parameter.value.data(), moved.data(), bytes);
-        sides[side] = loss();
-      }
-      const double numeric = (static_cast<double>(sides[1]) - sides[0]) / (2.0 * kStep);
-      largest = std::max(largest, std::fabs(static_cast<double>(gradient[i])));
-      difference = std::max(difference, std::fabs(numeric - gradient[i]));
-    }
-    device.CopyIn(parameter.value.data(), value.data(), bytes);
-    worst = std::max(worst, difference / largest);
+  for (Parameter& parameter : workload.parameters()) {
+    worst = std::max(worst, GradientError(device, workload, rows, parameter));
   }
   return worst;
 }

@@ -1,42 +1,46 @@
-// The training loop and the check of the gradients.
+// The training loop and the check of the gradients, for any workload.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "bench/train/device.h"
-#include "bench/train/model.h"
-#include "bench/train/task.h"
+#include "bench/train/optimizer.h"
+#include "bench/train/workload.h"
 
 namespace hotpack::train {
 
 struct TrainOptions {
-  ModelShape shape;
-  int batch = 1;           // rows, ≥ 1
-  int steps = 1;           // ≥ 1
-  int evaluate_every = 0;  // > 0: on unseen rows after as many steps each, and at the end; 0: never
-  uint64_t seed = 1;
+  int rows = 1;         // of a micro-batch, ≥ 1
+  int accumulate = 1;   // micro-batches a step, ≥ 1: their gradients are averaged before the weights move
+  int steps = 1;        // an epoch, ≥ 1
+  int epochs = 1;       // ≥ 1
+  int last_rows = 0;    // of each micro-batch of an epoch's last step; 0: as many as the others
+  int evaluations = 0;  // batches of `rows` unseen samples after each epoch
+  OptimizerOptions optimizer;
 };
 
 struct TrainResult {
   float first_loss = 0;
   float last_loss = 0;
-  double accuracy = -1;  // share of unseen rows that the trained model labels rightly; -1: not evaluated
+  double merit = 0;       // mean of the last epoch's evaluations, if there were any
   int64_t parameters = 0;
 };
 
 // True if kernels change memory; a simulated device accepts launches and does nothing.
 bool DeviceComputes(Device& device);
 
-// Trains a fresh model; `on_loss(step, loss)` after each step. The same options give the same bits.
-// Throws std::runtime_error on a device error or, where the device computes, when the loss is not finite.
-TrainResult Train(Device& device, const TrainOptions& options,
-                  const std::function<void(int step, float loss)>& on_loss);
+// Trains; `on_loss(step, loss)` after each step, counted from 1 through all epochs. Training batches are numbered
+// 1, 2, …, evaluated ones −1, −2, … the same after each epoch. Within an epoch the next micro-batch's copy starts once
+// the present one's work is submitted, before the host waits for its loss. The same workload, device and options give
+// the same bits. Throws std::runtime_error on a device error or, where the device computes, when a loss is not finite.
+TrainResult Train(Device& device, Workload& workload, const TrainOptions& options,
+                  const std::function<void(int64_t step, float loss)>& on_loss);
 
-// Compares each gradient of a tiny model with central differences of the loss. Returns the largest difference, as a
-// share of the parameter's largest gradient; a right backward pass stays below kGradientTolerance.
+// Compares each gradient of batch 1, of `rows` rows, with central differences of the loss; for tiny workloads, since it
+// runs the forward pass twice for each weight. Returns the largest difference, as a share of the parameter's largest
+// gradient; a right backward pass stays below kGradientTolerance.
 inline constexpr double kGradientTolerance = 0.02;
-double LargestGradientError(Device& device, uint64_t seed);
+double LargestGradientError(Device& device, Workload& workload, int rows);
 
 }  // namespace hotpack::train

@@ -1,60 +1,50 @@
-// A multi-layer perceptron trained with Adam, written as a framework would run it without an allocator of its own:
-// each result is allocated when it is produced and released at its last use.
+// A multi-layer perceptron that classifies, written as a framework would run it without an allocator of its own: each
+// result is allocated when it is produced and released at its last use.
 //
 //   tensor                   allocated            released
 //   weights, biases          before step 1        at the end
 //   Adam's two moments       during step 1        at the end
 //   gradients                in the backward pass by ZeroGradients() of the next step: carried over the step
+//   inputs                   by Prefetch()        in the backward pass of their batch
 //   layer inputs, sums       forward              in the layer's backward pass
 //   everything else          when produced        a few calls later
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <string>
 #include <vector>
 
+#include "bench/train/task.h"
 #include "bench/train/tensor.h"
+#include "bench/train/workload.h"
 
 namespace hotpack::train {
 
-struct ModelShape {
+struct MlpShape {
   int features = 0;  // columns of the input, ≥ 1
   int width = 0;     // columns of each hidden layer, ≥ 1
   int layers = 0;    // linear layers, ≥ 1; the last has `classes` columns
   int classes = 0;   // ≥ 2
 };
 
-struct AdamOptions {
-  float rate = 1e-3f;
-  float decay_mean = 0.9f;
-  float decay_variance = 0.999f;
-  float epsilon = 1e-8f;
-};
-
-// Weights or biases, with what the optimizer keeps for them.
-struct Parameter {
-  Tensor value;
-  Tensor gradient;  // empty between ZeroGradients() and the backward pass
-  Tensor mean;      // Adam's moments: empty before the first step
-  Tensor variance;
-};
-
-// Not thread-safe. Functions throw what Device and the kernels throw.
-class Mlp {
+class Mlp : public Workload {
  public:
-  Mlp(Device& device, const ModelShape& shape, uint64_t seed);
+  Mlp(Device& device, const MlpShape& shape, uint64_t seed);
 
-  void ZeroGradients();
-  // Forward and backward: the mean loss of the rows, as one element in device memory; gradients are set.
-  Tensor LossAndGradients(Tensor input, const Labels& labels, int rows);
-  // Forward alone.
-  Tensor Loss(Tensor input, const Labels& labels, int rows);
-  Tensor CorrectRows(Tensor input, const Labels& labels, int rows);  // one 0 or 1 a row
-  void AdamStep(const AdamOptions& options);
-
-  std::vector<Parameter>& parameters() { return parameters_; }  // weights, biases, weights, biases, ...
-  int64_t ParameterCount() const;
+  std::vector<Parameter>& parameters() override { return parameters_; }  // weights, biases, weights, biases, ...
+  void Prefetch(int64_t number, int rows) override;
+  Tensor LossAndGradients(float weight) override;
+  Tensor Loss() override;
+  double Evaluate(int64_t number, int rows) override;  // the share of rows whose largest logit is the label's
+  std::string MeritName() const override { return "accuracy"; }
 
  private:
+  struct Inputs {
+    Tensor features;
+    Labels labels;
+    int rows = 0;
+  };
   struct Saved {
     Tensor input;  // of the linear layer
     Tensor sum;    // with bias, before the activation; empty in the last layer
@@ -65,14 +55,17 @@ class Mlp {
   Parameter& Weights(int layer) { return parameters_[static_cast<size_t>(layer) * 2]; }
   Parameter& Biases(int layer) { return parameters_[static_cast<size_t>(layer) * 2 + 1]; }
 
+  Inputs StartInputs(int64_t number, int rows) const;
+  Inputs TakeInputs();
   Tensor Forward(Tensor input, int rows, std::vector<Saved>* saved);
+  Tensor MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities);
   Tensor LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows);
-  void UpdateParameter(Parameter& parameter, const AdamOptions& options);
 
   Device& device_;
-  ModelShape shape_;
+  MlpShape shape_;
+  Task task_;
   std::vector<Parameter> parameters_;
-  int64_t steps_ = 0;
+  std::deque<Inputs> prefetched_;
 };
 
 }  // namespace hotpack::train

@@ -1,0 +1,150 @@
+#include "bench/train/mlp_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "bench/train/kernels.h"
+
+namespace hotpack::train {
+namespace {
+
+constexpr int kSlices = 4;  // parts of the batch in a weight gradient's workspace
+
+int Slices(int rows) { return std::min(kSlices, rows); }
+
+}  // namespace
+
+Mlp::Mlp(Device& device, const MlpShape& shape, uint64_t seed)  
+    : device_(device), shape_(shape), task_(seed, shape.features, shape.classes) {
+  parameters_.reserve(static_cast<size_t>(shape.layers) * 2);
+  for (int layer = 0; layer < shape.layers; ++layer) {
+    const int64_t in = InputColumns(layer), out = OutputColumns(layer);
+    Parameter& weights = parameters_.emplace_back();
+    weights.value = Tensor(device_, in * out);
+    // Variance 2 / inputs keeps the activations' scale (He et al. 2015); a uniform of half-width s has variance s² / 3.
+    const float scale = std::sqrt(6.0f / static_cast<float>(in));
+    FillUniform(weights.value.data(), in * out, seed + static_cast<uint64_t>(layer) * 0x51ed2701u, scale);
+    Parameter& biases = parameters_.emplace_back();
+    biases.value = Tensor(device_, out);
+    Fill(biases.value.data(), out, 0.0f);
+  }
+}
+
+Mlp::Inputs Mlp::StartInputs(int64_t number, int rows) const {
+  const Batch batch = task_.MakeBatch(number, rows);
+  Inputs inputs;
+  inputs.features = Tensor::StartCopy(device_, batch.features);
+  inputs.labels = Labels::StartCopy(device_, batch.labels);
+  inputs.rows = rows;
+  return inputs;
+}
+
+Mlp::Inputs Mlp::TakeInputs() {
+  if (prefetched_.empty()) throw std::logic_error("no batch was prefetched");
+  Inputs inputs = std::move(prefetched_.front());
+  prefetched_.pop_front();
+  device_.WaitForCopies();
+  return inputs;
+}
+
+void Mlp::Prefetch(int64_t number, int rows) { prefetched_.push_back(StartInputs(number, rows)); }
+
+Tensor Mlp::Forward(Tensor input, int rows, std::vector<Saved>* saved) {
+  for (int layer = 0; layer < shape_.layers; ++layer) {
+    const int in = InputColumns(layer), out = OutputColumns(layer);
+    const int64_t count = static_cast<int64_t>(rows) * out;
+    Tensor product(device_, count);
+    MatMul(input.data(), Weights(layer).value.data(), product.data(), rows, out, in);
+    Tensor sum(device_, count);
+    AddBias(product.data(), Biases(layer).value.data(), sum.data(), rows, out);
+    product.Reset();
+    Saved* keep = saved != nullptr ? &saved->emplace_back() : nullptr;
+    if (keep != nullptr) keep->input = std::move(input);
+    if (layer + 1 == shape_.layers) return sum;
+    input = Tensor(device_, count);
+    Silu(sum.data(), input.data(), count);
+    if (keep != nullptr) keep->sum = std::move(sum);
+  }
+  return input;  // not reached: there is at least one layer
+}
+
+// The mean loss of the rows; `probabilities`, if not null, receives what the backward pass needs.
+Tensor Mlp::MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities) {
+  Tensor shares(device_, logits.count());
+  Tensor losses(device_, rows);
+  SoftmaxLoss(logits.data(), labels.data(), shares.data(), losses.data(), rows, shape_.classes);
+  logits.Reset();
+  if (probabilities != nullptr) *probabilities = std::move(shares);
+  Tensor loss(device_, 1);
+  Mean(losses.data(), loss.data(), rows);
+  return loss;
+}
+
+// From the gradient of the layer's sum to its parameters' gradients and the gradient of its input (empty for layer 0).
+Tensor Mlp::LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows) {
+  const int in = InputColumns(layer), out = OutputColumns(layer);
+  const int64_t count = static_cast<int64_t>(in) * out;
+  {
+    Tensor workspace(device_, count * Slices(rows));
+    MatMulTransposedASliced(input.data(), sum_gradient.data(), workspace.data(), in, out, rows, Slices(rows));
+    Tensor gradient(device_, count);
+    SumSlices(workspace.data(), gradient.data(), Slices(rows), count);
+    workspace.Reset();
+    AddGradient(device_, Weights(layer), std::move(gradient));
+  }
+  Tensor bias_gradient(device_, out);
+  SumSlices(sum_gradient.data(), bias_gradient.data(), rows, out);
+  AddGradient(device_, Biases(layer), std::move(bias_gradient));
+  input.Reset();
+  if (layer == 0) return {};
+  Tensor input_gradient(device_, static_cast<int64_t>(rows) * in);
+  MatMulTransposedB(sum_gradient.data(), Weights(layer).value.data(), input_gradient.data(), rows, in, out);
+  return input_gradient;
+}
+
+Tensor Mlp::LossAndGradients(float weight) {
+  Inputs inputs = TakeInputs();
+  const int rows = inputs.rows;
+  std::vector<Saved> saved;
+  Tensor logits = Forward(std::move(inputs.features), rows, &saved);
+  Tensor probabilities;
+  Tensor loss = MeanLoss(std::move(logits), inputs.labels, rows, &probabilities);
+  if (weight != 1.0f) Scale(loss.data(), loss.data(), 1, weight);
+
+  Tensor gradient(device_, probabilities.count());
+  SoftmaxLossBackward(probabilities.data(), inputs.labels.data(), gradient.data(), rows, shape_.classes, weight);
+  probabilities.Reset();
+  inputs.labels.Reset();
+  for (int layer = shape_.layers - 1; layer >= 0; --layer) {
+    Saved& keep = saved[static_cast<size_t>(layer)];
+    if (!keep.sum.empty()) {
+      Tensor sum_gradient(device_, keep.sum.count());
+      SiluBackward(keep.sum.data(), gradient.data(), sum_gradient.data(), keep.sum.count());
+      keep.sum.Reset();
+      gradient = std::move(sum_gradient);
+    }
+    gradient = LayerBackward(layer, std::move(gradient), std::move(keep.input), rows);
+  }
+  return loss;
+}
+
+Tensor Mlp::Loss() {
+  Inputs inputs = TakeInputs();
+  Tensor logits = Forward(std::move(inputs.features), inputs.rows, nullptr);
+  return MeanLoss(std::move(logits), inputs.labels, inputs.rows, nullptr);
+}
+
+double Mlp::Evaluate(int64_t number, int rows) {
+  Inputs inputs = StartInputs(number, rows);
+  device_.WaitForCopies();
+  Tensor logits = Forward(std::move(inputs.features), rows, nullptr);
+  Tensor correct(device_, rows);
+  Correct(logits.data(), inputs.labels.data(), correct.data(), rows, shape_.classes);
+  double sum = 0;
+  for (const float value : correct.ToHost()) sum += static_cast<double>(value);
+  return sum / rows;
+}
+
+}  // namespace hotpack::train
