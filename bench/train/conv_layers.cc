@@ -11,7 +11,7 @@ constexpr float kEpsilon = 1e-5f;  // added to a variance
 constexpr float kDecay = 0.9f;     // of the running statistics
 
 // Parts of a long sum, one thread each: enough threads to fill a GPU, and a pure function of the shape.
-constexpr int64_t kSliceThreads = 1 << 18;
+constexpr int64_t kSliceThreads = 1 << 20;
 constexpr int64_t kMostSlices = 256;
 
 int Slices(int64_t samples, int64_t results) {

@@ -1,4 +1,5 @@
-// train_conv: a small residual net with its own kernels and no allocator of its own, to be run with and without hotpack.
+// train_conv: a small residual net with its own kernels and no allocator of its own, to be run with and without
+// hotpack.
 #include "bench/train/conv_model.h"
 #include "bench/train/program.h"
 
@@ -20,8 +21,12 @@ int Main(int argc, char** argv) {
     app.add_option("--width", shape.width, "Channels of the first of three stages")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    app.add_option("--blocks", shape.blocks, "Residual blocks a stage")->check(CLI::Range(1, 100))->capture_default_str();
-    app.add_option("--image", shape.image, "Side of the images, pixels")->check(CLI::Range(4, 256))->capture_default_str();
+    app.add_option("--blocks", shape.blocks, "Residual blocks a stage")
+        ->check(CLI::Range(1, 100))
+        ->capture_default_str();
+    app.add_option("--image", shape.image, "Side of the images, pixels")
+        ->check(CLI::Range(4, 256))
+        ->capture_default_str();
   };
   program.make = [&](Device& device, uint64_t seed) { return std::make_unique<ConvNet>(device, shape, seed); };
   program.make_tiny = [](Device& device, uint64_t seed) {

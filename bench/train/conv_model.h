@@ -37,8 +37,8 @@ struct ConvShape {
 };
 
 // For a numeric check of the gradients: each layer and both kinds of shortcut. Not narrower: a norm undoes its weights'
-// length, so that differences are too coarse for a channel with few and small weights (of 300 seeds, four fail at width 2
-// and none comes near the tolerance at width 3).
+// length, so that differences are too coarse for a channel with few and small weights (of 300 seeds, four fail at
+// width 2, and none comes near the tolerance at width 3).
 inline constexpr ConvShape kTinyConvShape = {.image = 4, .width = 3, .stages = 2, .blocks = 1, .classes = 3};
 inline constexpr int kTinyConvRows = 4;
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "bench/train/driver.h"
+#include "bench/train/hotpack_calls.h"
 #include "bench/train/stream_device.h"
 
 namespace hotpack::train {
@@ -51,6 +52,8 @@ class DriverApi : public DeviceApi {
   void FreeAsync(void* pointer, void* stream) override {
     CheckDriver(driver_.cuMemFreeAsync_call(Address(pointer), Stream(stream)), "cuMemFreeAsync");
   }
+  void* HotpackMalloc(size_t bytes, void* stream) override { return train::HotpackMalloc(bytes, stream); }
+  void HotpackFree(void* pointer, void* stream) override { train::HotpackFree(pointer, stream); }
   void* HostAlloc(size_t bytes) override {
     void* pointer = nullptr;
     CheckAllocation(driver_.cuMemHostAlloc_call(&pointer, bytes, 0), "cuMemHostAlloc", bytes);

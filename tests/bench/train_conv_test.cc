@@ -22,9 +22,12 @@ using Floats = std::vector<float>;
 
 constexpr int kRows = 3;
 constexpr Convolution kConvolutions[] = {
-    {{.side = 5, .channels = 2, .kernel = 3, .stride = 1}, 3}, {{.side = 5, .channels = 2, .kernel = 3, .stride = 2}, 3},
-    {{.side = 4, .channels = 3, .kernel = 3, .stride = 2}, 5}, {{.side = 4, .channels = 3, .kernel = 1, .stride = 2}, 2},
-    {{.side = 1, .channels = 4, .kernel = 3, .stride = 2}, 2}, {{.side = 6, .channels = 1, .kernel = 5, .stride = 1}, 1},
+    {{.side = 5, .channels = 2, .kernel = 3, .stride = 1}, 3},
+    {{.side = 5, .channels = 2, .kernel = 3, .stride = 2}, 3},
+    {{.side = 4, .channels = 3, .kernel = 3, .stride = 2}, 5},
+    {{.side = 4, .channels = 3, .kernel = 1, .stride = 2}, 2},
+    {{.side = 1, .channels = 4, .kernel = 3, .stride = 2}, 2},
+    {{.side = 6, .channels = 1, .kernel = 5, .stride = 1}, 1},
 };
 
 Floats RandomFloats(int64_t count, uint32_t seed) {
