@@ -1,0 +1,96 @@
+// What a probe of a real GPU found, as one JSON object on stdout:
+//
+//   {"program": "gpu_probe", "findings": [{"name": "arena.values", "result": "pass|fail|differs|skip",
+//     "expected": "...", "seen": "..."}, ...],
+//    "figures": [{"name": "vmm.map", "unit": "ns|bytes|...", "median": x, "low": x, "high": x, "samples": n}, ...]}
+//
+//   pass     as expected
+//   fail     hotpack is wrong: the program ends with status 1
+//   differs  the driver does something else than the documented facts that hotpack builds on: worth writing down
+//   skip     not possible here; `seen` has the reason
+//
+// `low` and `high` are the first and the last decile (nearest rank from either end), so of less than ten samples the least and the
+// largest. Names are unique within a program, lower case, `case.what`.
+//
+// Nothing is lost if the program ends abnormally: each finding goes to stderr as a line at once, and Findings::Guard
+// writes the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace hotpack::gpu {
+
+enum class Result { kPass, kFail, kDiffers, kSkip };
+
+const char* ResultName(Result result);
+
+struct Finding {
+  std::string name;
+  Result result = Result::kPass;
+  std::string expected;
+  std::string seen;
+};
+
+struct Figure {
+  std::string name;
+  std::string unit;
+  double median = 0;
+  double low = 0;   // first decile
+  double high = 0;  // last decile
+  size_t samples = 0;
+};
+
+// The median of an even number of samples is the mean of the middle two. `samples` must not be empty.
+Figure Summarize(std::string name, std::string unit, std::vector<double> samples);
+
+// `text` as a JSON string with its quotes. A byte beyond ASCII becomes the code point of its number.
+std::string JsonString(const std::string& text);
+
+// Collects findings and figures. All functions are thread-safe.
+class Findings {
+ public:
+  explicit Findings(std::string program);
+  Findings(const Findings&) = delete;
+  Findings& operator=(const Findings&) = delete;
+
+  void Pass(std::string name, std::string expected, std::string seen = "");
+  void Fail(std::string name, std::string expected, std::string seen);
+  void Differs(std::string name, std::string expected, std::string seen);
+  void Skip(std::string name, std::string reason);
+
+  // What hotpack has to keep: passes or fails. Returns `ok`.
+  bool Check(bool ok, std::string name, std::string expected, std::string seen);
+  // What the driver is known to do: passes or differs. Returns `ok`.
+  bool Fact(bool ok, std::string name, std::string expected, std::string seen);
+
+  // Left out if there are no samples.
+  void AddFigure(std::string name, std::string unit, std::vector<double> samples);
+
+  bool AnyFailed() const;
+
+  // The object, without a line break at its end.
+  std::string Json() const;
+
+  // From now on the object is written at an abnormal end too: a fatal signal, std::terminate, or after `seconds` (then
+  // with status 1). One object of the process may be guarded; it must live until the process ends.
+  void Guard(int seconds);
+
+  // Writes the object to stdout, ends the guard and returns the exit status: 1 if anything failed, else 0. Call once, at
+  // the end of main.
+  int Finish();
+
+ private:
+  void Add(Finding finding);
+  std::string Render(const Finding* last) const;  // mutex_ held
+  void Publish();                                 // mutex_ held
+
+  const std::string program_;
+  mutable std::mutex mutex_;
+  std::vector<Finding> findings_;
+  std::vector<Figure> figures_;
+  bool guarded_ = false;
+};
+
+}  // namespace hotpack::gpu
