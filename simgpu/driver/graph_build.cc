@@ -93,6 +93,7 @@ std::unique_ptr<Graph> CopyGraph(const Graph& from) {
     GraphNode* added = AddNode(copy.get(), node->type, node->run);
     added->host = node->host;
     added->host_data = node->host_data;
+    added->given_before = node->given_before;
     if (node->child != nullptr) {
       copy->children.push_back(CopyGraph(*node->child));
       added->child = copy->children.back().get();
@@ -111,7 +112,7 @@ void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps) {
   for (const auto& node : graph.nodes) Arrange(node.get(), &placed, &order);
   for (const GraphNode* node : order) {
     if (node->child != nullptr) AddSteps(*node->child, steps);
-    steps->push_back({node, node->type, node->run, node->host, node->host_data});
+    steps->push_back({node, node->type, node->run, node->host, node->host_data, node->given_before});
   }
 }
 

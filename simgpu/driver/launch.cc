@@ -208,7 +208,9 @@ static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, const CUgraphNo
   RunWork work;
   const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &work);
   if (status != CUDA_SUCCESS) return status;
-  *node = Placed(AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work)), after, count);
+  GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work));
+  if (graph->given_before != kAnyBlock) added->given_before = d.checker.serial();
+  *node = Placed(added, after, count);
   return CUDA_SUCCESS;
 }
 SIMGPU_API cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
@@ -225,7 +227,9 @@ static CUresult SetKernelNode(CUgraphNode handle, const Params* p) {
   SIMGPU_ENTER(cuGraphKernelNodeSetParams);
   auto* node = reinterpret_cast<GraphNode*>(handle);
   if (node == nullptr || p == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
-  return NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &node->run);
+  const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &node->run);
+  if (status == CUDA_SUCCESS) node->given_before = d.checker.serial();
+  return status;
 }
 SIMGPU_API cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* p) {
   return SetKernelNode(node, p);
@@ -241,7 +245,9 @@ static CUresult SetExecKernelNode(CUgraphExec handle, CUgraphNode node, const Pa
   if (exec == nullptr || node == nullptr || p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (GraphExec::Step& step : exec->steps) {
     if (step.node != reinterpret_cast<const GraphNode*>(node) || step.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
-    return NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &step.run);
+    const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &step.run);
+    if (status == CUDA_SUCCESS) step.given_before = d.checker.serial();
+    return status;
   }
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -22,6 +22,7 @@ struct GraphNode {
   void* host_data = nullptr;
   Graph* graph = nullptr;
   Graph* child = nullptr;  // a child graph, part of this one
+  uint64_t given_before = 0;  // not 0: counts instead of the graph's, the node has been changed since
   std::vector<GraphNode*> after;  // nodes that run earlier; of captured nodes the older ones, without a list
 };
 
@@ -75,6 +76,7 @@ struct GraphExec {
     RunWork run;
     CUhostFn host = nullptr;
     void* host_data = nullptr;
+    uint64_t given_before = 0;  // as in GraphNode
   };
   std::vector<Step> steps;
   std::shared_ptr<GraphMemory> memory;
