@@ -19,3 +19,16 @@ if(CMAKE_CUDA_COMPILER)
   enable_language(CUDA)
   set(HOTPACK_HAVE_NVCC ON)
 endif()
+
+# The runtime libraries of that toolkit: HOTPACK_CUDART and HOTPACK_CUDART_STATIC, false where they are not there. Not by
+# FindCUDAToolkit: CMake 3.25's stops with an error at CUDA 13, which has no nvToolsExt any more.
+if(HOTPACK_HAVE_NVCC)
+  get_filename_component(HOTPACK_TOOLKIT "${CMAKE_CUDA_COMPILER}" REALPATH)
+  get_filename_component(HOTPACK_TOOLKIT "${HOTPACK_TOOLKIT}/../.." ABSOLUTE)
+  foreach(library CUDART CUDART_STATIC)
+    string(TOLOWER "${library}" name)
+    find_library(HOTPACK_${library} ${name}
+      HINTS "${HOTPACK_TOOLKIT}" ${CMAKE_CUDA_IMPLICIT_LINK_DIRECTORIES} PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib)
+    mark_as_advanced(HOTPACK_${library})
+  endforeach()
+endif()

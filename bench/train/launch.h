@@ -1,22 +1,33 @@
-// Runs a function once for each index: as a kernel where nvcc compiles this, as a loop where the host compiler does.
-// The same kernel source therefore serves the program and its test on a machine without a GPU.
+// Runs a function once for each index, in one of three ways, so that one kernel source serves all programs and the
+// tests of machines without a GPU:
+//   nvcc                                 a kernel, launched through cudart
+//   host compiler, HOTPACK_TRAIN_DRIVER  the same kernel out of the program's module, launched through the driver
+//   host compiler                        a loop
 #pragma once
 
 #include <cstdint>
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__)
 #include <cuda_runtime_api.h>
 
 #include <stdexcept>
 #include <string>
+
+#include "bench/train/launch_stream.h"
 #define HOTPACK_KERNEL_FUNCTION __host__ __device__ inline
 #else
 #define HOTPACK_KERNEL_FUNCTION inline
 #endif
+#if !defined(__CUDACC__) && defined(HOTPACK_TRAIN_DRIVER)
+#include "bench/train/driver_kernels.h"
+#endif
 
 namespace hotpack::train {
 
-#ifdef __CUDACC__
+inline unsigned BlocksFor(int64_t count, int threads) { return static_cast<unsigned>((count + threads - 1) / threads); }
+inline constexpr int kThreadsOfBlock = 256;
+
+#if defined(__CUDACC__)
 
 template <auto Function, typename... Arguments>
 __global__ void ForEachIndex(int64_t count, Arguments... arguments) {
@@ -26,11 +37,19 @@ __global__ void ForEachIndex(int64_t count, Arguments... arguments) {
 
 template <auto Function, typename... Arguments>
 void Launch(int64_t count, Arguments... arguments) {
-  constexpr int kThreads = 256;
-  const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
-  ForEachIndex<Function><<<blocks, kThreads>>>(count, arguments...);
+  ForEachIndex<Function><<<BlocksFor(count, kThreadsOfBlock), kThreadsOfBlock, 0, static_cast<cudaStream_t>(launch_stream)>>>(
+      count, arguments...);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) throw std::runtime_error(std::string("kernel launch: ") + cudaGetErrorString(error));
+}
+
+#elif defined(HOTPACK_TRAIN_DRIVER)
+
+template <auto Function, typename... Arguments>
+void Launch(int64_t count, Arguments... arguments) {
+  static const DriverKernel kernel = FindDriverKernel(__PRETTY_FUNCTION__);
+  void* addresses[] = {&count, &arguments...};
+  LaunchDriverKernel(kernel, BlocksFor(count, kThreadsOfBlock), kThreadsOfBlock, addresses);
 }
 
 #else
