@@ -36,5 +36,5 @@ endif()
 # The libraries of simgpu/ name one another by $ORIGIN or not at all, so the directory is installed as it was built.
 if(EXISTS "${PROJECT_SOURCE_DIR}/simgpu/driver")
   install(DIRECTORY "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/simgpu/" DESTINATION "${CMAKE_INSTALL_LIBDIR}/hotpack/simgpu"
-    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.so*")
+    USE_SOURCE_PERMISSIONS FILES_MATCHING PATTERN "*.so*" PATTERN "*.a")
 endif()

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bench/train/hotpack_calls.h"
 #include "bench/train/stream_device.h"
 
 namespace hotpack::train {
@@ -41,6 +42,8 @@ class RuntimeApi : public DeviceApi {
     return pointer;
   }
   void FreeAsync(void* pointer, void* stream) override { Check(cudaFreeAsync(pointer, Stream(stream)), "cudaFreeAsync"); }
+  void* HotpackMalloc(size_t bytes, void* stream) override { return train::HotpackMalloc(bytes, stream); }
+  void HotpackFree(void* pointer, void* stream) override { train::HotpackFree(pointer, stream); }
   void* HostAlloc(size_t bytes) override {
     void* pointer = nullptr;
     CheckAllocation(cudaHostAlloc(&pointer, bytes, cudaHostAllocDefault), "cudaHostAlloc", bytes);

@@ -1,7 +1,5 @@
 #include "bench/train/stream_device.h"
 
-#include <hotpack.h>
-
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -43,12 +41,7 @@ void* StreamDevice::AllocateOn(size_t bytes, void* stream) {
   ThrowIfReleaseFailed();
   if (options_.allocator == AllocatorKind::kCuda) return api_->Malloc(bytes);
   if (options_.allocator == AllocatorKind::kCudaAsync) return api_->MallocAsync(bytes, stream);
-  void* pointer = nullptr;
-  const int error = hotpack_malloc(&pointer, bytes, stream);
-  if (error != 0) {
-    throw std::runtime_error("hotpack_malloc of " + std::to_string(bytes) + " bytes: CUresult " + std::to_string(error));
-  }
-  return pointer;
+  return api_->HotpackMalloc(bytes, stream);
 }
 
 // All memory is last used by compute work, inputs that the copy stream filled too: compute work waited for the copy.
@@ -58,8 +51,8 @@ void StreamDevice::Release(void* pointer) noexcept {
       api_->Free(pointer);
     } else if (options_.allocator == AllocatorKind::kCudaAsync) {
       api_->FreeAsync(pointer, compute_);
-    } else if (const int error = hotpack_free(pointer, compute_); error != 0) {
-      throw std::runtime_error("hotpack_free: CUresult " + std::to_string(error));
+    } else {
+      api_->HotpackFree(pointer, compute_);
     }
   } catch (const std::exception& error) {
     if (release_error_.empty()) release_error_ = error.what();

@@ -19,6 +19,8 @@ class DeviceApi {
   virtual void Free(void* pointer) = 0;
   virtual void* MallocAsync(size_t bytes, void* stream) = 0;
   virtual void FreeAsync(void* pointer, void* stream) = 0;
+  virtual void* HotpackMalloc(size_t bytes, void* stream) = 0;
+  virtual void HotpackFree(void* pointer, void* stream) = 0;
   virtual void* HostAlloc(size_t bytes) = 0;  // pinned
   virtual void HostFree(void* pointer) = 0;
   virtual void* StreamCreate() = 0;  // ordered with no other stream, the default one included

@@ -155,7 +155,7 @@ CUDART_API cudaRuntimeGetVersion(int* version) {
 CUDART_API cudaProfilerStart() { return cudaSuccess; }
 CUDART_API cudaProfilerStop() { return cudaSuccess; }
 
-extern "C" __attribute__((visibility("default"))) const char* CUDARTAPI cudaGetErrorName(cudaError_t error) {
+extern "C" CUDART_VISIBLE const char* CUDARTAPI cudaGetErrorName(cudaError_t error) {
   switch (error) {
 #define SIMGPU_ERROR(code, text) \
   case code:                     \
@@ -168,7 +168,7 @@ extern "C" __attribute__((visibility("default"))) const char* CUDARTAPI cudaGetE
   return "unrecognized error code";
 }
 
-extern "C" __attribute__((visibility("default"))) const char* CUDARTAPI cudaGetErrorString(cudaError_t error) {
+extern "C" CUDART_VISIBLE const char* CUDARTAPI cudaGetErrorString(cudaError_t error) {
   switch (error) {
 #define SIMGPU_ERROR(code, text) \
   case code:                     \

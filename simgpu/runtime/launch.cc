@@ -36,7 +36,7 @@ cudaError_t LaunchFunction(int pt, const void* function, dim3 grid, dim3 block, 
 
 }  // namespace
 
-#define CUDART_INTERNAL extern "C" __attribute__((visibility("default")))
+#define CUDART_INTERNAL extern "C" CUDART_VISIBLE
 
 CUDART_INTERNAL unsigned CUDARTAPI __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
                                                                CUstream_st* stream) {

@@ -83,7 +83,7 @@ CUresult FindVariable(const void* symbol, CUdeviceptr* address, size_t* bytes) {
 
 }  // namespace simgpu_runtime
 
-#define CUDART_INTERNAL extern "C" __attribute__((visibility("default")))
+#define CUDART_INTERNAL extern "C" CUDART_VISIBLE
 
 CUDART_INTERNAL void** CUDARTAPI __cudaRegisterFatBinary(void* fat_binary) {
   auto* module = new Module;

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 
-#define CUDART_API extern "C" __attribute__((visibility("default"))) cudaError_t CUDARTAPI
+#include "simgpu/runtime/visibility.h"
+
+#define CUDART_API extern "C" CUDART_VISIBLE cudaError_t CUDARTAPI
 
 // An entry point and its per-thread variant. `body` uses `pt`: 0 legacy, 1 per thread.
 //   CUDART_BOTH(cudaThing, cudaThing_ptsz, (int a, cudaStream_t stream), (a, stream), return …;)

@@ -138,6 +138,15 @@ TEST(TrainTest, MicroBatchesAddUpToTheGradientOfTheLargeBatch) {
   EXPECT_NE(together, once);
 }
 
+TEST(TrainTest, TheLossHasItsWeight) {
+  const auto device = MakeHostDevice();
+  Mlp model(*device, kSmall, 1);
+  for (int i = 0; i < 3; ++i) model.Prefetch(1, 16);
+  const float whole = model.LossAndGradients(1.0f).ToHost()[0];
+  EXPECT_EQ(model.LossAndGradients(0.25f).ToHost()[0], 0.25f * whole);
+  EXPECT_EQ(model.Loss().ToHost()[0], whole);
+}
+
 TEST(TrainTest, StepsRepeatOneSequenceOfRequestsAndLeaveNothingBehind) {
   CountingDevice device;
   TrainOptions options = SmallTraining();

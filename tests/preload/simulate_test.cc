@@ -38,12 +38,30 @@ TEST_P(Simulated, ADriverProgram) {
   EXPECT_EQ(result.stats["passed_through"], 0);
 }
 
-TEST(Simulated, ARuntimeProgram) {
-  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_runtime_client"});
+// The shared runtime, and the one that is linked in: the hooks see the same requests.
+class SimulatedRuntime : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, SimulatedRuntime, testing::Values("runtime", "static"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(SimulatedRuntime, AProgram) {
+  const Result result = Simulate({std::string(HOTPACK_TEST_DIR "/simulate_") + GetParam() + "_client"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
   EXPECT_EQ(result.stats["checker_reports"], 0);
   EXPECT_EQ(result.stats["requests"], 121);
   EXPECT_EQ(result.stats["passed_through"], 0);
+}
+
+// nvcc's own way of linking, with our archive found first.
+TEST(Simulated, AProgramOfNvccWithTheRuntimeLinkedIn) {
+#ifndef HOTPACK_NVCC_STATIC
+  GTEST_SKIP() << "nvcc was not found when this was configured";
+#else
+  const Result result = Simulate({HOTPACK_NVCC_STATIC});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_EQ(result.stats["checker_reports"], 0);
+  EXPECT_EQ(result.stats["requests"], 12);  // two blocks and ten of a loop
+  EXPECT_EQ(result.stats["passed_through"], 0);
+#endif
 }
 
 // A program that uses a block after it has released it: the report reaches the exit code and the figures.

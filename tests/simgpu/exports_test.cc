@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "tests/simgpu/subprocess.h"
@@ -46,6 +47,57 @@ TEST_F(ExportsTest, NamesAndBinding) {
     EXPECT_EQ(dynamic.find("libgcc"), std::string::npos);
   }
   EXPECT_EQ(cudart.find("[libcuda.so.1]"), std::string::npos) << "the runtime opens the driver when it needs it";
+}
+
+// The functions an nm listing has, without their versions.
+std::set<std::string> Functions(const std::string& listing) {
+  std::set<std::string> functions;
+  std::istringstream lines(listing);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch found;
+    if (std::regex_match(line, found, std::regex("\\w+ T (\\w+)(@.*)?"))) functions.insert(found[1]);
+  }
+  return functions;
+}
+
+TEST_F(ExportsTest, TheArchiveHasWhatTheSharedRuntimeHas) {
+  const std::set<std::string> shared = Functions(Ask("nm -D --defined-only", "libcudart.so.13"));
+  EXPECT_GT(shared.size(), 300u);
+  EXPECT_EQ(Functions(Ask("nm -g --defined-only", "libcudart_static.a")), shared);
+}
+
+TEST_F(ExportsTest, TheArchiveHidesWhatItHas) {
+  std::istringstream lines(Ask("readelf -sW", "libcudart_static.a"));
+  int hidden = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!std::regex_search(line, std::regex(" (GLOBAL|WEAK|UNIQUE) ")) || line.find(" UND ") != std::string::npos) continue;
+    EXPECT_NE(line.find(" HIDDEN "), std::string::npos) << line;
+    ++hidden;
+  }
+  EXPECT_GT(hidden, 300);
+  const Outcome outcome = RunProgram(HOTPACK_BINARY_DIR "/tests/simgpu_static_client",
+                                     "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu");
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.output, "done\n");
+}
+
+// A program that was linked with the toolkit's archive can be linked with ours. Beside the API, the toolkit's has what
+// works with graphics, and what only its own runtime calls.
+TEST_F(ExportsTest, TheArchiveCoversTheToolkits) {
+#ifndef SIMGPU_TOOLKIT_CUDART_STATIC
+  GTEST_SKIP() << "no libcudart_static.a of a toolkit";
+#else
+  const std::set<std::string> ours = Functions(Ask("nm -g --defined-only", "libcudart_static.a"));
+  const std::set<std::string> theirs =
+      Functions(RunProgram("nm -g --defined-only " SIMGPU_TOOLKIT_CUDART_STATIC).output);
+  const std::regex not_ours("libcudart_static_.*|cuda.*(EGL|Egl|GL|VDPAU).*|__cudaGetProcAddress|"
+                            "__cudaRegister(HostVar|UnifiedTable)");
+  EXPECT_GT(theirs.size(), 300u);
+  for (const std::string& name : theirs) {
+    if (std::regex_match(name, not_ours)) continue;
+    EXPECT_TRUE(ours.contains(name)) << name;
+  }
+#endif
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Programs compiled by nvcc, with the shared runtime, run on the simulated device.
+// Programs compiled by nvcc, with the runtime shared and linked in, run on the simulated device.
 #include <gtest/gtest.h>
 
 #include "tests/simgpu/subprocess.h"
@@ -44,7 +44,7 @@ TEST_P(NvccTest, RunsUnderTheWitness) {
 
 INSTANTIATE_TEST_SUITE_P(Builds, NvccTest,
                          testing::Values("training", "training_plain", "training_packed", "training_ptx",
-                                         "training_per_thread"),
+                                         "training_per_thread", "training_static", "training_static_named"),
                          [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
 
 }  // namespace

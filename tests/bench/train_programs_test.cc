@@ -1,0 +1,98 @@
+// The training programs on the simulated device, with hotpack below them: they run to their end, all their memory comes
+// from hotpack, and the checker has nothing to say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+using hotpack_test::TemporaryDirectory;
+using Command = std::vector<std::string>;
+
+Command Words(const std::string& text) {
+  std::istringstream in(text);
+  Command words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+// The programs with options that make them small, as the build lists them.
+std::vector<std::string> Programs() {
+  std::istringstream in(HOTPACK_TRAIN_PROGRAMS);
+  std::vector<std::string> programs;
+  for (std::string program; std::getline(in, program, '|');) programs.push_back(program);
+  return programs;
+}
+
+Outcome Simulate(const std::string& program, const Command& options, const std::string& stats_path) {
+  Command command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", stats_path, "--"};
+  const Command words = Words(program);
+  command.push_back(std::string(HOTPACK_BINARY_DIR "/bin/") + words.front());
+  command.insert(command.end(), words.begin() + 1, words.end());
+  command.insert(command.end(), options.begin(), options.end());
+  return hotpack_test::RunProgram(command, {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}});
+}
+
+class TrainPrograms : public testing::TestWithParam<std::tuple<std::string, std::string, std::string>> {};
+INSTANTIATE_TEST_SUITE_P(All, TrainPrograms,
+                         testing::Combine(testing::ValuesIn(Programs()), testing::Values("cuda", "cuda-async", "hotpack"),
+                                          testing::Values("1", "2")),
+                         [](const auto& param) {
+                           std::string name = Words(std::get<0>(param.param)).front() + "_" + std::get<1>(param.param) +
+                                              "_" + std::get<2>(param.param);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST_P(TrainPrograms, AreServedWithoutAReport) {
+  const auto& [program, allocator, streams] = GetParam();
+  const TemporaryDirectory directory;
+  const std::string stats_path = directory.path() + "/json", losses = directory.path() + "/losses";
+  const Outcome outcome = Simulate(program,
+                                   {"--steps", "60", "--accumulate", "2", "--epochs", "3", "--last-rows", "3", "--evaluations",
+                                    "2", "--allocator", allocator, "--streams", streams, "--losses", losses},
+                                   stats_path);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::HasSubstr("on a simulated device: no values"));
+  const auto stats = nlohmann::json::parse(hotpack_test::ReadFile(stats_path));
+  EXPECT_EQ(stats["checker_reports"], 0) << outcome.err;
+  EXPECT_EQ(stats["passed_through"], 0);
+  EXPECT_GT(stats["requests"], 180 * 2);
+  const std::string lines = hotpack_test::ReadFile(losses);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 180);
+}
+
+class TrainCommandLine : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, TrainCommandLine, testing::ValuesIn(Programs()),
+                         [](const auto& param) { return Words(param.param).front(); });
+
+TEST_P(TrainCommandLine, BadInputIsOneLineAndTwo) {
+  const std::string name = Words(GetParam()).front();
+  const TemporaryDirectory directory;
+  for (const char* bad : {"--streams 3", "--allocator malloc", "--steps 0", "--batch x", "--optimizer rmsprop", "--rate -1",
+                          "--accumulate 0", "--last-rows -1", "--nothing", "--losses /dev/null/losses"}) {
+    const Outcome outcome = Simulate(name, Words(bad), directory.path() + "/json");
+    EXPECT_EQ(outcome.code, 2) << bad;
+    const std::string text = outcome.err.substr(0, outcome.err.find("hotpack: "));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << bad << ": " << text;
+    EXPECT_THAT(text, testing::StartsWith("train_"));
+  }
+}
+
+TEST_P(TrainCommandLine, TheCheckOfTheGradientsSaysThatNothingIsComputed) {
+  const TemporaryDirectory directory;
+  const Outcome outcome = Simulate(GetParam(), {"--check-gradients"}, directory.path() + "/json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::HasSubstr("gradients not checked"));
+}
+
+}  // namespace
