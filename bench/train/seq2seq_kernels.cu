@@ -1,9 +1,8 @@
 // The kernels. Compiled by nvcc for the program and by the host compiler for its test (launch.h).
-#include "bench/train/seq2seq_kernels.h"
-
 #include <cmath>
 
 #include "bench/train/launch.h"
+#include "bench/train/seq2seq_kernels.h"
 
 namespace hotpack::train {
 namespace {
@@ -150,9 +149,9 @@ HOTPACK_KERNEL_FUNCTION void AttentionSumElement(int64_t i, const float* weights
 }
 
 HOTPACK_KERNEL_FUNCTION void AttentionMemoryBackwardElement(int64_t i, const float* weights,
-                                                            const float* context_gradient,
-                                                            const float* scores_gradient, const float* query,
-                                                            float* memory_gradient, int rows, int steps, int width) {
+                                                            const float* context_gradient, const float* scores_gradient,
+                                                            const float* query, float* memory_gradient, int rows,
+                                                            int steps, int width) {
   const int64_t step = i / (static_cast<int64_t>(rows) * width);
   const int64_t element = i % (static_cast<int64_t>(rows) * width);  // of query and context
   const int64_t at = element / width * steps + step;
@@ -200,9 +199,8 @@ HOTPACK_KERNEL_FUNCTION void WordLossBackwardElement(int64_t i, const float* pro
                                                      int columns) {
   const int64_t row = i / columns;
   const float target = targets[row] == i % columns ? 1.0f : 0.0f;
-  gradient[i] = Ended(lengths, row, step)
-                    ? 0.0f
-                    : factor / static_cast<float>(lengths[row]) * (probabilities[i] - target);
+  gradient[i] =
+      Ended(lengths, row, step) ? 0.0f : factor / static_cast<float>(lengths[row]) * (probabilities[i] - target);
 }
 
 HOTPACK_KERNEL_FUNCTION void ChunkBestElement(int64_t i, const float* logits, int32_t* best, int columns, int chunks) {
@@ -256,16 +254,16 @@ void EmbedBackward(const float* gradient, const int32_t* offsets, const int32_t*
   Launch<EmbedBackwardElement>(Product(vocabulary, width), gradient, offsets, positions, table_gradient, width);
 }
 
-void LstmForward(const float* input_product, const float* hidden_product, const float* bias, const float* previous_hidden,
-                 const float* previous_cell, const int32_t* lengths, int step, float* gates, float* cell, float* hidden,
-                 int rows, int width) {
+void LstmForward(const float* input_product, const float* hidden_product, const float* bias,
+                 const float* previous_hidden, const float* previous_cell, const int32_t* lengths, int step,
+                 float* gates, float* cell, float* hidden, int rows, int width) {
   Launch<LstmForwardElement>(Product(rows, width), input_product, hidden_product, bias, previous_hidden, previous_cell,
                              lengths, step, gates, cell, hidden, width);
 }
 
 void LstmBackward(const float* hidden_gradient, const float* cell_gradient, const float* gates,
-                  const float* previous_cell, const float* cell, const int32_t* lengths, int step,
-                  float* sum_gradient, float* previous_cell_gradient, int rows, int width) {
+                  const float* previous_cell, const float* cell, const int32_t* lengths, int step, float* sum_gradient,
+                  float* previous_cell_gradient, int rows, int width) {
   Launch<LstmBackwardElement>(Product(rows, width), hidden_gradient, cell_gradient, gates, previous_cell, cell, lengths,
                               step, sum_gradient, previous_cell_gradient, width);
 }
@@ -294,8 +292,8 @@ void AttentionSum(const float* weights, const float* memory, float* out, int row
 
 void AttentionMemoryBackward(const float* weights, const float* context_gradient, const float* scores_gradient,
                              const float* query, float* memory_gradient, int rows, int steps, int width) {
-  Launch<AttentionMemoryBackwardElement>(Product(rows, width) * steps, weights, context_gradient, scores_gradient, query,
-                                         memory_gradient, rows, steps, width);
+  Launch<AttentionMemoryBackwardElement>(Product(rows, width) * steps, weights, context_gradient, scores_gradient,
+                                         query, memory_gradient, rows, steps, width);
 }
 
 void ChunkSums(const float* logits, float* largest, float* sums, int rows, int columns) {
@@ -315,9 +313,10 @@ void Probabilities(const float* logits, const float* log_sums, float* probabilit
   Launch<ProbabilityElement>(Product(rows, columns), logits, log_sums, probabilities, columns);
 }
 
-void WordLossesBackward(const float* probabilities, const int32_t* targets, const int32_t* lengths, int step, float factor,
-                        float* gradient, int rows, int columns) {
-  Launch<WordLossBackwardElement>(Product(rows, columns), probabilities, targets, lengths, step, factor, gradient, columns);
+void WordLossesBackward(const float* probabilities, const int32_t* targets, const int32_t* lengths, int step,
+                        float factor, float* gradient, int rows, int columns) {
+  Launch<WordLossBackwardElement>(Product(rows, columns), probabilities, targets, lengths, step, factor, gradient,
+                                  columns);
 }
 
 void ChunkBest(const float* logits, int32_t* best, int rows, int columns) {

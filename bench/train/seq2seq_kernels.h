@@ -22,21 +22,22 @@ void MatMulTransposedBSliced(const float* a, const float* b, float* partial, int
 
 // out[i, :] = table[words[i], :]
 void Embed(const float* table, const int32_t* words, float* out, int64_t count, int width);
-// table_gradient[word, :] = sum of gradient[p, :] over p = positions[offsets[word]] .. positions[offsets[word + 1] − 1]:
-// gathered by word, so that the order of the sum is fixed.
+// table_gradient[word, :] = sum of gradient[p, :] over p = positions[offsets[word]] .. positions[offsets[word + 1] −
+// 1]: gathered by word, so that the order of the sum is fixed.
 void EmbedBackward(const float* gradient, const int32_t* offsets, const int32_t* positions, float* table_gradient,
                    int vocabulary, int width);
 
 // One step of an LSTM cell (Hochreiter, Schmidhuber 1997, with the forget gate of Gers et al. 2000). The sum of the
-// two products [row, 4 · width] and the bias [4 · width] holds input gate, forget gate, candidate and output gate, in this
-// order; `gates` receives them activated. A row that has ended keeps its state; without lengths (null) no row ends.
-void LstmForward(const float* input_product, const float* hidden_product, const float* bias, const float* previous_hidden,
-                 const float* previous_cell, const int32_t* lengths, int step, float* gates, float* cell, float* hidden,
-                 int rows, int width);
+// two products [row, 4 · width] and the bias [4 · width] holds input gate, forget gate, candidate and output gate, in
+// this order; `gates` receives them activated. A row that has ended keeps its state; without lengths (null) no row
+// ends.
+void LstmForward(const float* input_product, const float* hidden_product, const float* bias,
+                 const float* previous_hidden, const float* previous_cell, const int32_t* lengths, int step,
+                 float* gates, float* cell, float* hidden, int rows, int width);
 // From the gradients of `hidden` and `cell` to those of the gates' sums and of `previous_cell`.
 void LstmBackward(const float* hidden_gradient, const float* cell_gradient, const float* gates,
-                  const float* previous_cell, const float* cell, const int32_t* lengths, int step,
-                  float* sum_gradient, float* previous_cell_gradient, int rows, int width);
+                  const float* previous_cell, const float* cell, const int32_t* lengths, int step, float* sum_gradient,
+                  float* previous_cell_gradient, int rows, int width);
 // previous_gradient[row, :] = gradient[row, :] in the rows that have ended; the others are left.
 void KeepEndedRows(const float* gradient, const int32_t* lengths, int step, float* previous_gradient, int rows,
                    int width);
@@ -50,7 +51,8 @@ void AttentionWeightsBackward(const float* weights, const float* weights_gradien
                               int steps);
 // out[row, :] = sum over steps of weights[row, step] · memory[step, row, :]
 void AttentionSum(const float* weights, const float* memory, float* out, int rows, int steps, int width);
-// memory_gradient[step, row, :] += weights[row, step] · context_gradient[row, :] + scores_gradient[row, step] · query[row, :]
+// memory_gradient[step, row, :] += weights[row, step] · context_gradient[row, :] + scores_gradient[row, step] ·
+// query[row, :]
 void AttentionMemoryBackward(const float* weights, const float* context_gradient, const float* scores_gradient,
                              const float* query, float* memory_gradient, int rows, int steps, int width);
 
@@ -67,8 +69,8 @@ void WordLosses(const float* logits, const float* log_sums, const int32_t* targe
 // probabilities = exp(logits − log_sums[row])
 void Probabilities(const float* logits, const float* log_sums, float* probabilities, int rows, int columns);
 // Gradient of the sum of those losses with respect to the logits.
-void WordLossesBackward(const float* probabilities, const int32_t* targets, const int32_t* lengths, int step, float factor,
-                        float* gradient, int rows, int columns);
+void WordLossesBackward(const float* probabilities, const int32_t* targets, const int32_t* lengths, int step,
+                        float factor, float* gradient, int rows, int columns);
 // best[row, chunk] = column of the chunk's largest logit (the first of equals)
 void ChunkBest(const float* logits, int32_t* best, int rows, int columns);
 // words[row] = column of the row's largest logit

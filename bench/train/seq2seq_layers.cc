@@ -63,7 +63,10 @@ void AddBiasGradient(Device& device, Parameter& bias, const float* gradient, int
 }
 
 LstmStack::LstmStack(Device& device, std::vector<Parameter>& parameters, int layers, int width, uint64_t seed)
-    : device_(device), parameters_(parameters), first_(parameters.size()), layers_(static_cast<size_t>(layers)),
+    : device_(device),
+      parameters_(parameters),
+      first_(parameters.size()),
+      layers_(static_cast<size_t>(layers)),
       width_(width) {
   const float scale = 1.0f / std::sqrt(static_cast<float>(width));
   for (size_t layer = 0; layer < layers_; ++layer) {

@@ -1,5 +1,5 @@
-// The layers of the sequence-to-sequence model: an LSTM stack that runs one time step at a call, and attention. Each step
-// allocates its own tensors, as an eager framework does, and releases them at their last use.
+// The layers of the sequence-to-sequence model: an LSTM stack that runs one time step at a call, and attention. Each
+// step allocates its own tensors, as an eager framework does, and releases them at their last use.
 //
 // Parameters are appended to the model's vector when a layer is made. Not thread-safe. Functions throw what Device and
 // the kernels throw.
@@ -41,7 +41,7 @@ class LstmStack {
   // Input and hidden state are both `width` columns wide. Per layer: input weights, hidden weights, biases.
   LstmStack(Device& device, std::vector<Parameter>& parameters, int layers, int width, uint64_t seed);
 
-  StackStep Start(int rows) const;  // the state before the first step: zeros
+  StackStep Start(int rows) const;                 // the state before the first step: zeros
   CarriedGradients StartBackward(int rows) const;  // of the state after the last step: zeros
   StackStep Step(const float* input, const StackStep& previous, const int32_t* lengths, int step, int rows,
                  bool training) const;
@@ -64,14 +64,14 @@ class LstmStack {
 
 // What attention looks at: the encoder's top states.
 struct Memory {
-  Tensor states;  // [step, row, width]
+  Tensor states;                     // [step, row, width]
   const int32_t* lengths = nullptr;  // each row's steps, 1 .. steps, in device memory
   int rows = 0;
   int steps = 0;
 };
 
-// Luong et al. 2015, "general" score: query = hidden · W_q; weights = softmax(query · states); context = weights · states;
-// out = tanh(context · W_c + hidden · W_h + b).
+// Luong et al. 2015, "general" score: query = hidden · W_q; weights = softmax(query · states); context = weights ·
+// states; out = tanh(context · W_c + hidden · W_h + b).
 class Attention {
  public:
   struct Saved {

@@ -43,10 +43,12 @@ int Main(int argc, char** argv) {
   program.last_rows = 40;
   program.evaluations = 2;
   program.add_options = [&](CLI::App& app) { AddOptions(app, options); };
-  program.make = [&](Device& device, uint64_t seed) { return std::make_unique<Seq2SeqWorkload>(device, options, seed); };
+  program.make = [&](Device& device, uint64_t seed) {
+    return std::make_unique<Seq2SeqWorkload>(device, options, seed);
+  };
   program.make_tiny = [](Device& device, uint64_t seed) {
     Seq2SeqOptions tiny;
-    tiny.shape = {.vocabulary = 7, .width = 4, .layers = 2};
+    tiny.shape = kTinySeq2Seq;
     tiny.max_words = 5;
     return std::make_unique<Seq2SeqWorkload>(device, tiny, seed);
   };

@@ -44,14 +44,21 @@ DeviceSentences StartSentences(Device& device, const SentenceBatch& batch, int v
 Seq2Seq::Seq2Seq(Device& device, const Seq2SeqShape& shape, uint64_t seed)
     : device_(device),
       shape_(shape),
-      source_table_(AppendParameter(device, parameters_, Elements(shape.vocabulary, shape.width), seed, kEmbeddingScale)),
-      target_table_(AppendParameter(device, parameters_, Elements(shape.vocabulary, shape.width), seed, kEmbeddingScale)),
+      source_table_(
+          AppendParameter(device, parameters_, Elements(shape.vocabulary, shape.width), seed, kEmbeddingScale)),
+      target_table_(
+          AppendParameter(device, parameters_, Elements(shape.vocabulary, shape.width), seed, kEmbeddingScale)),
       encoder_(device, parameters_, shape.layers, shape.width, seed),
       decoder_(device, parameters_, shape.layers, shape.width, seed),
       attention_(device, parameters_, shape.width, seed),
       out_weights_(AppendParameter(device, parameters_, Elements(shape.width, shape.vocabulary), seed,
                                    std::sqrt(3.0f / static_cast<float>(shape.width)))),
-      out_bias_(AppendParameter(device, parameters_, shape.vocabulary, seed, 0.0f)) {}
+      out_bias_(AppendParameter(device, parameters_, shape.vocabulary, seed, 0.0f)) {
+  if (shape.gain == 1.0f) return;
+  for (Parameter& parameter : parameters_) {
+    Scale(parameter.value.data(), parameter.value.data(), parameter.value.count(), shape.gain);
+  }
+}
 
 Tensor Seq2Seq::EmbedWords(size_t table, const int32_t* words, int64_t count) const {
   Tensor embedded(device_, count * shape_.width);
@@ -88,7 +95,8 @@ Seq2Seq::Encoded Seq2Seq::Encode(const DeviceSentences& sentences, bool training
 
 Tensor Seq2Seq::Project(const Tensor& attended, int rows) const {
   Tensor product(device_, Elements(rows, shape_.vocabulary));
-  MatMul(attended.data(), parameters_[out_weights_].value.data(), product.data(), rows, shape_.vocabulary, shape_.width);
+  MatMul(attended.data(), parameters_[out_weights_].value.data(), product.data(), rows, shape_.vocabulary,
+         shape_.width);
   Tensor logits(device_, product.count());
   AddBias(product.data(), parameters_[out_bias_].value.data(), logits.data(), rows, shape_.vocabulary);
   return logits;
@@ -105,8 +113,8 @@ void Seq2Seq::WordLoss(const Tensor& logits, const DeviceSentences& sentences, i
   largest.Reset();
   sums.Reset();
   const int64_t at = Elements(rows, step);
-  WordLosses(logits.data(), log_sums.data(), sentences.targets.data() + at, sentences.target_lengths.data(), step, factor,
-             losses.data() + at, rows, words);
+  WordLosses(logits.data(), log_sums.data(), sentences.targets.data() + at, sentences.target_lengths.data(), step,
+             factor, losses.data() + at, rows, words);
   if (probabilities == nullptr) return;
   *probabilities = Tensor(device_, logits.count());
   Probabilities(logits.data(), log_sums.data(), probabilities->data(), rows, words);
@@ -121,8 +129,8 @@ Tensor Seq2Seq::Forward(const DeviceSentences& sentences, float weight, bool tra
   for (int step = 0; step < steps; ++step) {
     const StackStep& previous = pass.decoded.empty() ? pass.encoded.states.back() : pass.decoded.back().layers;
     DecoderStep now;
-    now.layers = decoder_.Step(pass.words.data() + Elements(rows, step) * shape_.width, previous, nullptr, step, rows,
-                               training);
+    now.layers =
+        decoder_.Step(pass.words.data() + Elements(rows, step) * shape_.width, previous, nullptr, step, rows, training);
     now.attended = attention_.Forward(now.layers.back().hidden.data(), pass.encoded.memory);
     const Tensor logits = Project(now.attended.out, rows);
     WordLoss(logits, sentences, step, factor, losses, training ? &now.probabilities : nullptr);

@@ -1,5 +1,5 @@
-// An LSTM sequence-to-sequence model with attention (Sutskever et al. 2014; Luong et al. 2015), trained by teacher forcing and
-// backward through time, written as an eager framework would run it without an allocator of its own.
+// An LSTM sequence-to-sequence model with attention (Sutskever et al. 2014; Luong et al. 2015), trained by teacher
+// forcing and backward through time, written as an eager framework would run it without an allocator of its own.
 //
 //   tensor                                     allocated               released
 //   weights                                    before step 1           at the end
@@ -11,8 +11,8 @@
 //   a time step's contribution to a gradient   backward, each one      when it is added: a few calls later
 //   everything else                            when produced           a few calls later
 //
-// Sizes follow the batch's longest sentence in embedded words, memory and attention weights; so does how many requests there
-// are.
+// Sizes follow the batch's longest sentence in embedded words, memory and attention weights; so does how many requests
+// there are.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,11 @@ struct Seq2SeqShape {
   int vocabulary = 0;  // words of either language, > kFirstWord
   int width = 0;       // of embeddings and hidden states, ≥ 1
   int layers = 0;      // of encoder and decoder each, ≥ 1
+  float gain = 1.0f;   // of the initial weights
 };
+// For checks of the gradients. So small a model needs larger weights than usual, or hardly anything would pass through
+// its attention.
+inline constexpr Seq2SeqShape kTinySeq2Seq = {.vocabulary = 7, .width = 4, .layers = 2, .gain = 4.0f};
 
 // A batch on its way to the device; may be used after Device::WaitForCopies().
 struct DeviceSentences {
@@ -59,13 +63,14 @@ class Seq2Seq {
   Tensor Loss(DeviceSentences sentences, float weight);
   Tensor LossAndGradients(DeviceSentences sentences, float weight);  // gradients are added
 
-  // The best next word, `steps` times: [step, row]. All steps, or, with `stop_at_end`, only until each row has had its kEnd
-  // (which costs a wait for the device a step); kPadding from there on. The words go from step to step on the device.
+  // The best next word, `steps` times: [step, row]. All steps, or, with `stop_at_end`, only until each row has had its
+  // kEnd (which costs a wait for the device a step); kPadding from there on. The words go from step to step on the
+  // device.
   std::vector<int32_t> Generate(DeviceSentences sentences, int steps, bool stop_at_end);
 
  private:
   struct Encoded {
-    Tensor words;                  // embedded
+    Tensor words;  // embedded
     Memory memory;
     std::deque<StackStep> states;  // before the first step, and after each; without training only the last
   };

@@ -86,7 +86,8 @@ SentenceBatch TranslationTask::MakeBatch(int64_t number, int rows) const {
       source.push_back(kFirstWord + static_cast<int32_t>(unit * unit * (vocabulary_ - kFirstWord)));
     }
     Sentence target;
-    for (size_t w = source.size(); w-- > 0;) target.push_back(counterpart_[static_cast<size_t>(source[w] - kFirstWord)]);
+    for (size_t w = source.size(); w-- > 0;)
+      target.push_back(counterpart_[static_cast<size_t>(source[w] - kFirstWord)]);
     Sentence& input = inputs.emplace_back(target);
     input.insert(input.begin(), kBegin);
     target.push_back(kEnd);

@@ -12,7 +12,8 @@ inline constexpr int32_t kBegin = 1;
 inline constexpr int32_t kEnd = 2;
 inline constexpr int32_t kFirstWord = 3;
 
-inline constexpr int kTrainingCut = 50;  // words at which training sentences are cut (Sekiyama et al. 2018, section 5.1)
+inline constexpr int kTrainingCut =
+    50;  // words at which training sentences are cut (Sekiyama et al. 2018, section 5.1)
 
 // Sentences of one batch, time-major: [step, row]. Padding follows a row's last word.
 struct SentenceBatch {
@@ -38,8 +39,8 @@ WordIndex MakeWordIndex(const std::vector<int32_t>& words, const std::vector<int
 class TranslationTask {
  public:
   TranslationTask(uint64_t seed, int vocabulary, int max_words);  // vocabulary > kFirstWord, max_words ≥ 1
-  // Negative numbers are for evaluation and never meet the training ones. A batch's sentences are of similar length (half of
-  // the longest at least, as bucketed data are), and the longest differs from batch to batch.
+  // Negative numbers are for evaluation and never meet the training ones. A batch's sentences are of similar length
+  // (half of the longest at least, as bucketed data are), and the longest differs from batch to batch.
   SentenceBatch MakeBatch(int64_t number, int rows) const;
 
  private:

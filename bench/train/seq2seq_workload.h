@@ -14,9 +14,9 @@ namespace hotpack::train {
 
 struct Seq2SeqOptions {
   Seq2SeqShape shape;
-  int max_words = 1;         // of a source sentence before it is cut, 1 .. generated_words − 1
+  int max_words = 1;          // of a source sentence before it is cut, 1 .. generated_words − 1
   int generated_words = 100;  // an inference's steps (Sekiyama et al. 2018, section 5.3)
-  bool stop_at_end = false;  // end an inference when every sentence has ended
+  bool stop_at_end = false;   // end an inference when every sentence has ended
 };
 
 class Seq2SeqWorkload : public Workload {
