@@ -62,7 +62,8 @@ class ElfFile {
   bool Read(uint64_t offset, void* to, uint64_t count) const {
     if (offset > bytes_ || count > bytes_ - offset) return false;
     for (uint64_t done = 0; done < count;) {
-      const ssize_t got = pread(descriptor_, static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
+      const ssize_t got =
+          pread(descriptor_, static_cast<char*>(to) + done, count - done, static_cast<off_t>(offset + done));
       if (got <= 0) return false;
       done += static_cast<uint64_t>(got);
     }

@@ -51,7 +51,8 @@ CUresult Launch(CUgraphExec handle, CUstream stream_handle, DefaultStream varian
       lock.lock();
     } else if (step.run == nullptr) {
       continue;
-    } else if (const CUresult status = step.run(d, op, step.given_before != 0 ? step.given_before : given_before); status != CUDA_SUCCESS) {
+    } else if (const CUresult status = step.run(d, op, step.given_before != 0 ? step.given_before : given_before);
+               status != CUDA_SUCCESS) {
       result = status;
     }
   }

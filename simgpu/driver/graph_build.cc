@@ -11,8 +11,8 @@ namespace {
 
 GraphNode* From(CUgraphNode handle) { return reinterpret_cast<GraphNode*>(handle); }
 
-// The node behind everything it comes after. Nodes are asked in the order of their creation, so the recursion is only as
-// deep as the program turned that order around.
+// The node behind everything it comes after. Nodes are asked in the order of their creation, so the recursion is only
+// as deep as the program turned that order around.
 void Arrange(GraphNode* node, std::unordered_set<const GraphNode*>* placed, std::vector<const GraphNode*>* order) {
   if (!placed->insert(node).second) return;
   for (GraphNode* earlier : node->after) Arrange(earlier, placed, order);
@@ -128,7 +128,8 @@ SIMGPU_API cuGraphAddHostNode(CUgraphNode* node, CUgraph handle, const CUgraphNo
                               const CUDA_HOST_NODE_PARAMS* params) {
   SIMGPU_ENTER(cuGraphAddHostNode);
   Graph* graph = FindGraph(d, handle);
-  if (node == nullptr || graph == nullptr || !ValidDependencies(*graph, after, count) || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (node == nullptr || graph == nullptr || !ValidDependencies(*graph, after, count) || params == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_HOST, nullptr);
   added->host = params->fn;
   added->host_data = params->userData;
@@ -140,16 +141,19 @@ SIMGPU_API cuGraphAddMemsetNode(CUgraphNode* node, CUgraph handle, const CUgraph
                                 const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
   SIMGPU_ENTER(cuGraphAddMemsetNode);
   Graph* graph = FindGraph(d, handle);
-  if (node == nullptr || graph == nullptr || !ValidDependencies(*graph, after, count) || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (node == nullptr || graph == nullptr || !ValidDependencies(*graph, after, count) || params == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   *node = Placed(AddNode(graph, CU_GRAPH_NODE_TYPE_MEMSET, MemsetWork(*params)), after, count);
   return CUDA_SUCCESS;
 }
 
-SIMGPU_API cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count, CUgraph child) {
+SIMGPU_API cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
+                                    CUgraph child) {
   SIMGPU_ENTER(cuGraphAddChildGraphNode);
   Graph* graph = FindGraph(d, handle);
   const Graph* from = FindGraph(d, child);
-  if (node == nullptr || graph == nullptr || !ValidDependencies(*graph, after, count) || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (node == nullptr || graph == nullptr || !ValidDependencies(*graph, after, count) || from == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   std::unique_ptr<Graph> copy = CopyGraph(*from);
   GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_GRAPH, nullptr);
   added->child = copy.get();
@@ -157,7 +161,6 @@ SIMGPU_API cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph handle, const CUg
   *node = Placed(added, after, count);
   return CUDA_SUCCESS;
 }
-
 
 static CUresult AddDependencies(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
   SIMGPU_ENTER(cuGraphAddDependencies);

@@ -199,7 +199,8 @@ static CUfunction FunctionOf(const CUDA_KERNEL_NODE_PARAMS_v2& p) {
 }
 
 template <typename Params>
-static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count, const Params* p) {
+static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
+                              const Params* p) {
   SIMGPU_ENTER(cuGraphAddKernelNode);
   Graph* graph = FindGraph(d, handle);
   if (node == nullptr || graph == nullptr || p == nullptr || !ValidDependencies(*graph, after, count)) {

@@ -21,8 +21,8 @@ struct GraphNode {
   CUhostFn host = nullptr;  // runs without the lock
   void* host_data = nullptr;
   Graph* graph = nullptr;
-  Graph* child = nullptr;  // a child graph, part of this one
-  uint64_t given_before = 0;  // not 0: counts instead of the graph's, the node has been changed since
+  Graph* child = nullptr;         // a child graph, part of this one
+  uint64_t given_before = 0;      // not 0: counts instead of the graph's, the node has been changed since
   std::vector<GraphNode*> after;  // nodes that run earlier; of captured nodes the older ones, without a list
 };
 

@@ -138,8 +138,9 @@ CUDART_API cudaDeviceDisablePeerAccess(int peer) {
 CUDART_FORWARD(cudaDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,
                (int* value, cudaDeviceP2PAttr attribute, int from, int to),
                (value, static_cast<CUdevice_P2PAttribute>(attribute), from, to))
-CUDART_FORWARD(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, (cudaFuncCache config), (static_cast<CUfunc_cache>(config)))
-CUDART_FORWARD(cudaDeviceGetCacheConfig, cuCtxGetCacheConfig, (cudaFuncCache* config),
+CUDART_FORWARD(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, (cudaFuncCache config),
+               (static_cast<CUfunc_cache>(config)))
+CUDART_FORWARD(cudaDeviceGetCacheConfig, cuCtxGetCacheConfig, (cudaFuncCache * config),
                (reinterpret_cast<CUfunc_cache*>(config)))
 CUDART_FORWARD(cudaCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, (), ())
 

@@ -33,21 +33,18 @@ CUDART_API cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t grap
   return cudaGraphInstantiate(exec, graph, flags);
 }
 
-CUDART_FORWARD(cudaGraphGetNodes, cuGraphGetNodes,
-               (cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count),
+CUDART_FORWARD(cudaGraphGetNodes, cuGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count),
                (graph, nodes, count))
-CUDART_FORWARD(cudaGraphGetRootNodes, cuGraphGetRootNodes,
-               (cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count),
+CUDART_FORWARD(cudaGraphGetRootNodes, cuGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count),
                (graph, nodes, count))
-CUDART_FORWARD(cudaGraphClone, cuGraphClone, (cudaGraph_t* clone, cudaGraph_t graph), (clone, graph))
-CUDART_FORWARD(cudaGraphNodeGetType, cuGraphNodeGetType,
-               (cudaGraphNode_t node, cudaGraphNodeType* type),
+CUDART_FORWARD(cudaGraphClone, cuGraphClone, (cudaGraph_t * clone, cudaGraph_t graph), (clone, graph))
+CUDART_FORWARD(cudaGraphNodeGetType, cuGraphNodeGetType, (cudaGraphNode_t node, cudaGraphNodeType* type),
                (node, reinterpret_cast<CUgraphNodeType*>(type)))
 CUDART_FORWARD(cudaGraphAddEmptyNode, cuGraphAddEmptyNode,
-               (cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count),
+               (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count),
                (node, graph, after, count))
 CUDART_FORWARD(cudaGraphAddChildGraphNode, cuGraphAddChildGraphNode,
-               (cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
+               (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
                 cudaGraph_t child),
                (node, graph, after, count, child))
 CUDART_FORWARD(cudaGraphAddDependencies, cuGraphAddDependencies,
@@ -57,14 +54,13 @@ CUDART_FORWARD(cudaGraphAddDependencies, cuGraphAddDependencies,
 CUDART_FORWARD(cudaUserObjectRetain, cuUserObjectRetain, (cudaUserObject_t object, unsigned count), (object, count))
 CUDART_FORWARD(cudaUserObjectRelease, cuUserObjectRelease, (cudaUserObject_t object, unsigned count), (object, count))
 CUDART_FORWARD(cudaUserObjectCreate, cuUserObjectCreate,
-               (cudaUserObject_t* object, void* data, cudaHostFn_t destroy, unsigned references, unsigned flags),
+               (cudaUserObject_t * object, void* data, cudaHostFn_t destroy, unsigned references, unsigned flags),
                (object, data, destroy, references, flags))
 CUDART_FORWARD(cudaGraphRetainUserObject, cuGraphRetainUserObject,
                (cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags),
                (graph, object, count, flags))
 CUDART_FORWARD(cudaGraphReleaseUserObject, cuGraphReleaseUserObject,
-               (cudaGraph_t graph, cudaUserObject_t object, unsigned count),
-               (graph, object, count))
+               (cudaGraph_t graph, cudaUserObject_t object, unsigned count), (graph, object, count))
 
 CUDART_API cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long* flags) {
   CUDART_READY();
@@ -76,7 +72,7 @@ CUDART_API cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long* flags
 }
 
 CUDART_BOTH(cudaGraphInstantiateWithParams, cudaGraphInstantiateWithParams_ptsz,
-            (cudaGraphExec_t* exec, cudaGraph_t graph, cudaGraphInstantiateParams* params), (exec, graph, params), {
+            (cudaGraphExec_t * exec, cudaGraph_t graph, cudaGraphInstantiateParams* params), (exec, graph, params), {
               CUDART_READY();
               return Set(drv.cuGraphInstantiateWithParams[pt](
                   exec, graph, reinterpret_cast<CUDA_GRAPH_INSTANTIATE_PARAMS*>(params)));
@@ -174,8 +170,8 @@ CUDART_API cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, cons
   return AddCopy(node, graph, after, count, params);
 }
 
-CUDART_API cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
-                                    void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+CUDART_API cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
+                                    size_t count, void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   cudaMemcpy3DParms params = {};
   params.srcPtr = {const_cast<void*>(from), bytes, bytes, 1};
   params.dstPtr = {to, bytes, bytes, 1};

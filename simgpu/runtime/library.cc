@@ -7,7 +7,8 @@ using namespace simgpu_runtime;
 CUDART_API cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**, unsigned,
                                cudaLibraryOption*, void**, unsigned) {
   CUDART_READY();
-  return Set(drv.cuLibraryLoadData(reinterpret_cast<CUlibrary*>(library), code, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  return Set(
+      drv.cuLibraryLoadData(reinterpret_cast<CUlibrary*>(library), code, nullptr, nullptr, 0, nullptr, nullptr, 0));
 }
 
 CUDART_API cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, cudaJitOption*, void**, unsigned,
@@ -18,7 +19,8 @@ CUDART_API cudaLibraryLoadFromFile(cudaLibrary_t* library, const char* path, cud
 }
 
 CUDART_FORWARD(cudaLibraryUnload, cuLibraryUnload, (cudaLibrary_t library), (reinterpret_cast<CUlibrary>(library)))
-CUDART_FORWARD(cudaLibraryGetKernel, cuLibraryGetKernel, (cudaKernel_t * kernel, cudaLibrary_t library, const char* name),
+CUDART_FORWARD(cudaLibraryGetKernel, cuLibraryGetKernel,
+               (cudaKernel_t * kernel, cudaLibrary_t library, const char* name),
                (reinterpret_cast<CUkernel*>(kernel), reinterpret_cast<CUlibrary>(library), name))
 CUDART_FORWARD(cudaLibraryGetGlobal, cuLibraryGetGlobal,
                (void** address, size_t* bytes, cudaLibrary_t library, const char* name),

@@ -1,4 +1,5 @@
-// `hotpack run --simulate` on programs that have NVIDIA's runtime inside: one line says so; and never of another program.
+// `hotpack run --simulate` on programs that have NVIDIA's runtime inside: one line says so; and never of another
+// program.
 #include <fstream>
 #include <random>
 
@@ -82,7 +83,8 @@ TEST(SimulatedLinked, GarbledFiles) {
     return HasNvidiaRuntimeInside(path);
   };
   EXPECT_EQ(Ask(whole), !programs.empty());
-  for (const size_t length : {size_t{0}, size_t{3}, size_t{63}, size_t{64}, size_t{65}, whole.size() / 2, whole.size() - 1}) {
+  for (const size_t length :
+       {size_t{0}, size_t{3}, size_t{63}, size_t{64}, size_t{65}, whole.size() / 2, whole.size() - 1}) {
     EXPECT_FALSE(Ask(whole.substr(0, length))) << length;
   }
   constexpr unsigned kSeed = 20250;

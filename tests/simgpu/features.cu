@@ -1,6 +1,7 @@
 // What training programs and programs that look over a GPU use besides launches: memory of all kinds, streams, events,
 // attributes, libraries.
 #include <cooperative_groups.h>
+#include <cuda.h>
 
 #include <cstring>
 #include <vector>
@@ -13,6 +14,9 @@ __global__ void Scale(float* x, int n) {
 __global__ void Together(float* x) {
   cooperative_groups::this_grid().sync();
   x[0] = 1.0f;
+}
+__global__ void Tiled(const __grid_constant__ CUtensorMap map, float* x) {
+  x[0] = static_cast<float>(reinterpret_cast<const char*>(&map)[0]);
 }
 void Count(void* count) { ++*static_cast<int*>(count); }
 void Called(cudaStream_t, cudaError_t, void* count) { ++*static_cast<int*>(count); }
@@ -166,6 +170,43 @@ void Launches() {
   CHECK(cudaFuncSetAttribute(Scale, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
 }
 
+// A launch with a tensor map uses the block that it describes: with `unordered` another stream's, which nobody waits for.
+void TensorMaps(bool unordered) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found;
+  CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
+  EXPECT(found == cudaDriverEntryPointSuccess);
+  const auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  const cuuint64_t dimensions[] = {64, 64}, strides[] = {256};
+  const cuuint32_t box[] = {16, 16}, steps[] = {1, 1};
+  CUtensorMap map;
+  const auto try_encode = [&](cuuint32_t rank, void* address) {
+    return encode(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, address, dimensions, strides, box, steps,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  EXPECT(try_encode(0, block) == CUDA_ERROR_INVALID_VALUE);
+  EXPECT(try_encode(6, block) == CUDA_ERROR_INVALID_VALUE);
+  EXPECT(try_encode(2, block + 1) == CUDA_ERROR_INVALID_VALUE);
+  cudaStream_t other;
+  CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  float *first, *second;
+  CHECK(cudaMallocAsync(&first, 1 << 20, stream));
+  Scale<<<1, 32, 0, stream>>>(first, 3);
+  if (unordered) {
+    CHECK(cudaFree(first));  // to the pool at once, and on to the next
+  } else {
+    CHECK(cudaFreeAsync(first, stream));
+  }
+  CHECK(cudaMallocAsync(&second, 1 << 20, other));
+  EXPECT(try_encode(2, second) == CUDA_SUCCESS);
+  Tiled<<<1, 32, 0, other>>>(map, block);
+  CHECK(cudaGetLastError());
+  CHECK(cudaFreeAsync(second, other));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaStreamDestroy(other));
+}
+
 void DeviceSettings() {
   CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20));
   size_t limit = 0, free_bytes = 0, total = 0;
@@ -199,11 +240,11 @@ void Libraries(const char* file) {
   CHECK(cudaLibraryLoadFromFile(&library, file, nullptr, nullptr, 0, nullptr, nullptr, 0));
   unsigned count = 0;
   CHECK(cudaLibraryGetKernelCount(&count, library));
-  EXPECT(count == 2);
-  cudaKernel_t kernels[2], scale;
-  CHECK(cudaLibraryEnumerateKernels(kernels, 2, library));
+  EXPECT(count == 3);
+  cudaKernel_t kernels[3], scale;
+  CHECK(cudaLibraryEnumerateKernels(kernels, 3, library));
   CHECK(cudaLibraryGetKernel(&scale, library, "_Z5ScalePfi"));
-  EXPECT(scale == kernels[0] || scale == kernels[1]);
+  EXPECT(scale == kernels[0] || scale == kernels[1] || scale == kernels[2]);
   EXPECT(cudaLibraryGetKernel(&scale, library, "Missing") == cudaErrorSymbolNotFound);
   cudaGetLastError();
   int n = 3;
@@ -221,8 +262,9 @@ int main(int argc, char** argv) {
   Boxes();
   Pools();
   Launches();
+  TensorMaps(argc > 1 && strcmp(argv[1], "unordered") == 0);
   DeviceSettings();
-  if (argc > 1) Libraries(argv[1]);
+  if (argc > 1 && strcmp(argv[1], "unordered") != 0) Libraries(argv[1]);
   CHECK(cudaDeviceSynchronize());
   CHECK(cudaDeviceReset());
   CHECK(cudaMalloc(&block, 1000));  // and the device can be used again

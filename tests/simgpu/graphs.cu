@@ -159,12 +159,12 @@ void Objects() {
   CHECK(cudaGraphExecDestroy(exec));
   EXPECT(ended == 1);
 
-  CHECK(cudaUserObjectCreate(&object, &ended, Count, 2, cudaUserObjectNoDestructorSync));
+  CHECK(cudaUserObjectCreate(&object, &ended, Count, 3, cudaUserObjectNoDestructorSync));
   CHECK(cudaGraphCreate(&graph, 0));
-  CHECK(cudaGraphRetainUserObject(graph, object, 2, cudaGraphUserObjectMove));
+  CHECK(cudaGraphRetainUserObject(graph, object, 3, cudaGraphUserObjectMove));
   CHECK(cudaGraphReleaseUserObject(graph, object, 1));
   EXPECT(ended == 1);
-  EXPECT(cudaGraphReleaseUserObject(graph, object, 2) == cudaErrorInvalidValue);
+  EXPECT(cudaGraphReleaseUserObject(graph, object, 3) == cudaErrorInvalidValue);
   CHECK(cudaGraphDestroy(graph));
   EXPECT(ended == 2);
   EXPECT(cudaUserObjectRelease(object, 1) == cudaErrorInvalidValue);

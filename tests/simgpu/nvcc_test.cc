@@ -62,5 +62,12 @@ INSTANTIATE_TEST_SUITE_P(Builds, NvccFeatures,
                          testing::Values("graphs", "graphs_static", "features", "features_static"),
                          [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
 
+class NvccTensorMaps : public NvccTest {};
+
+TEST_P(NvccTensorMaps, AreUses) { EXPECT_EQ(RunIt("unordered").kinds, "reuse-without-order"); }
+
+INSTANTIATE_TEST_SUITE_P(Builds, NvccTensorMaps, testing::Values("features", "features_static"),
+                         [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
+
 }  // namespace
 }  // namespace simgpu_test
