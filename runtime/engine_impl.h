@@ -160,6 +160,8 @@ class Engine::Impl {
   // planning
   std::shared_ptr<const Script> current_;  // the one followed
   std::shared_ptr<const Script> pending_;  // to be taken up at the end of its iteration
+  uint64_t divergences_at_post_ = 0;
+  bool hurried_ = false;                   // the planner's job was told to end
   uint64_t pending_refines_ = 0;           // number of the script whose requests it repeats; 0: none
   uint64_t job_refines_ = 0;               // the same of the job under way
   uint64_t pending_since_ = 0;             // requests

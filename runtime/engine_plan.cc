@@ -12,6 +12,8 @@ bool Engine::Impl::Post(PlanJob job, uint64_t refines) {
   if (follower_.active() && !follower_.lost()) job.known = current_;
   if (!planner_.Post(std::move(job))) return false;
   job_refines_ = refines;
+  divergences_at_post_ = Divergences();
+  hurried_ = false;
   return true;
 }
 
@@ -22,7 +24,15 @@ void Engine::Impl::MaybeDetect() {
   // A program that marks goes on marking; how long its first iteration is, nobody knows yet.
   constexpr uint64_t kFirst = 1 << 16;
   bool marked = marks_ >= 2 ? count - last_mark_ <= 4 * marked_length_ + 64 : marks_ == 1 && count - last_mark_ <= kFirst;
-  if (marked || count < next_detection_ || planner_.Busy()) return;
+  if (marked || count < next_detection_) return;
+  if (planner_.Busy()) {
+    // A script is being improved that the job leaves meanwhile: what it repeats instead is worth more.
+    if (job_refines_ != 0 && !hurried_ && Divergences() != divergences_at_post_) {
+      hurried_ = true;
+      planner_.Hurry();
+    }
+    return;
+  }
   if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();

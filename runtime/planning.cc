@@ -180,6 +180,7 @@ void Planner::Loop() {
     if (stop_) return;
     PlanJob job = std::move(*job_);
     job_.reset();
+    cancel_ = false;
     lock.unlock();
     try {
       work_(job, &cancel_);
@@ -189,6 +190,11 @@ void Planner::Loop() {
     busy_ = false;
     changed_.notify_all();
   }
+}
+
+void Planner::Hurry() {
+  std::lock_guard lock(mutex_);
+  if (busy_ && !job_) cancel_ = true;
 }
 
 bool Planner::WaitIdle(int timeout_ms) {

@@ -37,7 +37,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<Addr
 // One thread, started with the first job; at most one job at a time. Thread-safe.
 class Planner {
  public:
-  // Does a job, on the planner's thread; `cancel`: it is no longer wanted.
+  // Does a job, on the planner's thread; `cancel`: end with what there is.
   using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
 
   explicit Planner(Work work) : work_(std::move(work)) {}
@@ -45,6 +45,7 @@ class Planner {
 
   bool Post(PlanJob job);  // false: busy, the job is dropped
   bool Busy() const { return busy_.load(std::memory_order_acquire); }
+  void Hurry();                   // the job that is being done is to end with what it has
   bool WaitIdle(int timeout_ms);  // negative: no limit
   void Abandon();                 // in a forked child: there is no thread
 

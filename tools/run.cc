@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "tools/run_child.h"
+#include "tools/run_linked.h"
 #include "tools/run_report.h"
 #include "tools/run_setup.h"
 
@@ -89,8 +90,17 @@ bool WriteText(const std::string& path, const std::string& text) {
   return file.good();
 }
 
-int Report(const RunOptions& options, const std::string& directory, int code) {
-  const std::vector<ProcessStats> processes = ReadStatsDirectory(directory);
+// A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
+void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, const std::string& program,
+                    const std::vector<ProcessStats>& processes, int code) {
+  const bool asked = !processes.empty() && processes.front().stats.requests > 0;
+  if (!options.simulate || (asked && code == 0) || !HasNvidiaRuntimeInside(program)) return;
+  Fail(code, options.command.front() + " has NVIDIA's runtime linked in (libcudart_static), which the simulated device " +
+                 "cannot run; link it with -cudart shared, or with -L" + libraries.simgpu_directory +
+                 " (libcudart_static.a there)");
+}
+
+int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes, int code) {
   int64_t checker_reports = -1;
   if (options.simulate) checker_reports = static_cast<int64_t>(CountCheckerReports(CheckerReportPath(directory)));
   fprintf(stderr, "%s\n", SummaryLine(options, processes, checker_reports).c_str());
@@ -126,7 +136,9 @@ int Run(const RunOptions& options) {
   if (!options.trace.empty() && fs::is_regular_file(options.trace)) unlink(options.trace.c_str());
   const int code = RunChild(program, options.command, &reason);
   if (!reason.empty()) return Fail(code, options.command.front() + ": " + reason);
-  return Report(options, directory.path(), code);
+  const std::vector<ProcessStats> processes = ReadStatsDirectory(directory.path());
+  ExplainFailure(options, libraries, program, processes, code);
+  return Report(options, directory.path(), processes, code);
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ CUresult Begin(CUstream handle, CUstreamCaptureMode mode, DefaultStream variant)
 }
 
 CUresult End(CUstream handle, CUgraph* result, DefaultStream variant) {
+  EndedObjects ended;
   SIMGPU_ENTER(cuStreamEndCapture);
   SIMGPU_STREAM(stream, handle, variant);
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -50,6 +51,7 @@ CUresult End(CUstream handle, CUgraph* result, DefaultStream variant) {
   std::unique_ptr<Graph> graph = std::move(capture->graph);
   if (!capture->valid) {
     FreeGraphMemory(d, std::move(graph->memory));
+    Release(d, graph->objects, &ended);
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   }
   graph->given_before = d.checker.serial();

@@ -89,6 +89,19 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
 
 }  // namespace
 
+SIMGPU_API cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
+                                const CUDA_MEMCPY3D* params, CUcontext) {
+  SIMGPU_ENTER(cuGraphAddMemcpyNode);
+  Graph* graph = FindGraph(d, handle);
+  if (node == nullptr || graph == nullptr || params == nullptr || !ValidDependencies(*graph, after, count)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (HasArray(*params)) return CUDA_ERROR_NOT_SUPPORTED;
+  const auto run = [box = From3D(*params)](Driver& driver, Epoch op, uint64_t) { return CopyRows(driver, op, box); };
+  *node = Placed(AddNode(graph, CU_GRAPH_NODE_TYPE_MEMCPY, run), after, count);
+  return CUDA_SUCCESS;
+}
+
 #define SIMGPU_BOX(base, symbol, per_thread_symbol, spec, convert)     \
   static CUresult symbol##_Do(const spec* s, DefaultStream variant) {  \
     SIMGPU_ENTER(base);                                                \

@@ -1,4 +1,4 @@
-// Graphs: what a capture recorded, or what the program built. See work.h for what is simplified.
+// Graphs: made, instantiated, launched, listed. See work.h for what is simplified.
 #include <algorithm>
 
 #include "simgpu/driver/api.h"
@@ -10,35 +10,20 @@ namespace {
 constexpr DefaultStream kLegacy = DefaultStream::kLegacy;
 constexpr DefaultStream kPerThread = DefaultStream::kPerThread;
 
-Graph* Find(Driver& d, CUgraph handle) {
-  auto it = d.graphs.find(reinterpret_cast<Graph*>(handle));
-  return it == d.graphs.end() ? nullptr : it->second.get();
-}
-
-GraphExec* Find(Driver& d, CUgraphExec handle) {
-  auto it = d.graph_execs.find(reinterpret_cast<GraphExec*>(handle));
-  return it == d.graph_execs.end() ? nullptr : it->second.get();
-}
-
 GraphNode* From(CUgraphNode handle) { return reinterpret_cast<GraphNode*>(handle); }
 CUgraphNode To(GraphNode* node) { return reinterpret_cast<CUgraphNode>(node); }
 
-void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps) {
-  for (const auto& node : graph.nodes) {
-    if (node->child != nullptr) AddSteps(*node->child, steps);
-    if (node->run != nullptr || node->host != nullptr) steps->push_back({node->run, node->host, node->host_data});
-  }
-}
-
 CUresult Instantiate(CUgraphExec* result, CUgraph handle, unsigned long long flags) {
   Driver& d = TheDriver();
-  const Graph* graph = Find(d, handle);
+  const Graph* graph = FindGraph(d, handle);
   if (result == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto exec = std::make_unique<GraphExec>();
   AddSteps(*graph, &exec->steps);
   exec->memory = graph->memory;
   exec->given_before = graph->given_before == kAnyBlock ? d.checker.serial() : graph->given_before;
   exec->flags = flags;
+  exec->objects = graph->objects;
+  for (const auto& [object, count] : exec->objects) object->references += count;
   *result = reinterpret_cast<CUgraphExec>(exec.get());
   d.graph_execs.emplace(exec.get(), std::move(exec));
   return CUDA_SUCCESS;
@@ -48,7 +33,7 @@ CUresult Instantiate(CUgraphExec* result, CUgraph handle, unsigned long long fla
 CUresult Launch(CUgraphExec handle, CUstream stream_handle, DefaultStream variant) {
   SIMGPU_ENTER_UNLOCKED(cuGraphLaunch);
   std::unique_lock<std::mutex> lock(d.mutex);
-  GraphExec* exec = Find(d, handle);
+  GraphExec* exec = FindExec(d, handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   SIMGPU_STREAM(stream, stream_handle, variant);
   if (stream->capture != nullptr) {
@@ -64,7 +49,10 @@ CUresult Launch(CUgraphExec handle, CUstream stream_handle, DefaultStream varian
       lock.unlock();
       step.host(step.host_data);
       lock.lock();
-    } else if (const CUresult status = step.run(d, op, given_before); status != CUDA_SUCCESS) {
+    } else if (step.run == nullptr) {
+      continue;
+    } else if (const CUresult status = step.run(d, op, step.given_before != 0 ? step.given_before : given_before);
+               status != CUDA_SUCCESS) {
       result = status;
     }
   }
@@ -73,7 +61,7 @@ CUresult Launch(CUgraphExec handle, CUstream stream_handle, DefaultStream varian
 
 CUresult Upload(CUgraphExec handle) {
   SIMGPU_ENTER(cuGraphUpload);
-  return Find(d, handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return FindExec(d, handle) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 template <typename Get>
@@ -89,15 +77,6 @@ CUresult List(const std::vector<std::unique_ptr<GraphNode>>& nodes, CUgraphNode*
 }
 
 }  // namespace
-
-GraphNode* AddNode(Graph* graph, CUgraphNodeType type, RunWork run) {
-  auto node = std::make_unique<GraphNode>();
-  node->type = type;
-  node->run = std::move(run);
-  node->graph = graph;
-  graph->nodes.push_back(std::move(node));
-  return graph->nodes.back().get();
-}
 
 void FreeGraphMemory(Driver& d, std::shared_ptr<GraphMemory> memory) {
   if (memory == nullptr || memory.use_count() > 1) return;
@@ -119,19 +98,23 @@ SIMGPU_API cuGraphCreate(CUgraph* result, unsigned) {
 }
 
 SIMGPU_API cuGraphDestroy(CUgraph handle) {
+  EndedObjects ended;
   SIMGPU_ENTER(cuGraphDestroy);
-  Graph* graph = Find(d, handle);
+  Graph* graph = FindGraph(d, handle);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
   FreeGraphMemory(d, std::move(graph->memory));
+  Release(d, graph->objects, &ended);
   d.graphs.erase(graph);
   return CUDA_SUCCESS;
 }
 
 SIMGPU_API cuGraphExecDestroy(CUgraphExec handle) {
+  EndedObjects ended;
   SIMGPU_ENTER(cuGraphExecDestroy);
-  GraphExec* exec = Find(d, handle);
+  GraphExec* exec = FindExec(d, handle);
   if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
   FreeGraphMemory(d, std::move(exec->memory));
+  Release(d, exec->objects, &ended);
   d.graph_execs.erase(exec);
   return CUDA_SUCCESS;
 }
@@ -165,7 +148,7 @@ SIMGPU_API cuGraphInstantiateWithParams_ptsz(CUgraphExec* result, CUgraph graph,
 }
 SIMGPU_API cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
   SIMGPU_ENTER(cuGraphExecGetFlags);
-  const GraphExec* exec = Find(d, handle);
+  const GraphExec* exec = FindExec(d, handle);
   if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = exec->flags;
   return CUDA_SUCCESS;
@@ -178,14 +161,14 @@ SIMGPU_API cuGraphUpload_ptsz(CUgraphExec exec, CUstream) { return Upload(exec);
 
 SIMGPU_API cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
   SIMGPU_ENTER(cuGraphGetNodes);
-  const Graph* graph = Find(d, handle);
+  const Graph* graph = FindGraph(d, handle);
   if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return List(graph->nodes, nodes, count, [](const GraphNode&) { return true; });
 }
 
 SIMGPU_API cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
   SIMGPU_ENTER(cuGraphGetRootNodes);
-  const Graph* graph = Find(d, handle);
+  const Graph* graph = FindGraph(d, handle);
   if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const GraphNode* first = graph->nodes.empty() ? nullptr : graph->nodes.front().get();
   return List(graph->nodes, nodes, count, [&](const GraphNode& n) { return &n == first; });
@@ -195,62 +178,6 @@ SIMGPU_API cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   SIMGPU_ENTER(cuGraphNodeGetType);
   if (node == nullptr || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *type = From(node)->type;
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphAddEmptyNode(CUgraphNode* node, CUgraph handle, const CUgraphNode*, size_t) {
-  SIMGPU_ENTER(cuGraphAddEmptyNode);
-  Graph* graph = Find(d, handle);
-  if (node == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *node = To(AddNode(graph, CU_GRAPH_NODE_TYPE_EMPTY, nullptr));
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphAddHostNode(CUgraphNode* node, CUgraph handle, const CUgraphNode*, size_t,
-                              const CUDA_HOST_NODE_PARAMS* params) {
-  SIMGPU_ENTER(cuGraphAddHostNode);
-  Graph* graph = Find(d, handle);
-  if (node == nullptr || graph == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_HOST, nullptr);
-  added->host = params->fn;
-  added->host_data = params->userData;
-  *node = To(added);
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphAddMemsetNode(CUgraphNode* node, CUgraph handle, const CUgraphNode*, size_t,
-                                const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
-  SIMGPU_ENTER(cuGraphAddMemsetNode);
-  Graph* graph = Find(d, handle);
-  if (node == nullptr || graph == nullptr || params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *node = To(AddNode(graph, CU_GRAPH_NODE_TYPE_MEMSET, [p = *params](Driver& driver, Epoch op, uint64_t) {
-    const uint64_t row = p.width * p.elementSize;
-    for (size_t y = 0; y < p.height; ++y) {
-      driver.checker.Use(op, p.dst + y * p.pitch, row, "a memset in a graph");
-      const CUresult status = FillBytes(driver, p.dst + y * p.pitch, &p.value, p.elementSize, row);
-      if (status != CUDA_SUCCESS) return status;
-    }
-    return CUDA_SUCCESS;
-  }));
-  return CUDA_SUCCESS;
-}
-
-SIMGPU_API cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph handle, const CUgraphNode*, size_t, CUgraph child) {
-  SIMGPU_ENTER(cuGraphAddChildGraphNode);
-  Graph* graph = Find(d, handle);
-  const Graph* from = Find(d, child);
-  if (node == nullptr || graph == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  auto copy = std::make_unique<Graph>();
-  for (const auto& n : from->nodes) {
-    GraphNode* added = AddNode(copy.get(), n->type, n->run);
-    added->host = n->host;
-    added->host_data = n->host_data;
-    added->child = n->child;
-  }
-  GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_GRAPH, nullptr);
-  added->child = copy.get();
-  graph->children.push_back(std::move(copy));
-  *node = To(added);
   return CUDA_SUCCESS;
 }
 

@@ -185,27 +185,78 @@ SIMGPU_API cuStreamAddCallback_ptsz(CUstream stream, CUstreamCallback callback, 
   return AddCallback(stream, callback, data, kPerThread);
 }
 
-static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, CUfunction f, void** parameters, void** extra) {
-  SIMGPU_ENTER(cuGraphAddKernelNode);
-  auto graph = d.graphs.find(reinterpret_cast<Graph*>(handle));
+// What a kernel node does, from its parameters; version 1 has no `kern`.
+static CUresult NodeWork(Driver& d, CUfunction f, void** parameters, void** extra, RunWork* work) {
   auto* kernel = reinterpret_cast<Kernel*>(f);
-  if (node == nullptr || graph == d.graphs.end()) return CUDA_ERROR_INVALID_VALUE;
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   WarnOnce(kernel);
-  *node = reinterpret_cast<CUgraphNode>(
-      AddNode(graph->second.get(), CU_GRAPH_NODE_TYPE_KERNEL, KernelWork(kernel, WordsOf(*kernel, parameters, extra))));
+  *work = KernelWork(kernel, WordsOf(*kernel, parameters, extra));
   return CUDA_SUCCESS;
 }
-SIMGPU_API cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
-                                const CUDA_KERNEL_NODE_PARAMS_v1* p) {
-  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return AddKernelNode(node, graph, p->func, p->kernelParams, p->extra);
+static CUfunction FunctionOf(const CUDA_KERNEL_NODE_PARAMS_v1& p) { return p.func; }
+static CUfunction FunctionOf(const CUDA_KERNEL_NODE_PARAMS_v2& p) {
+  return p.func != nullptr ? p.func : reinterpret_cast<CUfunction>(p.kern);
 }
-SIMGPU_API cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode*, size_t,
+
+template <typename Params>
+static CUresult AddKernelNode(CUgraphNode* node, CUgraph handle, const CUgraphNode* after, size_t count,
+                              const Params* p) {
+  SIMGPU_ENTER(cuGraphAddKernelNode);
+  Graph* graph = FindGraph(d, handle);
+  if (node == nullptr || graph == nullptr || p == nullptr || !ValidDependencies(*graph, after, count)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  RunWork work;
+  const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &work);
+  if (status != CUDA_SUCCESS) return status;
+  GraphNode* added = AddNode(graph, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work));
+  if (graph->given_before != kAnyBlock) added->given_before = d.checker.serial();
+  *node = Placed(added, after, count);
+  return CUDA_SUCCESS;
+}
+SIMGPU_API cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+                                const CUDA_KERNEL_NODE_PARAMS_v1* p) {
+  return AddKernelNode(node, graph, after, count, p);
+}
+SIMGPU_API cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
                                    const CUDA_KERNEL_NODE_PARAMS_v2* p) {
-  if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return AddKernelNode(node, graph, p->func != nullptr ? p->func : reinterpret_cast<CUfunction>(p->kern),
-                       p->kernelParams, p->extra);
+  return AddKernelNode(node, graph, after, count, p);
+}
+
+template <typename Params>
+static CUresult SetKernelNode(CUgraphNode handle, const Params* p) {
+  SIMGPU_ENTER(cuGraphKernelNodeSetParams);
+  auto* node = reinterpret_cast<GraphNode*>(handle);
+  if (node == nullptr || p == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &node->run);
+  if (status == CUDA_SUCCESS) node->given_before = d.checker.serial();
+  return status;
+}
+SIMGPU_API cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* p) {
+  return SetKernelNode(node, p);
+}
+SIMGPU_API cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* p) {
+  return SetKernelNode(node, p);
+}
+
+template <typename Params>
+static CUresult SetExecKernelNode(CUgraphExec handle, CUgraphNode node, const Params* p) {
+  SIMGPU_ENTER(cuGraphExecKernelNodeSetParams);
+  GraphExec* exec = FindExec(d, handle);
+  if (exec == nullptr || node == nullptr || p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (GraphExec::Step& step : exec->steps) {
+    if (step.node != reinterpret_cast<const GraphNode*>(node) || step.type != CU_GRAPH_NODE_TYPE_KERNEL) continue;
+    const CUresult status = NodeWork(d, FunctionOf(*p), p->kernelParams, p->extra, &step.run);
+    if (status == CUDA_SUCCESS) step.given_before = d.checker.serial();
+    return status;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+SIMGPU_API cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* p) {
+  return SetExecKernelNode(exec, node, p);
+}
+SIMGPU_API cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2* p) {
+  return SetExecKernelNode(exec, node, p);
 }
 
 }  // namespace simgpu

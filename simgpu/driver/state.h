@@ -21,6 +21,7 @@ namespace simgpu {
 struct Capture;
 struct Graph;
 struct GraphExec;
+struct UserObject;
 struct Library;
 struct Kernel;
 
@@ -95,6 +96,7 @@ struct Driver {
   std::unordered_set<Kernel*> kernels;
   std::unordered_map<Graph*, std::unique_ptr<Graph>> graphs;
   std::unordered_map<GraphExec*, std::unique_ptr<GraphExec>> graph_execs;
+  std::unordered_map<UserObject*, std::unique_ptr<UserObject>> user_objects;
   std::vector<std::weak_ptr<Capture>> captures;
   uint64_t next_id = 1;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -20,34 +21,68 @@ struct GraphNode {
   CUhostFn host = nullptr;  // runs without the lock
   void* host_data = nullptr;
   Graph* graph = nullptr;
-  Graph* child = nullptr;  // a child graph, part of this one
-  std::vector<GraphNode*> after;
+  Graph* child = nullptr;         // a child graph, part of this one
+  uint64_t given_before = 0;      // not 0: counts instead of the graph's, the node has been changed since
+  std::vector<GraphNode*> after;  // nodes that run earlier; of captured nodes the older ones, without a list
 };
+
+// What a program gave a graph to keep, and how many references to each.
+struct UserObject {
+  void* data = nullptr;
+  CUhostFn destroy = nullptr;
+  uint64_t references = 0;
+};
+using HeldObjects = std::map<UserObject*, uint64_t>;
+
+// The objects whose last reference went: their functions run when this is destroyed, which must be after the driver's
+// lock was given back, hence before SIMGPU_ENTER in the source.
+class EndedObjects {
+ public:
+  EndedObjects() = default;
+  ~EndedObjects() {
+    for (const UserObject& object : objects_) object.destroy(object.data);
+  }
+  EndedObjects(const EndedObjects&) = delete;
+  EndedObjects& operator=(const EndedObjects&) = delete;
+  void Add(const UserObject& object) { objects_.push_back(object); }
+
+ private:
+  std::vector<UserObject> objects_;
+};
+
+// Takes `count` references away from the object.
+void Release(Driver& d, UserObject* object, uint64_t count, EndedObjects* ended);
+void Release(Driver& d, const HeldObjects& held, EndedObjects* ended);
 
 // Memory that was allocated during a capture: lives as long as the graph and what was made from it.
 struct GraphMemory {
   std::set<uint64_t> bases;
 };
 
-// Nodes run one after the other in the order in which they were added: a legal order, as a node can only depend on
-// older ones. Orders that are missing inside a graph are therefore not found.
+// Nodes run one after the other in the order in which they were added, except that those which a node was told to come
+// after run first. Orders that are missing inside a graph are therefore not found.
 struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;
   std::vector<std::unique_ptr<Graph>> children;
   std::shared_ptr<GraphMemory> memory = std::make_shared<GraphMemory>();
   uint64_t given_before = kAnyBlock;  // blocks given since the capture ended were not meant
+  HeldObjects objects;
 };
 
 struct GraphExec {
   struct Step {
+    const GraphNode* node = nullptr;  // which it was made from; may be gone
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     RunWork run;
     CUhostFn host = nullptr;
     void* host_data = nullptr;
+    uint64_t given_before = 0;  // as in GraphNode
   };
   std::vector<Step> steps;
   std::shared_ptr<GraphMemory> memory;
   uint64_t given_before = kAnyBlock;
   uint64_t flags = 0;
+  HeldObjects objects;
 };
 
 struct Capture {
@@ -66,6 +101,22 @@ uint64_t ThreadNumber();  // of the calling thread, from 1
 void FreeGraphMemory(Driver& d, std::shared_ptr<GraphMemory> memory);
 
 GraphNode* AddNode(Graph* graph, CUgraphNodeType type, RunWork run);
+
+// Null if there is none. `Captured` also finds a graph that is still being captured.
+Graph* FindGraph(Driver& d, CUgraph handle);
+Graph* FindGraphOrCaptured(Driver& d, CUgraph handle);
+GraphExec* FindExec(Driver& d, CUgraphExec handle);
+
+// Checks the nodes that a new node of `graph` is to come after.
+bool ValidDependencies(const Graph& graph, const CUgraphNode* nodes, size_t count);
+// A node's place in the graph; to be called with valid dependencies.
+CUgraphNode Placed(GraphNode* node, const CUgraphNode* dependencies, size_t count);
+
+// A copy of the nodes, with their children and dependencies.
+std::unique_ptr<Graph> CopyGraph(const Graph& from);
+
+// What an executable does, in order; children in their place.
+void AddSteps(const Graph& graph, std::vector<GraphExec::Step>* steps);
 
 // Runs `run(d, op, given_before)` now, or keeps a copy of it for the graph. `run` must own what it needs.
 template <typename Run>

@@ -1,4 +1,5 @@
 // Copies and memsets.
+#include "simgpu/runtime/copy_spec.h"
 #include "simgpu/runtime/runtime.h"
 
 using namespace simgpu_runtime;
@@ -70,6 +71,10 @@ CUDA_MEMCPY2D Spec(void* to, size_t to_pitch, const void* from, size_t from_pitc
   return s;
 }
 
+}  // namespace
+
+namespace simgpu_runtime {
+
 CUresult Spec3D(const cudaMemcpy3DParms* p, CUDA_MEMCPY3D* s) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (p->srcArray != nullptr || p->dstArray != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
@@ -96,7 +101,7 @@ CUresult Spec3D(const cudaMemcpy3DParms* p, CUDA_MEMCPY3D* s) {
   return CUDA_SUCCESS;
 }
 
-}  // namespace
+}  // namespace simgpu_runtime
 
 CUDART_BOTH(cudaMemcpy, cudaMemcpy_ptds, (void* to, const void* from, size_t bytes, cudaMemcpyKind kind),
             (to, from, bytes, kind), {
@@ -174,6 +179,35 @@ CUDART_BOTH(cudaMemset2DAsync, cudaMemset2DAsync_ptsz,
               CUDART_READY();
               return Set(drv.cuMemsetD2D8Async[pt](Address(to), pitch, static_cast<unsigned char>(value), width, height,
                                                    stream));
+            })
+
+// A box of layers; rows of a layer follow on those of the one before, so it is one plane if it is as high as they are.
+static CUresult Fill3D(const DriverTable& drv, int pt, cudaPitchedPtr to, int value, cudaExtent extent, bool async,
+                       cudaStream_t stream) {
+  const auto byte = static_cast<unsigned char>(value);
+  const auto fill = [&](CUdeviceptr base, size_t rows) {
+    return async ? drv.cuMemsetD2D8Async[pt](base, to.pitch, byte, extent.width, rows, stream)
+                 : drv.cuMemsetD2D8[pt](base, to.pitch, byte, extent.width, rows);
+  };
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0) return CUDA_SUCCESS;
+  if (extent.height > to.ysize) return CUDA_ERROR_INVALID_VALUE;
+  if (extent.height == to.ysize) return fill(Address(to.ptr), extent.height * extent.depth);
+  for (size_t z = 0; z < extent.depth; ++z) {
+    const CUresult status = fill(Address(to.ptr) + z * to.ysize * to.pitch, extent.height);
+    if (status != CUDA_SUCCESS) return status;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUDART_BOTH(cudaMemset3D, cudaMemset3D_ptds, (cudaPitchedPtr to, int value, cudaExtent extent), (to, value, extent), {
+  CUDART_READY();
+  return Set(Fill3D(drv, pt, to, value, extent, false, nullptr));
+})
+
+CUDART_BOTH(cudaMemset3DAsync, cudaMemset3DAsync_ptsz,
+            (cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream), (to, value, extent, stream), {
+              CUDART_READY();
+              return Set(Fill3D(drv, pt, to, value, extent, true, stream));
             })
 
 CUDART_BOTH(cudaMemcpyToSymbol, cudaMemcpyToSymbol_ptds,

@@ -128,6 +128,30 @@ CUDART_API cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return Set(drv.cuCtxEnablePeerAccess(context, flags));
 }
 
+CUDART_API cudaDeviceDisablePeerAccess(int peer) {
+  CUDART_READY();
+  CUcontext context = nullptr;
+  if (const CUresult status = drv.cuDevicePrimaryCtxRetain(&context, peer); status != CUDA_SUCCESS) return Set(status);
+  return Set(drv.cuCtxDisablePeerAccess(context));
+}
+
+CUDART_FORWARD(cudaDeviceGetP2PAttribute, cuDeviceGetP2PAttribute,
+               (int* value, cudaDeviceP2PAttr attribute, int from, int to),
+               (value, static_cast<CUdevice_P2PAttribute>(attribute), from, to))
+CUDART_FORWARD(cudaDeviceSetCacheConfig, cuCtxSetCacheConfig, (cudaFuncCache config),
+               (static_cast<CUfunc_cache>(config)))
+CUDART_FORWARD(cudaDeviceGetCacheConfig, cuCtxGetCacheConfig, (cudaFuncCache * config),
+               (reinterpret_cast<CUfunc_cache*>(config)))
+CUDART_FORWARD(cudaCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, (), ())
+
+// All devices are alike, so any is the best match.
+CUDART_API cudaChooseDevice(int* device, const cudaDeviceProp* wanted) {
+  if (device == nullptr || wanted == nullptr) return Set(cudaErrorInvalidValue);
+  if (Driver().status != CUDA_SUCCESS) return Set(Driver().status);
+  *device = 0;
+  return cudaSuccess;
+}
+
 CUDART_API cudaSetDeviceFlags(unsigned flags) {
   if (Driver().status != CUDA_SUCCESS) return Set(Driver().status);
   return Set(Driver().cuDevicePrimaryCtxSetFlags(CurrentDevice(), flags));

@@ -34,6 +34,21 @@ cudaError_t LaunchFunction(int pt, const void* function, dim3 grid, dim3 block, 
   return Launch(pt, kernel, grid, block, arguments, shared, stream);
 }
 
+CUlaunchConfig Convert(const cudaLaunchConfig_t& config) {
+  CUlaunchConfig c = {};
+  c.gridDimX = config.gridDim.x;
+  c.gridDimY = config.gridDim.y;
+  c.gridDimZ = config.gridDim.z;
+  c.blockDimX = config.blockDim.x;
+  c.blockDimY = config.blockDim.y;
+  c.blockDimZ = config.blockDim.z;
+  c.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
+  c.hStream = config.stream;
+  c.attrs = reinterpret_cast<CUlaunchAttribute*>(config.attrs);
+  c.numAttrs = config.numAttrs;
+  return c;
+}
+
 }  // namespace
 
 #define CUDART_INTERNAL extern "C" CUDART_VISIBLE
@@ -95,17 +110,7 @@ CUDART_BOTH(cudaLaunchKernelExC, cudaLaunchKernelExC_ptsz,
               CUkernel kernel = nullptr;
               if (config == nullptr) return Set(cudaErrorInvalidConfiguration);
               if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
-              CUlaunchConfig c = {};
-              c.gridDimX = config->gridDim.x;
-              c.gridDimY = config->gridDim.y;
-              c.gridDimZ = config->gridDim.z;
-              c.blockDimX = config->blockDim.x;
-              c.blockDimY = config->blockDim.y;
-              c.blockDimZ = config->blockDim.z;
-              c.sharedMemBytes = static_cast<unsigned>(config->dynamicSmemBytes);
-              c.hStream = config->stream;
-              c.attrs = reinterpret_cast<CUlaunchAttribute*>(config->attrs);
-              c.numAttrs = config->numAttrs;
+              const CUlaunchConfig c = Convert(*config);
               return Set(drv.cuLaunchKernelEx[pt](&c, reinterpret_cast<CUfunction>(kernel), arguments, nullptr));
             })
 
@@ -189,4 +194,22 @@ CUDART_API cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* 
   if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
   return Set(
       drv.cuOccupancyAvailableDynamicSMemPerBlock(bytes, reinterpret_cast<CUfunction>(kernel), blocks, block_size));
+}
+
+CUDART_API cudaOccupancyMaxPotentialClusterSize(int* size, const void* function, const cudaLaunchConfig_t* config) {
+  CUDART_READY();
+  CUkernel kernel = nullptr;
+  if (config == nullptr) return Set(cudaErrorInvalidValue);
+  if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
+  const CUlaunchConfig c = Convert(*config);
+  return Set(drv.cuOccupancyMaxPotentialClusterSize(size, reinterpret_cast<CUfunction>(kernel), &c));
+}
+
+CUDART_API cudaOccupancyMaxActiveClusters(int* clusters, const void* function, const cudaLaunchConfig_t* config) {
+  CUDART_READY();
+  CUkernel kernel = nullptr;
+  if (config == nullptr) return Set(cudaErrorInvalidValue);
+  if (FindKernel(function, &kernel) != CUDA_SUCCESS) return Set(cudaErrorInvalidDeviceFunction);
+  const CUlaunchConfig c = Convert(*config);
+  return Set(drv.cuOccupancyMaxActiveClusters(clusters, reinterpret_cast<CUfunction>(kernel), &c));
 }

@@ -60,3 +60,12 @@ CUDART_API cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool, c
   return Set(drv.cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool,
                                     reinterpret_cast<CUmemLocation*>(location)));
 }
+
+CUDART_API cudaMemGetDefaultMemPool(cudaMemPool_t* pool, cudaMemLocation* location, cudaMemAllocationType type) {
+  CUDART_READY();
+  if (location == nullptr) return Set(cudaErrorInvalidValue);
+  CUmemLocation where = {};
+  where.type = static_cast<CUmemLocationType>(location->type);
+  where.id = location->id;
+  return Set(drv.cuMemGetDefaultMemPool(pool, &where, static_cast<CUmemAllocationType>(type)));
+}

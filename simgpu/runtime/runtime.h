@@ -23,6 +23,19 @@
   }                                                                                                \
   CUDART_API per_thread_name parameters { return name##_Do(1, CUDART_UNPACK arguments); }
 
+// A call that passes its arguments on to the driver.
+#define CUDART_FORWARD_BOTH(name, per_thread_name, driver, parameters, arguments) \
+  CUDART_BOTH(name, per_thread_name, parameters, arguments, {                     \
+    CUDART_READY();                                                               \
+    return Set(drv.driver[pt] arguments);                                         \
+  })
+// The same of a call that has one variant.
+#define CUDART_FORWARD(name, driver, parameters, arguments) \
+  CUDART_API name parameters {                              \
+    CUDART_READY();                                         \
+    return Set(drv.driver arguments);                       \
+  }
+
 namespace simgpu_runtime {
 
 struct DriverTable {

@@ -1,4 +1,4 @@
-// Streams, events, captures and graphs.
+// Streams, events and captures.
 #include "simgpu/runtime/runtime.h"
 
 using namespace simgpu_runtime;
@@ -17,16 +17,11 @@ CUDART_API cudaStreamDestroy(cudaStream_t stream) {
   return Set(drv.cuStreamDestroy(stream));
 }
 
-// A call that passes its arguments on to the driver.
-#define CUDART_FORWARD_BOTH(name, per_thread_name, driver, parameters, arguments) \
-  CUDART_BOTH(name, per_thread_name, parameters, arguments, {                     \
-    CUDART_READY();                                                               \
-    return Set(drv.driver[pt] arguments);                                         \
-  })
-
 CUDART_FORWARD_BOTH(cudaStreamSynchronize, cudaStreamSynchronize_ptsz, cuStreamSynchronize, (cudaStream_t stream),
                     (stream))
 CUDART_FORWARD_BOTH(cudaStreamQuery, cudaStreamQuery_ptsz, cuStreamQuery, (cudaStream_t stream), (stream))
+CUDART_FORWARD_BOTH(cudaStreamCopyAttributes, cudaStreamCopyAttributes_ptsz, cuStreamCopyAttributes,
+                    (cudaStream_t to, cudaStream_t from), (to, from))
 CUDART_FORWARD_BOTH(cudaStreamWaitEvent, cudaStreamWaitEvent_ptsz, cuStreamWaitEvent,
                     (cudaStream_t stream, cudaEvent_t event, unsigned flags), (stream, event, flags))
 CUDART_FORWARD_BOTH(cudaStreamGetPriority, cudaStreamGetPriority_ptsz, cuStreamGetPriority,
@@ -41,10 +36,6 @@ CUDART_FORWARD_BOTH(cudaLaunchHostFunc, cudaLaunchHostFunc_ptsz, cuLaunchHostFun
                     (cudaStream_t stream, cudaHostFn_t function, void* data), (stream, function, data))
 CUDART_FORWARD_BOTH(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, cuStreamEndCapture,
                     (cudaStream_t stream, cudaGraph_t* graph), (stream, graph))
-CUDART_FORWARD_BOTH(cudaGraphLaunch, cudaGraphLaunch_ptsz, cuGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream),
-                    (exec, stream))
-CUDART_FORWARD_BOTH(cudaGraphUpload, cudaGraphUpload_ptsz, cuGraphUpload, (cudaGraphExec_t exec, cudaStream_t stream),
-                    (exec, stream))
 CUDART_FORWARD_BOTH(cudaEventRecord, cudaEventRecord_ptsz, cuEventRecord, (cudaEvent_t event, cudaStream_t stream),
                     (event, stream))
 CUDART_FORWARD_BOTH(cudaEventRecordWithFlags, cudaEventRecordWithFlags_ptsz, cuEventRecordWithFlags,
@@ -57,6 +48,25 @@ CUDART_BOTH(cudaStreamAddCallback, cudaStreamAddCallback_ptsz,
               // The two callback types differ in the error type only, which has the same numbers.
               return Set(
                   drv.cuStreamAddCallback[pt](stream, reinterpret_cast<CUstreamCallback>(callback), data, flags));
+            })
+
+// The attributes and their values have the driver's numbers and layout.
+CUDART_BOTH(cudaStreamGetAttribute, cudaStreamGetAttribute_ptsz,
+            (cudaStream_t stream, cudaStreamAttrID id, cudaStreamAttrValue* value), (stream, id, value), {
+              CUDART_READY();
+              return Set(drv.cuStreamGetAttribute[pt](stream, static_cast<CUstreamAttrID>(id),
+                                                      reinterpret_cast<CUstreamAttrValue*>(value)));
+            })
+CUDART_BOTH(cudaStreamSetAttribute, cudaStreamSetAttribute_ptsz,
+            (cudaStream_t stream, cudaStreamAttrID id, const cudaStreamAttrValue* value), (stream, id, value), {
+              CUDART_READY();
+              return Set(drv.cuStreamSetAttribute[pt](stream, static_cast<CUstreamAttrID>(id),
+                                                      reinterpret_cast<const CUstreamAttrValue*>(value)));
+            })
+CUDART_BOTH(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz,
+            (cudaStream_t stream, void* address, size_t bytes, unsigned flags), (stream, address, bytes, flags), {
+              CUDART_READY();
+              return Set(drv.cuStreamAttachMemAsync[pt](stream, reinterpret_cast<CUdeviceptr>(address), bytes, flags));
             })
 
 CUDART_BOTH(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, (cudaStream_t stream, cudaStreamCaptureMode mode),
@@ -113,33 +123,4 @@ CUDART_API cudaEventSynchronize(cudaEvent_t event) {
 CUDART_API cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   CUDART_READY();
   return Set(drv.cuEventElapsedTime(milliseconds, start, end));
-}
-
-CUDART_API cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
-  CUDART_READY();
-  return Set(drv.cuGraphCreate(graph, flags));
-}
-
-CUDART_API cudaGraphDestroy(cudaGraph_t graph) {
-  CUDART_READY();
-  return Set(drv.cuGraphDestroy(graph));
-}
-
-CUDART_API cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  CUDART_READY();
-  return Set(drv.cuGraphExecDestroy(exec));
-}
-
-CUDART_API cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  CUDART_READY();
-  return Set(drv.cuGraphInstantiateWithFlags(exec, graph, flags));
-}
-
-CUDART_API cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long flags) {
-  return cudaGraphInstantiate(exec, graph, flags);
-}
-
-CUDART_API cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  CUDART_READY();
-  return Set(drv.cuGraphGetNodes(graph, nodes, count));
 }

@@ -1,5 +1,6 @@
 // Where the API's functions can be seen: by everyone in libcudart.so.13; only by the program or library that is linked
-// with the archive in libcudart_static.a, as in the toolkit's, so that they never stand in for another library's runtime.
+// with the archive in libcudart_static.a, as in the toolkit's, so that they never stand in for another library's
+// runtime.
 #pragma once
 
 #ifdef SIMGPU_CUDART_STATIC

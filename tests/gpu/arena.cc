@@ -26,32 +26,30 @@ class Blocks {
     if (address % kAlignment != 0) ++misaligned_;
     const auto next = live_.lower_bound(address);
     if (next != live_.end() && address + bytes > next->first) ++overlaps_;
-    if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) ++overlaps_;
+    if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second > address) ++overlaps_;
     // 251 is prime: blocks that follow one another differ.
     const auto value = static_cast<unsigned char>(1 + count_++ % 251);
     HOTPACK_NEED(cudaMemsetAsync(p, value, bytes, nullptr));
-    live_[address] = {bytes, way, value};
-    order_.push_back(address);
+    live_.emplace(address, bytes);
+    blocks_.push_back({p, bytes, way, value});
     live_bytes_ += bytes;
   }
 
   // Takes the i-th oldest block away, after a look at its value.
   void Remove(size_t i) {
-    const uint64_t address = order_[i];
-    const Block block = live_.at(address);
-    void* p = reinterpret_cast<void*>(address);
-    wrong_bytes_ += CountOther(p, block.bytes, block.value);
-    HOTPACK_NEED(Release(block.way, p, nullptr));
-    order_.erase(order_.begin() + static_cast<ptrdiff_t>(i));
-    live_.erase(address);
+    const Block block = blocks_[i];
+    wrong_bytes_ += CountOther(block.address, block.bytes, block.value);
+    HOTPACK_NEED(Release(block.way, block.address, nullptr));
+    blocks_.erase(blocks_.begin() + static_cast<ptrdiff_t>(i));
+    live_.erase(live_.find(reinterpret_cast<uint64_t>(block.address)));
     live_bytes_ -= block.bytes;
   }
 
   void RemoveAll() {
-    while (!order_.empty()) Remove(order_.size() - 1);
+    while (!blocks_.empty()) Remove(blocks_.size() - 1);
   }
 
-  size_t size() const { return order_.size(); }
+  size_t size() const { return blocks_.size(); }
   size_t live_bytes() const { return live_bytes_; }
 
   void Judge(const std::string& name) const {
@@ -65,13 +63,14 @@ class Blocks {
 
  private:
   struct Block {
+    void* address;
     size_t bytes;
     Way way;
     unsigned char value;
   };
   const Probe& probe_;
-  std::map<uint64_t, Block> live_;
-  std::vector<uint64_t> order_;
+  std::multimap<uint64_t, size_t> live_;  // address → bytes; a faulty allocator may give one address twice
+  std::vector<Block> blocks_;             // by age
   size_t live_bytes_ = 0, count_ = 0, overlaps_ = 0, misaligned_ = 0, wrong_bytes_ = 0;
 };
 

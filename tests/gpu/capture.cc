@@ -213,7 +213,7 @@ void FreedDuringCapture(const Probe& probe) {
     tally.Block(block, kMiB, block == old);
     HOTPACK_NEED(cudaFree(block));
   }
-  tally.Judge(probe, "capture.freed_during_capture", "the new owner's value throughout");
+  tally.Judge(probe, "capture.freed_during_capture");
   HOTPACK_NEED(cudaFree(target));
 }
 

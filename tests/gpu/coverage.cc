@@ -94,7 +94,11 @@ void RunCoverage(Probe& probe) {
   HOTPACK_NEED(cudaDeviceGetDefaultMemPool(&pool, 0));
   coverage.Ask("cudaMallocFromPoolAsync", true, [&] { return cudaMallocFromPoolAsync(&p, 5000, pool, nullptr); },
                release_async);
-  coverage.Ask("cudaMallocManaged", false, [&] { return cudaMallocManaged(&p, kMiB, cudaMemAttachGlobal); }, release);
+  if (!Probe::Has(cudaDevAttrManagedMemory)) {
+    probe.found->Skip("coverage.cudaMallocManaged", "the device has no managed memory");
+  } else {
+    coverage.Ask("cudaMallocManaged", false, [&] { return cudaMallocManaged(&p, kMiB, cudaMemAttachGlobal); }, release);
+  }
   coverage.Ask("cudaMallocHost", false, [&] { return cudaMallocHost(&p, kMiB); }, [&] { return cudaFreeHost(p); });
   AskDriver(probe, coverage, "cuMemAlloc_by_handle", ByHandle());
   AskDriver(probe, coverage, "cuMemAlloc_by_cuGetProcAddress", ByProcAddress());

@@ -39,7 +39,7 @@ void OnFatalSignal(int signal_number) {
 
 std::string Number(double value) {
   char text[64];
-  snprintf(text, sizeof text, "%.12g", value);
+  snprintf(text, sizeof text, "%.15g", value);
   return text;
 }
 

@@ -22,7 +22,10 @@ struct Start {
 __device__ Start Now() { return {Nanoseconds(), clock64()}; }
 
 __device__ bool Over(const Start& start, unsigned long long ns) {
-  return Nanoseconds() - start.ns >= ns || static_cast<unsigned long long>(clock64() - start.cycles) >= 4 * ns;
+  // Signed: a clock may be read as a little less than before.
+  const auto passed = static_cast<long long>(Nanoseconds() - start.ns);
+  const long long cycles = clock64() - start.cycles;
+  return passed >= static_cast<long long>(ns) || cycles >= static_cast<long long>(4 * ns);
 }
 
 __global__ void Spin(unsigned long long ns) {

@@ -104,12 +104,12 @@ int RunCase(const Options& options) {
   probe.quick = options.quick;
   probe.library_path = options.library_path;
   const std::string name = options.chosen->name;
-  const std::string reason = probe.Prepare();
-  if (!reason.empty()) {
-    found->Skip(name + ".device", reason);
-    return found->Finish();
-  }
   try {
+    const std::string reason = probe.Prepare();
+    if (!reason.empty()) {
+      found->Skip(name + ".device", reason);
+      return found->Finish();
+    }
     options.chosen->run(probe);
     const cudaError_t left = cudaDeviceSynchronize();
     probe.Must(left == cudaSuccess, name + ".end", "no error is left behind", ErrorName(left));

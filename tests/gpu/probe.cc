@@ -37,16 +37,20 @@ std::string Probe::Prepare() {
   const cudaError_t error = cudaGetDeviceCount(&devices);
   if (error != cudaSuccess || devices == 0) return "no CUDA device: " + ErrorName(error);
   simulated = DriverSymbol("simgpuReports") != nullptr;
-  try {
-    HOTPACK_NEED(cudaSetDevice(0));
-    HOTPACK_NEED(cudaFree(nullptr));  // makes the context
-    WarmUp(LegacyKernels(), nullptr);
-    computes = Computes(LegacyKernels());
-  } catch (const CallFailed& failed) {
-    return failed.what();
-  }
+  HOTPACK_NEED(cudaSetDevice(0));
+  HOTPACK_NEED(cudaFree(nullptr));  // makes the context
+  WarmUp(LegacyKernels(), nullptr);
+  computes = Computes(LegacyKernels());
+  if (!Has(cudaDevAttrMemoryPoolsSupported)) return "the device has no memory pools";
   if (!computes && !simulated) return "the device does not run kernels";
   return "";
+}
+
+bool Probe::Has(cudaDeviceAttr attribute) {
+  int value = 0;
+  const cudaError_t error = cudaDeviceGetAttribute(&value, attribute, 0);
+  cudaGetLastError();
+  return error == cudaSuccess && value != 0;
 }
 
 void Probe::WarmUp(const Kernels& kernels, cudaStream_t stream) {

@@ -35,8 +35,12 @@ class Probe {
   bool computes = false;   // kernels compute
   bool hotpack = false;    // hotpack is preloaded and not switched off
 
+  // An attribute of device 0 that is not 0.
+  static bool Has(cudaDeviceAttr attribute);
+
   // Finds out where this is, makes device 0 current, and loads the kernels: the driver loads a kernel at its first
-  // launch, which may wait for running work. Makes no stream. Empty, or why no case can run here.
+  // launch, which may wait for running work. Makes no stream. Empty, or why no case can run here;
+  // throws CallFailed.
   std::string Prepare();
 
   // Half with --quick. Nanoseconds, and numbers of rounds (at least 1).

@@ -19,7 +19,8 @@ Outcome RunProbe(const std::vector<std::string>& arguments, std::map<std::string
 }
 
 std::string ResultOf(const Outcome& outcome, const std::string& name) {
-  for (const json& finding : json::parse(outcome.out)["findings"]) {
+  const json object = json::parse(outcome.out);
+  for (const json& finding : object["findings"]) {
     if (finding["name"] == name) return finding["result"];
   }
   return "none";
@@ -59,10 +60,53 @@ TEST(GpuProbeTest, ACallThatFailsIsAFinding) {
 }
 
 TEST(GpuProbeTest, ADriverThatDiffersIsNotedDown) {
-  const Outcome outcome = RunProbe({"--case", "vmm", "--quick"}, {{"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", "cuMemSetAccess:40+"}});
+  const Outcome outcome = RunProbe({"--case", "vmm", "--quick"}, {{"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", "cuMemSetAccess:10+"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(ResultOf(outcome, "vmm.granularity.minimum"), "pass");
   EXPECT_EQ(ResultOf(outcome, "vmm.calls"), "differs");
+}
+
+// The simulated device's own checker would report these faults first: it is off.
+Outcome RunFaulty(const std::string& fault, const std::string& probe_case) {
+  return RunProbe({"--case", probe_case, "--quick"},
+                  {{"LD_PRELOAD", FAULTY_ALLOCATOR}, {"GPU_FAULT", fault}, {"SIMGPU_CHECK", "0"}});
+}
+
+TEST(GpuProbeTest, AnAllocatorThatAnswersNothingFailsCoverage) {
+  const Outcome outcome = RunFaulty("", "coverage");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(ResultOf(outcome, "coverage.cudaMalloc"), "fail");
+  EXPECT_EQ(ResultOf(outcome, "coverage.cudaMallocManaged"), "pass");
+}
+
+TEST(GpuProbeTest, OverlappingBlocksFail) {
+  const Outcome outcome = RunFaulty("overlap", "arena");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(ResultOf(outcome, "arena.random.disjoint"), "fail");
+  EXPECT_EQ(ResultOf(outcome, "arena.random.values"), "fail");
+  EXPECT_EQ(ResultOf(outcome, "arena.random.aligned"), "pass");
+  EXPECT_EQ(ResultOf(RunFaulty("overlap", "capture"), "capture.growing_meanwhile"), "fail");
+}
+
+TEST(GpuProbeTest, MisalignedBlocksFail) {
+  const Outcome outcome = RunFaulty("misaligned", "arena");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(ResultOf(outcome, "arena.repeated.aligned"), "fail");
+  EXPECT_EQ(ResultOf(outcome, "arena.repeated.values"), "pass");
+  EXPECT_EQ(ResultOf(outcome, "arena.repeated.planned"), "fail");
+}
+
+TEST(GpuProbeTest, RefusedReleasesFail) {
+  const Outcome outcome = RunFaulty("lost", "streams");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(ResultOf(outcome, "streams.calls"), "fail");
+}
+
+TEST(GpuProbeTest, WrongAnswersToWrongReleasesFail) {
+  const Outcome outcome = RunFaulty("", "late_frees");
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_EQ(ResultOf(outcome, "late_frees.other_thread"), "pass");
+  EXPECT_EQ(ResultOf(outcome, "late_frees.wrong.double_free"), "fail");
 }
 
 }  // namespace

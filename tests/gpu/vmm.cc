@@ -174,8 +174,8 @@ void WhileRunning(const Probe& probe, const Driver& driver) {
   probe.found->Fact(!growing_waits, "vmm.growing_waits", "cuMemCreate, cuMemMap and cuMemSetAccess return at once",
                     growing_waits ? "they waited for running work" : "they did");
   probe.found->Pass("vmm.unmapping_waits", "either: hotpack waits before it unmaps",
-                    std::string("cuMemUnmap ") + (unmapping_waits ? "waited" : "did not wait") + "; after cuMemRelease the work had " +
-                        (release_waits ? "" : "not ") + "ended");
+                    std::string("cuMemUnmap ") + (unmapping_waits ? "waited" : "did not wait") +
+                        "; after cuMemRelease the work had " + (release_waits ? "" : "not ") + "ended");
 }
 
 // The arena may have to grow while a stream is capturing: these calls are not among those that a capture forbids.

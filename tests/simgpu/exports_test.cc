@@ -70,13 +70,14 @@ TEST_F(ExportsTest, TheArchiveHidesWhatItHas) {
   std::istringstream lines(Ask("readelf -sW", "libcudart_static.a"));
   int hidden = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (!std::regex_search(line, std::regex(" (GLOBAL|WEAK|UNIQUE) ")) || line.find(" UND ") != std::string::npos) continue;
+    if (!std::regex_search(line, std::regex(" (GLOBAL|WEAK|UNIQUE) ")) || line.find(" UND ") != std::string::npos)
+      continue;
     EXPECT_NE(line.find(" HIDDEN "), std::string::npos) << line;
     ++hidden;
   }
   EXPECT_GT(hidden, 300);
-  const Outcome outcome = RunProgram(HOTPACK_BINARY_DIR "/tests/simgpu_static_client",
-                                     "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu");
+  const Outcome outcome =
+      RunProgram(HOTPACK_BINARY_DIR "/tests/simgpu_static_client", "LD_LIBRARY_PATH=" HOTPACK_BINARY_DIR "/lib/simgpu");
   EXPECT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_EQ(outcome.output, "done\n");
 }
@@ -90,8 +91,9 @@ TEST_F(ExportsTest, TheArchiveCoversTheToolkits) {
   const std::set<std::string> ours = Functions(Ask("nm -g --defined-only", "libcudart_static.a"));
   const std::set<std::string> theirs =
       Functions(RunProgram("nm -g --defined-only " SIMGPU_TOOLKIT_CUDART_STATIC).output);
-  const std::regex not_ours("libcudart_static_.*|cuda.*(EGL|Egl|GL|VDPAU).*|__cudaGetProcAddress|"
-                            "__cudaRegister(HostVar|UnifiedTable)");
+  const std::regex not_ours(
+      "libcudart_static_.*|cuda.*(EGL|Egl|GL|VDPAU).*|__cudaGetProcAddress|"
+      "__cudaRegister(HostVar|UnifiedTable)");
   EXPECT_GT(theirs.size(), 300u);
   for (const std::string& name : theirs) {
     if (std::regex_match(name, not_ours)) continue;

@@ -47,5 +47,27 @@ INSTANTIATE_TEST_SUITE_P(Builds, NvccTest,
                                          "training_per_thread", "training_static", "training_static_named"),
                          [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
 
+// Programs of what else there is in the API; they look at what comes back themselves.
+class NvccFeatures : public NvccTest {};
+
+TEST_P(NvccFeatures, RunsClean) {
+  const Outcome outcome = RunIt(HOTPACK_BINARY_DIR "/tests/simgpu_features.fatbin");
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(outcome.kinds, "");
+  EXPECT_EQ(outcome.output, "done\n");
+  EXPECT_EQ(outcome.error, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Builds, NvccFeatures,
+                         testing::Values("graphs", "graphs_static", "features", "features_static"),
+                         [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
+
+class NvccTensorMaps : public NvccTest {};
+
+TEST_P(NvccTensorMaps, AreUses) { EXPECT_EQ(RunIt("unordered").kinds, "reuse-without-order"); }
+
+INSTANTIATE_TEST_SUITE_P(Builds, NvccTensorMaps, testing::Values("features", "features_static"),
+                         [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
+
 }  // namespace
 }  // namespace simgpu_test

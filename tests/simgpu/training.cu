@@ -1,8 +1,8 @@
 // A program as nvcc users write it: launches with <<<>>>, structs of pointers, symbols, managed memory, graphs. The
 // argument chooses a mistake: "stale" uses a block after its release, "struct" one that only a struct names.
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "tests/simgpu/check.cuh"
 
 struct Layer {
   float* weights;
@@ -33,15 +33,6 @@ __global__ void Large(float* x, const float* y, int n) {
   for (int i = 0; i < N; ++i) a = a * x[(i * 37 + n) % 1024] + y[(i * 11) % 512] / (1.0f + a * a);
   x[threadIdx.x] = a;
 }
-
-#define CHECK(call)                                                                               \
-  do {                                                                                            \
-    const cudaError_t check_error = (call);                                                       \
-    if (check_error != cudaSuccess) {                                                             \
-      fprintf(stderr, "line %d: %s gave %s\n", __LINE__, #call, cudaGetErrorString(check_error)); \
-      exit(3);                                                                                    \
-    }                                                                                             \
-  } while (false)
 
 int main(int argc, char** argv) {
   const char* mistake = argc > 1 ? argv[1] : "";

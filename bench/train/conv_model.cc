@@ -1,0 +1,259 @@
+#include "bench/train/conv_model.h"
+
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "bench/train/kernels.h"
+
+namespace hotpack::train {
+namespace {
+
+// Variance 2 / inputs keeps the activations' scale (He et al. 2015); a uniform of half-width s has variance s² / 3.
+Tensor RandomWeights(Device& device, int64_t inputs, int64_t outputs, uint64_t seed) {
+  Tensor weights(device, inputs * outputs);
+  FillUniform(weights.data(), weights.count(), seed, std::sqrt(6.0f / static_cast<float>(inputs)));
+  return weights;
+}
+
+Tensor Filled(Device& device, int64_t count, float value) {
+  Tensor tensor(device, count);
+  Fill(tensor.data(), count, value);
+  return tensor;
+}
+
+uint64_t SeedOf(uint64_t seed, size_t parameter) { return seed + parameter * 0x51ed2701u; }
+
+}  // namespace
+
+ConvNet::ConvNet(Device& device, const ConvShape& shape, uint64_t seed)
+    : device_(device),
+      shape_(shape),
+      task_(seed, shape.image, shape.classes),
+      stem_(MakeUnit({{shape.image, kColors, 3, 1}, shape.width}, seed)) {
+  const auto unit = [&](int side, int channels, int kernel, int stride, int out_channels) {
+    return MakeUnit({{side, channels, kernel, stride}, out_channels}, seed);
+  };
+  int side = shape.image, channels = shape.width;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    for (int b = 0; b < shape.blocks; ++b) {
+      const bool narrows = stage > 0 && b == 0;
+      const int stride = narrows ? 2 : 1, out_channels = narrows ? 2 * channels : channels;
+      Unit first = unit(side, channels, 3, stride, out_channels);
+      const int out_side = first.convolution.patches.OutSide();
+      Unit second = unit(out_side, out_channels, 3, 1, out_channels);
+      std::optional<Unit> projection;
+      if (narrows) projection.emplace(unit(side, channels, 1, stride, out_channels));
+      blocks_.push_back({std::move(first), std::move(second), std::move(projection)});
+      side = out_side;
+      channels = out_channels;
+    }
+  }
+  MakeClassifier(seed);
+}
+
+ConvNet::Unit ConvNet::MakeUnit(const Convolution& convolution, uint64_t seed) {
+  const size_t first = parameters_.size();
+  const int channels = convolution.out_channels;
+  parameters_.emplace_back().value =
+      RandomWeights(device_, convolution.patches.Columns(), channels, SeedOf(seed, first));
+  parameters_.emplace_back().value = Filled(device_, channels, 1.0f);
+  parameters_.emplace_back().value = Filled(device_, channels, 0.0f);
+  return {convolution, BatchNorm(device_, channels), first};
+}
+
+void ConvNet::MakeClassifier(uint64_t seed) {
+  classifier_ = parameters_.size();
+  parameters_.emplace_back().value =
+      RandomWeights(device_, LastChannels(), shape_.classes, SeedOf(seed, classifier_));
+  parameters_.emplace_back().value = Filled(device_, shape_.classes, 0.0f);
+}
+
+ConvNet::Inputs ConvNet::StartInputs(int64_t number, int rows) const {
+  const Batch batch = task_.MakeBatch(number, rows);
+  Inputs inputs;
+  inputs.images = Tensor::StartCopy(device_, batch.features);
+  inputs.labels = Labels::StartCopy(device_, batch.labels);
+  inputs.rows = rows;
+  return inputs;
+}
+
+ConvNet::Inputs ConvNet::TakeInputs() {
+  if (prefetched_.empty()) throw std::logic_error("no batch was prefetched");
+  Inputs inputs = std::move(prefetched_.front());
+  prefetched_.pop_front();
+  device_.WaitForCopies();
+  return inputs;
+}
+
+void ConvNet::Prefetch(int64_t number, int rows) { prefetched_.push_back(StartInputs(number, rows)); }
+
+Tensor ConvNet::UnitForward(Unit& unit, const Tensor& input, int rows, Statistics statistics, UnitSaved* saved) {
+  Tensor product = unit.convolution.Forward(device_, parameters_[unit.first].value, input, rows);
+  Tensor output = unit.norm.Forward(parameters_[unit.first + 1].value, parameters_[unit.first + 2].value, product,
+                                    statistics, saved != nullptr ? &saved->norm : nullptr);
+  if (saved != nullptr) saved->product = std::move(product);
+  return output;
+}
+
+Tensor ConvNet::BlockForward(Block& block, Tensor input, int rows, Statistics statistics, BlockSaved* saved) {
+  const auto part = [&](UnitSaved BlockSaved::*unit) { return saved != nullptr ? &(saved->*unit) : nullptr; };
+  Tensor first_sum = UnitForward(block.first, input, rows, statistics, part(&BlockSaved::first));
+  Tensor hidden = Silu(device_, first_sum);
+  if (saved != nullptr) saved->first_sum = std::move(first_sum);
+  first_sum.Reset();
+  Tensor residual = UnitForward(block.second, hidden, rows, statistics, part(&BlockSaved::second));
+  if (saved != nullptr) saved->hidden = std::move(hidden);
+  hidden.Reset();
+  Tensor sum;
+  if (block.projection.has_value()) {
+    const Tensor shortcut =
+        UnitForward(*block.projection, input, rows, statistics, part(&BlockSaved::projection));
+    sum = Add(device_, residual, shortcut);
+  } else {
+    sum = Add(device_, residual, input);
+  }
+  residual.Reset();
+  if (saved != nullptr) saved->input = std::move(input);
+  input.Reset();
+  Tensor output = Silu(device_, sum);
+  if (saved != nullptr) saved->sum = std::move(sum);
+  return output;
+}
+
+Tensor ConvNet::Forward(Tensor images, int rows, Statistics statistics, Saved* saved) {
+  Tensor stem_sum = UnitForward(stem_, images, rows, statistics, saved != nullptr ? &saved->stem : nullptr);
+  if (saved != nullptr) saved->images = std::move(images);
+  images.Reset();
+  Tensor hidden = Silu(device_, stem_sum);
+  if (saved != nullptr) saved->stem_sum = std::move(stem_sum);
+  stem_sum.Reset();
+  for (Block& block : blocks_) {
+    BlockSaved* keep = saved != nullptr ? &saved->blocks.emplace_back() : nullptr;
+    hidden = BlockForward(block, std::move(hidden), rows, statistics, keep);
+  }
+  Tensor pooled = AveragePool(device_, hidden, rows, LastPositions(), LastChannels());
+  hidden.Reset();
+  Tensor product(device_, static_cast<int64_t>(rows) * shape_.classes);
+  MatMul(pooled.data(), parameters_[classifier_].value.data(), product.data(), rows, shape_.classes, LastChannels());
+  if (saved != nullptr) saved->pooled = std::move(pooled);
+  pooled.Reset();
+  Tensor logits(device_, product.count());
+  AddBias(product.data(), parameters_[classifier_ + 1].value.data(), logits.data(), rows, shape_.classes);
+  return logits;
+}
+
+// The mean loss of the rows; `probabilities`, if not null, receives what the backward pass needs.
+Tensor ConvNet::MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities) {
+  Tensor shares(device_, logits.count());
+  Tensor losses(device_, rows);
+  SoftmaxLoss(logits.data(), labels.data(), shares.data(), losses.data(), rows, shape_.classes);
+  logits.Reset();
+  if (probabilities != nullptr) *probabilities = std::move(shares);
+  Tensor loss(device_, 1);
+  Mean(losses.data(), loss.data(), rows);
+  return loss;
+}
+
+Tensor ConvNet::NormBackward(Unit& unit, UnitSaved saved, const Tensor& gradient) {
+  Parameter* parameter = &parameters_[unit.first];
+  BatchNorm::Gradients norm = unit.norm.Backward(parameter[1].value, saved.product, saved.norm, gradient);
+  AddGradient(device_, parameter[1], std::move(norm.scale));
+  AddGradient(device_, parameter[2], std::move(norm.shift));
+  return std::move(norm.input);
+}
+
+void ConvNet::ConvolutionWeightsBackward(Unit& unit, const Tensor& input, const Tensor& product_gradient, int rows) {
+  AddGradient(device_, parameters_[unit.first],
+              unit.convolution.WeightGradient(device_, input, product_gradient, rows));
+}
+
+Tensor ConvNet::ConvolutionBackward(Unit& unit, const Tensor& input, Tensor product_gradient, int rows) {
+  ConvolutionWeightsBackward(unit, input, product_gradient, rows);
+  return unit.convolution.InputGradient(device_, parameters_[unit.first].value, product_gradient, rows);
+}
+
+Tensor ConvNet::BlockBackward(Block& block, BlockSaved saved, Tensor gradient, int rows) {
+  Tensor sum_gradient = SiluBackward(device_, saved.sum, gradient);
+  gradient.Reset();
+  saved.sum.Reset();
+  Tensor product_gradient = NormBackward(block.second, std::move(saved.second), sum_gradient);
+  gradient = ConvolutionBackward(block.second, saved.hidden, std::move(product_gradient), rows);
+  saved.hidden.Reset();
+  Tensor first_gradient = SiluBackward(device_, saved.first_sum, gradient);
+  gradient.Reset();
+  saved.first_sum.Reset();
+  product_gradient = NormBackward(block.first, std::move(saved.first), first_gradient);
+  first_gradient.Reset();
+  gradient = ConvolutionBackward(block.first, saved.input, std::move(product_gradient), rows);
+  if (block.projection.has_value()) {
+    product_gradient = NormBackward(*block.projection, std::move(saved.projection), sum_gradient);
+    sum_gradient = ConvolutionBackward(*block.projection, saved.input, std::move(product_gradient), rows);
+  }
+  saved.input.Reset();
+  return Add(device_, gradient, sum_gradient);
+}
+
+// To the gradient of the pooled features.
+Tensor ConvNet::ClassifierBackward(Tensor pooled, Tensor gradient, int rows) {
+  Parameter* parameter = &parameters_[classifier_];
+  Tensor weight_gradient(device_, parameter[0].value.count());
+  MatMulTransposedASliced(pooled.data(), gradient.data(), weight_gradient.data(), LastChannels(), shape_.classes, rows,
+                          1);
+  pooled.Reset();
+  AddGradient(device_, parameter[0], std::move(weight_gradient));
+  Tensor bias_gradient(device_, shape_.classes);
+  SumSlices(gradient.data(), bias_gradient.data(), rows, shape_.classes);
+  AddGradient(device_, parameter[1], std::move(bias_gradient));
+  Tensor pooled_gradient(device_, static_cast<int64_t>(rows) * LastChannels());
+  MatMulTransposedB(gradient.data(), parameter[0].value.data(), pooled_gradient.data(), rows, LastChannels(),
+                    shape_.classes);
+  return pooled_gradient;
+}
+
+Tensor ConvNet::LossAndGradients(float weight) {
+  Inputs inputs = TakeInputs();
+  const int rows = inputs.rows;
+  Saved saved;
+  Tensor logits = Forward(std::move(inputs.images), rows, Statistics::kBatchAndRecord, &saved);
+  Tensor probabilities;
+  Tensor loss = MeanLoss(std::move(logits), inputs.labels, rows, &probabilities);
+  if (weight != 1.0f) Scale(loss.data(), loss.data(), 1, weight);
+
+  Tensor logits_gradient(device_, probabilities.count());
+  SoftmaxLossBackward(probabilities.data(), inputs.labels.data(), logits_gradient.data(), rows, shape_.classes, weight);
+  probabilities.Reset();
+  inputs.labels.Reset();
+  Tensor pooled_gradient = ClassifierBackward(std::move(saved.pooled), std::move(logits_gradient), rows);
+  Tensor gradient = AveragePoolBackward(device_, pooled_gradient, rows, LastPositions(), LastChannels());
+  pooled_gradient.Reset();
+  for (size_t b = blocks_.size(); b-- > 0;) {
+    gradient = BlockBackward(blocks_[b], std::move(saved.blocks[b]), std::move(gradient), rows);
+  }
+  Tensor stem_gradient = SiluBackward(device_, saved.stem_sum, gradient);
+  gradient.Reset();
+  saved.stem_sum.Reset();
+  const Tensor product_gradient = NormBackward(stem_, std::move(saved.stem), stem_gradient);
+  stem_gradient.Reset();
+  ConvolutionWeightsBackward(stem_, saved.images, product_gradient, rows);
+  return loss;
+}
+
+Tensor ConvNet::Loss() {
+  Inputs inputs = TakeInputs();
+  Tensor logits = Forward(std::move(inputs.images), inputs.rows, Statistics::kBatch, nullptr);
+  return MeanLoss(std::move(logits), inputs.labels, inputs.rows, nullptr);
+}
+
+double ConvNet::Evaluate(int64_t number, int rows) {
+  Inputs inputs = StartInputs(number, rows);
+  device_.WaitForCopies();
+  Tensor logits = Forward(std::move(inputs.images), rows, Statistics::kRunning, nullptr);
+  Tensor correct(device_, rows);
+  Correct(logits.data(), inputs.labels.data(), correct.data(), rows, shape_.classes);
+  double sum = 0;
+  for (const float value : correct.ToHost()) sum += static_cast<double>(value);
+  return sum / rows;
+}
+
+}  // namespace hotpack::train
