@@ -24,7 +24,8 @@ uint64_t AgeMismatch(const HistoryTail& tail, uint64_t period, uint64_t occurren
 uint64_t LifePeriod(const HistoryTail& tail, uint64_t period, uint64_t occurrences) {
   uint64_t best = 1, least = AgeMismatch(tail, period, occurrences, 1);
   if (least == 0 || least == UINT64_MAX) return 1;
-  for (uint64_t m = 2; m <= kMaxUnroll && 2 * m <= occurrences; ++m) {
+  uint64_t enough = least / 16;  // what is left are a few that vary anyhow: a longer cycle is not worth it
+  for (uint64_t m = 2; m <= kMaxUnroll && 2 * m <= occurrences && least > enough; ++m) {
     uint64_t mismatch = AgeMismatch(tail, period, occurrences, m);
     if (mismatch == UINT64_MAX) break;
     if (mismatch * 2 < least) {
@@ -135,7 +136,7 @@ uint64_t PeakUnits(const Profile& profile) {
   return static_cast<uint64_t>(peak);
 }
 
-bool WidenForJitter(Profile* profile, uint32_t percent) {
+bool WidenForJitter(Profile* profile, uint64_t most_units) {
   uint64_t n = profile->blocks.size();
   struct Range {
     uint64_t first, last;  // earliest and latest release seen
@@ -158,7 +159,7 @@ bool WidenForJitter(Profile* profile, uint32_t percent) {
       wide.blocks[i].age = static_cast<uint32_t>(std::min<uint64_t>(last - i, n));
     }
   }
-  if (PeakUnits(wide) * 100 > PeakUnits(*profile) * (100 + percent)) return false;
+  if (PeakUnits(wide) > most_units) return false;
   *profile = std::move(wide);
   return true;
 }

@@ -41,8 +41,8 @@ void Rotate(Profile* profile);
 
 // Releases that permute from iteration to iteration: blocks whose shortest and longest lives differ and whose ranges of
 // release meet are given the latest release of their group, so that the plan holds for every permutation seen or not.
-// Done only if the load grows by at most `percent`; returns whether it was.
-bool WidenForJitter(Profile* profile, uint32_t percent);
+// Done only if the load, PeakUnits(), becomes no more than `most_units`; returns whether it was.
+bool WidenForJitter(Profile* profile, uint64_t most_units);
 
 // Largest sum of resident planned units over the cycle.
 uint64_t PeakUnits(const Profile& profile);

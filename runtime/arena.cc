@@ -170,6 +170,11 @@ bool Arena::BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work) {
   return true;
 }
 
+void Arena::CancelGrowth(PageWork* work) {
+  work->not_taken.swap(work->take);  // nothing was done yet: all goes back to where it was
+  Finish(work);
+}
+
 uint64_t Arena::Shortfall(const PageWork& work, uint64_t create_up_to) const {
   uint64_t found = work.handles.size() + (create_up_to > reserved() ? (create_up_to - reserved()) / chunk_ : 0);
   for (const AddressRange& range : work.take) found += range.bytes / chunk_;

@@ -68,6 +68,8 @@ class Arena {
   // Growth for a block of `bytes`. New pages are created as long as no more than `create_up_to` bytes are held in all;
   // beyond that, free pages are moved first. False: no addresses left.
   bool BeginGrowth(uint64_t bytes, uint64_t create_up_to, PageWork* work);
+  // Takes BeginGrowth back.
+  void CancelGrowth(PageWork* work);
   // Chunks that Execute will have to create beyond `create_up_to` bytes held, unless pages are found elsewhere.
   uint64_t Shortfall(const PageWork& work, uint64_t create_up_to) const;
   // Pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. False: there are none.

@@ -160,7 +160,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
   if (!arena_.TryAllocate(block.bytes, address)) {
     block.foreign = PlaceInHole(want, address);
     if (!block.foreign) {
-      EngineStatus status = Grow(lock, block.bytes, address);
+      EngineStatus status = Grow(lock, want, &block.foreign, address);
       if (status != EngineStatus::kOk) return status;
     }
   }
@@ -188,7 +188,9 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
   uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream);
   uint64_t ordinal = follower_.Ordinal(entry);
-  follower_.NoteAge(entry, history_.Released(ordinal));
+  uint32_t age = history_.Released(ordinal);
+  NoteLife(age);
+  follower_.NoteAge(entry, age);
   live_units_ -= follower_.Units(entry);
   Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
   follower_.Release(entry);
@@ -204,6 +206,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   live_units_ -= block.units;
   if (block.ordinal != kUnmonitored) {
     uint32_t age = history_.Released(block.ordinal);
+    NoteLife(age);
     if (block.entry != kNone && follower_.active() && block.script == script_number_) {
       follower_.NoteAge(block.entry, age);
     }

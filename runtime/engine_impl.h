@@ -88,7 +88,8 @@ class Engine::Impl {
   // engine_pages.cc: everything that changes pages
   class PageScope;
   EngineStatus OpenArena(Lock& lock);
-  EngineStatus Grow(Lock& lock, uint64_t bytes, DeviceAddress* address);
+  EngineStatus Grow(Lock& lock, const Want& want, bool* foreign, DeviceAddress* address);
+  bool PlaceInZone(const Want& want, DeviceAddress* address);
   EngineStatus MapEntry(Lock& lock, uint32_t entry);
   void MakeRoom(Lock& lock);
   bool PlaceInHole(const Want& want, DeviceAddress* address);
@@ -108,12 +109,18 @@ class Engine::Impl {
   void MaybeDetect();
   bool Post(PlanJob job, uint64_t refines = 0);
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
-  std::vector<AddressRange> SpareMemory(const Profile& profile);
+  std::vector<AddressRange> SpareMemory(const Profile& profile, uint64_t* most_units);
+  static bool KeepNearLoad(Profile* learned, const Script* known, uint64_t most_units);
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
   uint32_t BestPhase(const Script& script) const;
   void Activate();
   bool TakeZone(const Script& script);
+  bool ServesBadly() const;
+  void Reject();
+  bool IsRejected(const Profile& profile);
+  void NoteLife(uint32_t age);
+  bool Outlived() const;
   bool ReuseZone(const std::shared_ptr<const Script>& script);
   void RetireScript();
   void TakeHoles();
@@ -168,6 +175,7 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // scripts taken up so far
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;
   uint64_t displaced_at_end_ = 0;          // of the last iteration
   uint64_t marks_ = 0;
@@ -182,6 +190,11 @@ class Engine::Impl {
   bool steady_ = false;           // steady_iteration_ has begun
   bool settled_ = false;          // the script's pages are all mapped, others given back
   bool fresh_zone_ = false;       // the next plan is not to use the zone that is there
+  uint64_t divergences_at_end_ = 0;  // of the last iteration
+  uint64_t activated_at_ = 0;     // requests before the script was taken up
+  uint64_t others_at_activation_ = 0;  // requests not served by script until then
+  uint32_t rejected_period_ = 0, rejected_unroll_ = 0;  // of a plan that served badly
+  uint64_t rejected_until_ = 0;   // requests
   bool room_due_ = false;         // a plan found no addresses
   int room_tries_ = 0;
   bool bulk_map_due_ = false;     // the script has just been taken up

@@ -47,7 +47,7 @@ class Engine::Impl::PageScope {
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
 uint64_t Engine::Impl::CreateUpTo() const {
   uint64_t live = std::max(live_peak_units_, live_units_) * kUnitBytes;
-  return live + live / 10 + 2 * arena_.chunk();
+  return live + live / 32 + 2 * arena_.chunk();
 }
 
 void Engine::Impl::NoteReserved() {
@@ -70,7 +70,8 @@ EngineStatus Engine::Impl::OpenArena(Lock& lock) {
   return EngineStatus::kOk;
 }
 
-EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* address) {
+EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, DeviceAddress* address) {
+  uint64_t bytes = want.units * kUnitBytes;
   if (bytes > memory_->TotalBytes()) return EngineStatus::kOutOfMemory;  // before all pages there are have been made
   PageScope scope(this, lock);
   if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;  // something was released meanwhile
@@ -90,7 +91,13 @@ EngineStatus Engine::Impl::Grow(Lock& lock, uint64_t bytes, DeviceAddress* addre
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
-    TakeFromZone(arena_.Shortfall(work, create_up_to), &work);
+    uint64_t shortfall = arena_.Shortfall(work, create_up_to);
+    if (shortfall > 0 && PlaceInZone(want, address)) {  // rather than hold more than is live
+      arena_.CancelGrowth(&work);
+      *foreign = true;
+      return EngineStatus::kOk;
+    }
+    TakeFromZone(shortfall, &work);
     if (scope.Run(&work)) {
       if (work.small) {
         arena_.TryAllocate(bytes, address);
@@ -176,7 +183,17 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
     ok = HasPages(range);
     for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
       PageWork work;
-      ok = !arena_.BeginMap(range.begin, range.bytes, attempt == 0 ? CreateUpTo() : 0, &work) || scope.Run(&work);
+      uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
+      ok = !arena_.BeginMap(range.begin, range.bytes, create_up_to, &work);
+      if (ok) break;
+      // What was carried into the script's first iteration still has its old memory, and what is not by script has memory
+      // of its own: this place can wait for that.
+      bool first_cycle = history_.Count() - activated_at_ <= follower_.script().size();
+      if ((first_cycle || Divergences() != divergences_at_end_) && arena_.Shortfall(work, create_up_to) > 0) {
+        arena_.CancelGrowth(&work);
+        break;
+      }
+      ok = scope.Run(&work);
     }
   }
   --mapping_entries_;
@@ -186,6 +203,22 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
   }
   follower_.Release(entry);
   return EngineStatus::kOutOfMemory;
+}
+
+// A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon. What it serves
+// there later is displaced if the block still lives.
+bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
+  if (!follower_.active() || mapping_entries_ != 0) return false;
+  uint32_t size = follower_.script().size();
+  uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
+  for (uint32_t ahead : {age, size / 16, 0u}) {
+    uint32_t begin = follower_.FindHole(want.units, ahead);
+    if (begin == kNone || !arena_.Mapped(AddressOf(begin), want.units * kUnitBytes)) continue;
+    follower_.AddForeign(begin, begin + want.units);
+    *address = AddressOf(begin);
+    return true;
+  }
+  return false;
 }
 
 // A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.

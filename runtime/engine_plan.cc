@@ -27,7 +27,7 @@ void Engine::Impl::MaybeDetect() {
   if (marked || count < next_detection_) return;
   if (planner_.Busy()) {
     // A script is being improved that the job leaves meanwhile: what it repeats instead is worth more.
-    if (job_refines_ != 0 && !hurried_ && Divergences() != divergences_at_post_) {
+    if (job_refines_ != 0 && !hurried_ && (Divergences() != divergences_at_post_ || Outlived())) {
       hurried_ = true;
       planner_.Hurry();
     }
@@ -36,11 +36,10 @@ void Engine::Impl::MaybeDetect() {
   if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
   next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
   bool followed = follower_.active() && !follower_.lost();
-  // Blocks that outlive the cycle again and again: their lives repeat only after several periods.
-  bool outlived = followed && follower_.outlived() >= 2 + outlived_at_detection_;
+  bool outlived = followed && Outlived();
   if (followed && !outlived && Divergences() == divergences_at_detection_) return;
   divergences_at_detection_ = Divergences();
-  outlived_at_detection_ = followed ? follower_.outlived() : 0;
+  outlived_at_detection_ = outlived_;
   PlanJob job;
   job.end = count;
   job.replace = !followed || outlived;
@@ -71,13 +70,27 @@ void Engine::Impl::Mark() {
   }
 }
 
+// A block has been released after `age` requests.
+void Engine::Impl::NoteLife(uint32_t age) {
+  if (!follower_.active() || follower_.lost()) return;
+  if (age > current_->size() && age <= kMaxUnroll * uint64_t{current_->profile.period}) ++outlived_;
+}
+
+// Blocks outlive the cycle again and again: their lives repeat only after several periods.
+bool Engine::Impl::Outlived() const {
+  return outlived_ >= 2 + outlived_at_detection_;
+}
+
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   std::optional<Profile> profile = FindProfile(history_, job);
   if (!profile) return;
-  std::vector<AddressRange> spare = SpareMemory(*profile);
+  uint64_t most_units = 0;
+  if (!job.profile && IsRejected(*profile)) return;
+  std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
+  if (job.profile && !KeepNearLoad(&*profile, job.known.get(), most_units) && !job.replace) return;
   std::shared_ptr<const Script> script =
-      MakeScript(std::move(*profile), spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
+      MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
   if (!script) return;
   Lock lock(mutex_);
   pending_ = std::move(script);
@@ -87,16 +100,36 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   UpdateFast();
 }
 
+// A profile that has learned from iterations of different shapes may add up lives that never were together. If its load
+// is above all that was seen, it keeps the lives of the script `known` and takes the sizes alone. False: nothing is new then.
+bool Engine::Impl::KeepNearLoad(Profile* learned, const Script* known, uint64_t most_units) {
+  if (known == nullptr || known->profile.blocks.size() != learned->blocks.size()) return true;
+  const std::vector<ProfileBlock>& old = known->profile.blocks;
+  if (PeakUnits(*learned) <= std::max(PeakUnits(known->profile), NearlyNoMore(most_units))) return true;
+  bool larger = false;
+  for (size_t i = 0; i < old.size(); ++i) {
+    uint32_t units = learned->blocks[i].units;
+    larger |= units > old[i].units;
+    learned->blocks[i] = old[i];
+    learned->blocks[i].units = units;
+  }
+  return larger;
+}
+
 // Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
 // is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
-std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile) {
+// *most_units: the rest of the largest load so far.
+std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint64_t* most_units) {
   Lock lock(mutex_);
   std::vector<AddressRange> kept;
-  uint64_t count = history_.Count();
+  uint64_t count = history_.Count(), kept_units = 0;
   for (const auto& [address, block] : dynamic_) {
     bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
-    if (stays) kept.push_back({address, block.bytes});
+    if (!stays) continue;
+    kept.push_back({address, block.bytes});
+    kept_units += block.units;
   }
+  *most_units = live_peak_units_ - std::min(kept_units, live_peak_units_);
   std::vector<AddressRange> spare = arena_.Fragments(kept);
   uint64_t sum = 0;
   for (const AddressRange& range : spare) sum += range.bytes;
@@ -211,13 +244,14 @@ void Engine::Impl::Activate() {
   }
   iterations_from_ = count;
   current_ = std::move(script);
-  outlived_at_detection_ = 0;
   displaced_at_end_ = displaced_;
   period_ = profile.period;
   carried_ = profile.carried_blocks;
   plan_height_ = current_->height_bytes + current_->hole_bytes;
   plan_lower_bound_ = current_->lower_bound_bytes;
   settled_ = follower_.UnmappedEntries() == 0;
+  activated_at_ = count;
+  others_at_activation_ = others_;
   bulk_map_due_ = !settled_;
   arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
   lost_since_ = 0;
@@ -341,6 +375,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   if (displaced_ != displaced_at_end_ && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && !pending_ && !planner_.Busy() && SomethingOverstays()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
+    job.replace = true;
     fresh_zone_ = Post(std::move(job), script_number_);
   }
   // Displaced although nobody left the script: perhaps we are a period off.
@@ -349,16 +384,43 @@ void Engine::Impl::EndIteration(Lock& lock) {
   }
   displaced_at_end_ = displaced_;
   // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
-  if (follower_.learned() && !pending_ && !planner_.Busy()) {
+  if (follower_.learned() && !pending_ && !planner_.Busy() && !Outlived()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
     Post(std::move(job), script_number_);
   }
+  divergences_at_end_ = Divergences();
+  if (ServesBadly()) Reject();
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_) BeginSteady();
   FlushStats();
+}
+
+// Whether more than a quarter of the requests were not served by script, since a while after it was taken up: its period is
+// only part of what the job repeats. Such a plan costs memory (it lies beside what is served otherwise) and gains little.
+bool Engine::Impl::ServesBadly() const {
+  constexpr uint64_t kCycles = 6;
+  uint64_t requests = history_.Count() - activated_at_;
+  if (!follower_.active() || pending_ || marks_ > 1 || requests < std::max<uint64_t>(256, kCycles * current_->size())) return false;
+  return 4 * (others_ - others_at_activation_) > requests;
+}
+
+// Nothing is followed until something else is found to repeat, or the same after twice as long.
+void Engine::Impl::Reject() {
+  if (page_work_ || mapping_entries_ != 0) return;
+  rejected_period_ = current_->profile.period;
+  rejected_unroll_ = current_->profile.unroll;
+  rejected_until_ = 2 * history_.Count();
+  steady_ = false;
+  steady_iteration_ = -1;
+  RetireScript();
+}
+
+bool Engine::Impl::IsRejected(const Profile& profile) {
+  Lock lock(mutex_);
+  return profile.period == rejected_period_ && profile.unroll == rejected_unroll_ && history_.Count() < rejected_until_;
 }
 
 // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.

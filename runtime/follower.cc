@@ -47,7 +47,6 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   lost_ = learned_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
   last_unmatched_at_ = 0;
-  outlived_ = 0;
   divergences_ = 0;
   seen_.assign(size_, Seen{});
   // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
@@ -359,10 +358,7 @@ uint64_t Follower::ScriptAge(uint32_t entry, uint32_t age) const {
 void Follower::NoteAge(uint32_t entry, uint32_t age) {
   if (lost_) return;
   uint64_t turns = ScriptAge(entry, age);
-  if (turns > size_) {  // cannot be planned; if that goes on, a longer cycle is looked for
-    ++outlived_;
-    return;
-  }
+  if (turns > size_) return;  // cannot be planned
   Seen& seen = seen_[entry];
   auto life = static_cast<uint32_t>(turns);
   seen.min_age = seen.min_age == 0 ? life : std::min(seen.min_age, life);

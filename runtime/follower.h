@@ -130,7 +130,6 @@ class Follower {
   bool ended() const { return ended_ != 0; }
   uint64_t divergences() const { return divergences_; }  // since Start
   bool learned() const { return learned_; }              // sizes or lives that the profile does not have
-  uint64_t outlived() const { return outlived_; }        // blocks that lived longer than the cycle, since Start
   // The script's profile with what was seen since: larger sizes, longer and shorter lives.
   Profile LearnedProfile() const;
 
@@ -214,7 +213,6 @@ class Follower {
   uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
-  uint64_t outlived_ = 0;
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<Range> foreign_;
   std::vector<Cell> cell_storage_;

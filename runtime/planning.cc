@@ -13,8 +13,8 @@
 namespace hotpack {
 namespace {
 
-// How much higher the load may get so that releases may permute without a block being displaced.
-constexpr uint32_t kJitterPercent = 10;
+// How much higher the load may get so that releases may permute without a block being displaced: by a tenth.
+constexpr uint64_t kJitter = 10;
 
 // A marked iteration: how far its repetition reaches back.
 Period MarkedPeriod(const HistoryTail& tail, uint64_t length) {
@@ -64,15 +64,21 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
 
 namespace {
 
+// How long a solve of so many blocks may take before it is not worth the wait: small iterations are short.
+int64_t Patience(size_t blocks, int64_t ns_per_block, int64_t at_least) {
+  return std::max(static_cast<int64_t>(blocks) * ns_per_block, at_least);
+}
+
 // The bound itself is aimed at for a moment; after that, whatever needs no more chunks than the bound is as good.
 PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
-  constexpr int64_t kMoment = 100'000'000;
-  options.time_limit_ns = std::min(time_limit_ns, kMoment);
+  time_limit_ns = std::min(time_limit_ns, Patience(instance.blocks.size(), 1'000'000, 50'000'000));
+  const int64_t moment = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
+  options.time_limit_ns = std::min(time_limit_ns, moment);
   PackResult first = Pack(instance, options);
   auto chunks = static_cast<Bytes>(chunk_bytes);
   Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
-  if (first.status != PackStatus::kOk || first.placement.height <= enough || time_limit_ns <= kMoment) return first;
-  options.time_limit_ns = time_limit_ns - kMoment;
+  if (first.status != PackStatus::kOk || first.placement.height <= enough || time_limit_ns <= moment) return first;
+  options.time_limit_ns = time_limit_ns - moment;
   options.capacity = enough;
   options.start = &first.placement;
   PackResult second = Pack(instance, options);
@@ -102,9 +108,10 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
 
 }  // namespace
 
-std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t chunk_bytes,
-                                         int64_t time_limit_ns, const std::atomic<bool>* cancel) {
-  WidenForJitter(&profile, kJitterPercent);
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
+                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel) {
+  uint64_t peak = PeakUnits(profile);
+  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   PackOptions options;
@@ -118,7 +125,8 @@ std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<Addr
     uint32_t zone_offset = 0;
     std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is no bound worth reaching here: a few times what the plain solve took is enough.
-    options.time_limit_ns = std::min(time_limit_ns, std::max<int64_t>(100'000'000, 4 * plain.nanoseconds));
+    const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
+    options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
     PackResult filled = Pack(instance, options);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {

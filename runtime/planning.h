@@ -29,10 +29,14 @@ struct PlanJob {
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
-// Packs and compiles. Null if the packer refuses. `spare`: memory that is held beside the planned zone whatever the plan;
+// Packs and compiles. Null if the packer refuses. `most_units`: the largest load that the job has been seen to have beside
+// what stays; releases are given leave to permute only if the load stays near it. `spare`: memory that is held beside the planned zone whatever the plan;
 // blocks are put there where that lowers the zone by a chunk of `chunk_bytes` or more. `cancel` may be set from another thread.
-std::shared_ptr<const Script> MakeScript(Profile profile, const std::vector<AddressRange>& spare, uint64_t chunk_bytes,
-                                         int64_t time_limit_ns, const std::atomic<bool>* cancel);
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
+                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel);
+
+// What a plan's load may be where the job was never seen to need more than `units`.
+inline uint64_t NearlyNoMore(uint64_t units) { return units + units / 32; }
 
 // One thread, started with the first job; at most one job at a time. Thread-safe.
 class Planner {

@@ -200,7 +200,7 @@ TEST(WidenForJitter, GroupsWhatIsReleasedInAnyOrder) {
   profile.blocks[0] = {10, 6, 5, true};  // seen at 5..6
   profile.blocks[1] = {10, 5, 4, true};  // 5..6
   profile.blocks[2] = {10, 5, 4, true};  // 6..7
-  ASSERT_TRUE(WidenForJitter(&profile, 100));
+  ASSERT_TRUE(WidenForJitter(&profile, 2 * PeakUnits(profile)));
   EXPECT_EQ(profile.blocks[0].age, 7u);  // all until 7, the latest of the group
   EXPECT_EQ(profile.blocks[1].age, 6u);
   EXPECT_EQ(profile.blocks[2].age, 5u);
@@ -215,16 +215,16 @@ TEST(WidenForJitter, NotAtAnyPrice) {
   profile.blocks[2] = {100, 2, 1, true};  // 3..4
   profile.blocks[3] = {100, 1, 1, true};
   Profile before = profile;
-  EXPECT_FALSE(WidenForJitter(&profile, 10));  // 300 resident at once instead of 200
+  EXPECT_FALSE(WidenForJitter(&profile, 299));  // 300 resident at once instead of 200
   for (int i = 0; i < 4; ++i) EXPECT_EQ(profile.blocks[i].age, before.blocks[i].age);
-  EXPECT_TRUE(WidenForJitter(&profile, 60));
+  EXPECT_TRUE(WidenForJitter(&profile, 300));
   EXPECT_EQ(profile.blocks[1].age, 3u);
 }
 
 TEST(WidenForJitter, NothingToDo) {
   Profile profile;
   profile.blocks.push_back({10, 1, 1, true});
-  EXPECT_FALSE(WidenForJitter(&profile, 10));
+  EXPECT_FALSE(WidenForJitter(&profile, UINT64_MAX));
 }
 
 // What the packer is given has the profile's peak as its load; no age exceeds the cycle.
