@@ -89,6 +89,9 @@ class Engine::Impl {
   class PageScope;
   EngineStatus OpenArena(Lock& lock);
   EngineStatus Grow(Lock& lock, const Want& want, bool* foreign, DeviceAddress* address);
+  uint64_t LiveAndPart(uint64_t divisor) const;
+  bool MayWait() const;
+  uint64_t CreateForEntryUpTo() const;
   bool PlaceInZone(const Want& want, DeviceAddress* address);
   EngineStatus MapEntry(Lock& lock, uint32_t entry);
   void MakeRoom(Lock& lock);
@@ -194,6 +197,7 @@ class Engine::Impl {
   uint64_t activated_at_ = 0;     // requests before the script was taken up
   uint64_t others_at_activation_ = 0;  // requests not served by script until then
   uint32_t rejected_period_ = 0, rejected_unroll_ = 0;  // of a plan that served badly
+  uint64_t divergences_at_activation_ = 0;
   uint64_t rejected_until_ = 0;   // requests
   bool room_due_ = false;         // a plan found no addresses
   int room_tries_ = 0;

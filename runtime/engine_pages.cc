@@ -45,9 +45,12 @@ class Engine::Impl::PageScope {
 };
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
-uint64_t Engine::Impl::CreateUpTo() const {
+uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(32); }
+
+// The largest load so far and a part of it, with something for the chunks' ends: bytes.
+uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
   uint64_t live = std::max(live_peak_units_, live_units_) * kUnitBytes;
-  return live + live / 32 + 2 * arena_.chunk();
+  return live + live / divisor + 2 * arena_.chunk();
 }
 
 void Engine::Impl::NoteReserved() {
@@ -92,7 +95,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
     uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     uint64_t shortfall = arena_.Shortfall(work, create_up_to);
-    if (shortfall > 0 && PlaceInZone(want, address)) {  // rather than hold more than is live
+    if (arena_.Shortfall(work, LiveAndPart(16)) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
       arena_.CancelGrowth(&work);
       *foreign = true;
       return EngineStatus::kOk;
@@ -172,6 +175,17 @@ void Engine::Impl::MakeRoom(Lock& lock) {
   if (arena_.BeginClear(&work)) scope.Run(&work);
 }
 
+// Whether places of the script without pages can wait: what was carried into its first iteration still has its old memory,
+// and what is not by script has memory of its own.
+bool Engine::Impl::MayWait() const {
+  bool first_cycle = history_.Count() - activated_at_ <= follower_.script().size();
+  return first_cycle || Divergences() != divergences_at_end_;
+}
+
+uint64_t Engine::Impl::CreateForEntryUpTo() const {
+  return LiveAndPart(Divergences() != divergences_at_end_ ? 32 : 12);
+}
+
 // Pages for an entry that has been claimed. On failure the claim is given up.
 EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
   ++mapping_entries_;
@@ -183,13 +197,10 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
     ok = HasPages(range);
     for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
       PageWork work;
-      uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
+      uint64_t create_up_to = attempt == 0 ? CreateForEntryUpTo() : 0;
       ok = !arena_.BeginMap(range.begin, range.bytes, create_up_to, &work);
       if (ok) break;
-      // What was carried into the script's first iteration still has its old memory, and what is not by script has memory
-      // of its own: this place can wait for that.
-      bool first_cycle = history_.Count() - activated_at_ <= follower_.script().size();
-      if ((first_cycle || Divergences() != divergences_at_end_) && arena_.Shortfall(work, create_up_to) > 0) {
+      if (MayWait() && arena_.Shortfall(work, create_up_to) > 0) {
         arena_.CancelGrowth(&work);
         break;
       }
@@ -208,7 +219,7 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
 // A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon. What it serves
 // there later is displaced if the block still lives.
 bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
-  if (!follower_.active() || mapping_entries_ != 0) return false;
+  if (!follower_.active() || mapping_entries_ != 0 || want.ordinal == kUnmonitored) return false;
   uint32_t size = follower_.script().size();
   uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
   for (uint32_t ahead : {age, size / 16, 0u}) {

@@ -88,6 +88,8 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   uint64_t most_units = 0;
   if (!job.profile && IsRejected(*profile)) return;
   std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
+  // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
+  if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 10) return;
   if (job.profile && !KeepNearLoad(&*profile, job.known.get(), most_units) && !job.replace) return;
   std::shared_ptr<const Script> script =
       MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
@@ -251,7 +253,9 @@ void Engine::Impl::Activate() {
   plan_lower_bound_ = current_->lower_bound_bytes;
   settled_ = follower_.UnmappedEntries() == 0;
   activated_at_ = count;
+  divergences_at_end_ = Divergences();
   others_at_activation_ = others_;
+  divergences_at_activation_ = Divergences();
   bulk_map_due_ = !settled_;
   arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
   lost_since_ = 0;
@@ -398,12 +402,14 @@ void Engine::Impl::EndIteration(Lock& lock) {
   FlushStats();
 }
 
-// Whether more than a quarter of the requests were not served by script, since a while after it was taken up: its period is
-// only part of what the job repeats. Such a plan costs memory (it lies beside what is served otherwise) and gains little.
+// Whether more than a quarter of the requests were not served by script since a while after it was taken up, although the
+// job asked for just what it says: lives repeat only after more periods than it has. Such a plan costs memory (it lies
+// beside what is served otherwise) and gains little.
 bool Engine::Impl::ServesBadly() const {
   constexpr uint64_t kCycles = 6;
-  uint64_t requests = history_.Count() - activated_at_;
-  if (!follower_.active() || pending_ || marks_ > 1 || requests < std::max<uint64_t>(256, kCycles * current_->size())) return false;
+  uint64_t requests = history_.Count() - activated_at_, cycles = requests / current_->size();
+  if (!follower_.active() || pending_ || marks_ > 1 || requests < 256 || cycles < kCycles) return false;
+  if (2 * (Divergences() - divergences_at_activation_) > cycles) return false;
   return 4 * (others_ - others_at_activation_) > requests;
 }
 

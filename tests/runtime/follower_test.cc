@@ -293,7 +293,6 @@ TEST(Follower, ALifeLongerThanTheCycleIsNotLearnt) {
   for (int i = 0; i < 3; ++i) sim.follower().NoteAge(1, 17);
   EXPECT_FALSE(sim.follower().learned());
   EXPECT_TRUE(sim.follower().LearnedProfile().blocks[1].planned);
-  EXPECT_EQ(sim.follower().outlived(), 3u);
 }
 
 TEST(Follower, SkipTo) {
