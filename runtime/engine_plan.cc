@@ -89,7 +89,7 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   if (!job.profile && IsRejected(*profile)) return;
   std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
   // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
-  if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 10) return;
+  if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 2) return;
   if (job.profile && !KeepNearLoad(&*profile, job.known.get(), most_units) && !job.replace) return;
   std::shared_ptr<const Script> script =
       MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
@@ -104,10 +104,10 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
 
 // A profile that has learned from iterations of different shapes may add up lives that never were together. If its load
 // is above all that was seen, it keeps the lives of the script `known` and takes the sizes alone. False: nothing is new then.
-bool Engine::Impl::KeepNearLoad(Profile* learned, const Script* known, uint64_t most_units) {
+bool Engine::Impl::KeepNearLoad(Profile* learned, const Script* known, uint64_t most_units) const {
   if (known == nullptr || known->profile.blocks.size() != learned->blocks.size()) return true;
   const std::vector<ProfileBlock>& old = known->profile.blocks;
-  if (PeakUnits(*learned) <= std::max(PeakUnits(known->profile), NearlyNoMore(most_units))) return true;
+  if (PeakUnits(*learned) <= std::max(PeakUnits(known->profile), NearlyNoMore(most_units, arena_.chunk()))) return true;
   bool larger = false;
   for (size_t i = 0; i < old.size(); ++i) {
     uint32_t units = learned->blocks[i].units;

@@ -111,7 +111,7 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel) {
   uint64_t peak = PeakUnits(profile);
-  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units))));
+  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   PackOptions options;

@@ -2,6 +2,7 @@
 // that the job never waits for a solve.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -35,8 +36,10 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel);
 
-// What a plan's load may be where the job was never seen to need more than `units`.
-inline uint64_t NearlyNoMore(uint64_t units) { return units + units / 32; }
+// What a plan's load may be where the job was never seen to need more than `units`: a little more, or two chunks.
+inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {
+  return units + std::max(units / 32, 2 * chunk_bytes / kUnitBytes);
+}
 
 // One thread, started with the first job; at most one job at a time. Thread-safe.
 class Planner {
