@@ -13,7 +13,7 @@ int Main(int argc, char** argv) {
   program.description = "Trains a small residual net on generated images.";
   program.batch = 64;
   program.steps = 30;
-  program.epochs = 3;
+  program.epochs = 12;
   program.last_rows = 40;
   program.evaluations = 4;
   program.optimizer = {.kind = OptimizerKind::kSgd, .rate = 0.05f};

@@ -9,7 +9,7 @@ namespace {
 Seq2SeqOptions Defaults() {
   Seq2SeqOptions options;
   options.shape = {.vocabulary = 8000, .width = 256, .layers = 2};
-  options.max_words = 60;
+  options.max_words = 99;
   return options;
 }
 
