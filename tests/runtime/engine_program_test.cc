@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <random>
 
 #include "tests/runtime/job.h"
 #include "tests/runtime/test_seed.h"
@@ -139,6 +140,59 @@ TEST(Program, EightMicroBatchesAlone) {
   job.Report("8 micro-batches alone");
   hotpack_stats stats = job.engine().Stats();
   EXPECT_LE(stats.plan_height, stats.live_peak * 110 / 100);
+}
+
+// Gradients that stay for four micro-batches, where requests repeat with each: the plan of one micro-batch, which would serve
+// them badly for ever, gives way.
+TEST(Program, FourMicroBatchesOfManyLayers) {
+  Job job;
+  std::vector<DeviceAddress> gradients;
+  auto micro_batch = [&](bool first) {
+    std::vector<DeviceAddress> activations;
+    for (int l = 0; l < 40; ++l) activations.push_back(job.Ask((300 + 10 * l) << 10));
+    if (first) job.Give(&gradients);
+    for (int l = 39; l >= 0; --l) {
+      DeviceAddress gradient = job.Ask((100 + l) << 10);
+      job.Give(activations[l]);
+      first ? gradients.push_back(gradient) : job.Give(gradient);
+    }
+  };
+  auto iteration = [&] {
+    for (int b = 0; b < 4; ++b) micro_batch(b == 0);
+  };
+  PlayUntilPlanned(&job, iteration, 12);
+  ExpectPlanned(&job, iteration, 10);
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_LE(stats.reserved_peak, stats.live_peak * 120 / 100);
+  job.Report("4 micro-batches, many layers");
+}
+
+// Iterations of many lengths: a plan of one of them must not make the others cost memory of their own.
+TEST(Program, VaryingLengthsStayNearTheLivePeak) {
+  Job job;
+  std::mt19937 random(7);
+  std::vector<DeviceAddress> weights;
+  for (int l = 0; l < 20; ++l) weights.push_back(job.Ask(kMiB / 2));
+  auto iteration = [&](int length) {
+    std::vector<DeviceAddress> states;
+    for (int t = 0; t < length; ++t) {
+      for (int l = 0; l < 4; ++l) states.push_back(job.Ask((40 + 24 * l) << 10));
+      job.Touch(200 << 10);
+    }
+    DeviceAddress logits = job.Ask(static_cast<uint64_t>(length) << 17);
+    for (int t = length - 1; t >= 0; --t) {
+      DeviceAddress gradient = job.Ask(160 << 10);
+      for (int l = 3; l >= 0; --l) job.Give(states[4 * t + l]);
+      job.Give(gradient);
+    }
+    job.Give(logits);
+  };
+  for (int i = 0; i < 150; ++i) job.Play([&] { iteration(std::min(50, 1 + static_cast<int>(random() % 99))); });
+  hotpack_stats stats = job.engine().Stats();
+  EXPECT_LE(stats.reserved_peak, stats.live_peak * 110 / 100 + (256 << 10));
+  EXPECT_GT(stats.planned * 2, stats.requests);
+  job.Report("varying lengths");
+  job.Give(&weights);
 }
 
 TEST(Program, NinetySixEqualLayers) {
