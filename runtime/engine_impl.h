@@ -119,9 +119,6 @@ class Engine::Impl {
   uint32_t BestPhase(const Script& script) const;
   void Activate();
   bool TakeZone(const Script& script);
-  bool ServesBadly() const;
-  void Reject();
-  bool IsRejected(const Profile& profile);
   void NoteLife(uint32_t age);
   bool Outlived() const;
   bool ReuseZone(const std::shared_ptr<const Script>& script);
@@ -195,10 +192,6 @@ class Engine::Impl {
   bool fresh_zone_ = false;       // the next plan is not to use the zone that is there
   uint64_t divergences_at_end_ = 0;  // of the last iteration
   uint64_t activated_at_ = 0;     // requests before the script was taken up
-  uint64_t others_at_activation_ = 0;  // requests not served by script until then
-  uint32_t rejected_period_ = 0, rejected_unroll_ = 0;  // of a plan that served badly
-  uint64_t divergences_at_activation_ = 0;
-  uint64_t rejected_until_ = 0;   // requests
   bool room_due_ = false;         // a plan found no addresses
   int room_tries_ = 0;
   bool bulk_map_due_ = false;     // the script has just been taken up

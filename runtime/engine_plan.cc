@@ -86,7 +86,6 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   std::optional<Profile> profile = FindProfile(history_, job);
   if (!profile) return;
   uint64_t most_units = 0;
-  if (!job.profile && IsRejected(*profile)) return;
   std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
   // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
   if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 2) return;
@@ -231,9 +230,11 @@ void Engine::Impl::Activate() {
   fresh_zone_ = false;
   MarkMappedEntries();
   ++script_number_;
-  if (period_ != profile.period) {
+  if (period_ != profile.period || (current_ && current_->profile.unroll != profile.unroll)) {  // another cycle
     steady_ = false;
     steady_iteration_ = -1;
+  }
+  if (period_ != profile.period) {
     if (marks_ > 0) {
       iterations_ = marks_;  // what came before the first mark counts as one
     } else {
@@ -254,8 +255,6 @@ void Engine::Impl::Activate() {
   settled_ = follower_.UnmappedEntries() == 0;
   activated_at_ = count;
   divergences_at_end_ = Divergences();
-  others_at_activation_ = others_;
-  divergences_at_activation_ = Divergences();
   bulk_map_due_ = !settled_;
   arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
   lost_since_ = 0;
@@ -394,39 +393,11 @@ void Engine::Impl::EndIteration(Lock& lock) {
     Post(std::move(job), script_number_);
   }
   divergences_at_end_ = Divergences();
-  if (ServesBadly()) Reject();
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_) BeginSteady();
   FlushStats();
-}
-
-// Whether more than a quarter of the requests were not served by script since a while after it was taken up, although the
-// job asked for just what it says: lives repeat only after more periods than it has. Such a plan costs memory (it lies
-// beside what is served otherwise) and gains little.
-bool Engine::Impl::ServesBadly() const {
-  constexpr uint64_t kCycles = 6;
-  uint64_t requests = history_.Count() - activated_at_, cycles = requests / current_->size();
-  if (!follower_.active() || pending_ || marks_ > 1 || requests < 256 || cycles < kCycles) return false;
-  if (2 * (Divergences() - divergences_at_activation_) > cycles) return false;
-  return 4 * (others_ - others_at_activation_) > requests;
-}
-
-// Nothing is followed until something else is found to repeat, or the same after twice as long.
-void Engine::Impl::Reject() {
-  if (page_work_ || mapping_entries_ != 0) return;
-  rejected_period_ = current_->profile.period;
-  rejected_unroll_ = current_->profile.unroll;
-  rejected_until_ = 2 * history_.Count();
-  steady_ = false;
-  steady_iteration_ = -1;
-  RetireScript();
-}
-
-bool Engine::Impl::IsRejected(const Profile& profile) {
-  Lock lock(mutex_);
-  return profile.period == rejected_period_ && profile.unroll == rejected_unroll_ && history_.Count() < rejected_until_;
 }
 
 // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.
