@@ -220,7 +220,11 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
 // there later is displaced if the block still lives.
 bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   if (!follower_.active() || mapping_entries_ != 0 || want.ordinal == kUnmonitored) return false;
+  // The search is linear in the script: no more than a bounded part of it for each request there was.
+  constexpr uint64_t kEntriesPerRequest = 512, kSearches = 16;
   uint32_t size = follower_.script().size();
+  if (zone_searches_ * size > (history_.Count() - activated_at_) * kEntriesPerRequest / 4 + kSearches * size) return false;
+  ++zone_searches_;
   uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
   for (uint32_t ahead : {age, size / 16, 0u}) {
     uint32_t begin = follower_.FindHole(want.units, ahead);

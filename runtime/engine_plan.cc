@@ -254,6 +254,7 @@ void Engine::Impl::Activate() {
   plan_lower_bound_ = current_->lower_bound_bytes;
   settled_ = follower_.UnmappedEntries() == 0;
   activated_at_ = count;
+  zone_searches_ = 0;
   divergences_at_end_ = Divergences();
   bulk_map_due_ = !settled_;
   arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
