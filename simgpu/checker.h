@@ -25,6 +25,11 @@ void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream);
 /* The application gives the block at `address` back. Called before the memory is released. O(log blocks). */
 void simgpuBlockReturned(uint64_t address, void* stream);
 
+/* The release that this thread told last was refused: the block at `address` stays the application's, as if it had never
+ * been told. Called on the same thread, after the refusal. Nothing happens if the last release told was another, or of no
+ * block. O(log blocks). */
+void simgpuBlockKept(uint64_t address);
+
 /* Work that is not a driver call (a shimmed library function) uses [address, address + bytes) on `stream`. */
 void simgpuUse(void* stream, uint64_t address, size_t bytes, int write);
 

@@ -15,6 +15,7 @@ namespace {
 struct Checker {
   decltype(&simgpuBlockGiven) given = nullptr;
   decltype(&simgpuBlockReturned) returned = nullptr;
+  decltype(&simgpuBlockKept) kept = nullptr;
 };
 
 // Null members with a driver that has no checker.
@@ -24,6 +25,7 @@ Checker FindChecker() {
   if (driver == nullptr) return checker;
   checker.given = reinterpret_cast<decltype(checker.given)>(dlsym(driver, "simgpuBlockGiven"));
   checker.returned = reinterpret_cast<decltype(checker.returned)>(dlsym(driver, "simgpuBlockReturned"));
+  checker.kept = reinterpret_cast<decltype(checker.kept)>(dlsym(driver, "simgpuBlockKept"));
   return checker;
 }
 
@@ -46,8 +48,11 @@ void* HotpackMalloc(size_t bytes, void* stream) {
 }
 
 void HotpackFree(void* pointer, void* stream) {
-  if (GetChecker().returned != nullptr) GetChecker().returned(reinterpret_cast<uint64_t>(pointer), stream);
-  Check(hotpack_free(pointer, stream), "hotpack_free");
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  if (GetChecker().returned != nullptr) GetChecker().returned(address, stream);
+  const int result = hotpack_free(pointer, stream);
+  if (result != 0 && GetChecker().kept != nullptr) GetChecker().kept(address);
+  Check(result, "hotpack_free");
 }
 
 }  // namespace hotpack::train

@@ -61,7 +61,7 @@ void AddTrainingOptions(CLI::App& app, TrainOptions& train) {
   AddNumber(app, "--batch", train.rows, 1, kMaxRows, "Rows of a mini-batch, or of each micro-batch with --accumulate");
   AddNumber(app, "--steps", train.steps, 1, kMaxSteps, "Mini-batches an epoch");
   AddNumber(app, "--epochs", train.epochs, 1, kMaxSteps, "Passes over as many mini-batches");
-  AddNumber(app, "--last-rows", train.last_rows, 0, kMaxRows, "Rows of an epoch's last mini-batch; 0: as many as the others");
+  AddNumber(app, "--last-rows", train.last_rows, 0, kMaxRows, "Rows of an epoch's last mini-batch, at most --batch; 0: as many as the others");
   AddNumber(app, "--evaluations", train.evaluations, 0, kMaxSteps, "Batches of unseen rows evaluated after each epoch");
   AddNumber(app, "--accumulate", train.accumulate, 1, kMaxRows, "Micro-batches whose gradients make one step");
   AddChoice<OptimizerKind>(app, "--optimizer", train.optimizer.kind,
@@ -95,6 +95,14 @@ int CheckGradients(const Program& program, Device& device, uint64_t seed) {
   std::printf("%s: gradients %s: largest difference %.4f of the largest gradient (allowed %.2f)\n", name,
               right ? "right" : "WRONG", error, kGradientTolerance);
   return right ? 0 : kExitFailed;
+}
+
+// A default for a larger batch gives way; false if the option itself asks for too much.
+bool LimitLastRows(const CLI::App& app, TrainOptions& train) {
+  if (train.last_rows <= train.rows) return true;
+  if (app.count("--last-rows") > 0) return false;
+  train.last_rows = train.rows;
+  return true;
 }
 
 // "3 epochs of 30 steps of 4 x 256 rows"
@@ -149,6 +157,11 @@ int RunProgram(const Program& program, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
     std::fprintf(stderr, "%s: %s\n", program.name.c_str(), error.what());
+    return kExitBadInput;
+  }
+  if (!LimitLastRows(app, settings.train)) {
+    std::fprintf(stderr, "%s: --last-rows %d is more than --batch %d\n", program.name.c_str(), settings.train.last_rows,
+                 settings.train.rows);
     return kExitBadInput;
   }
   try {

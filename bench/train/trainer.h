@@ -15,7 +15,7 @@ struct TrainOptions {
   int accumulate = 1;   // micro-batches a step, ≥ 1: their gradients are averaged before the weights move
   int steps = 1;        // an epoch, ≥ 1
   int epochs = 1;       // ≥ 1
-  int last_rows = 0;    // of each micro-batch of an epoch's last step; 0: as many as the others
+  int last_rows = 0;    // of each micro-batch of an epoch's last step, ≤ rows; 0: as many as the others
   int evaluations = 0;  // batches of `rows` unseen samples after each epoch
   OptimizerOptions optimizer;
 };

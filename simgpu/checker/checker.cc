@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <utility>
 
 #include "simgpu/checker/report.h"
 
@@ -125,19 +126,43 @@ void Checker::UnknownFree(uint64_t address) {
 
 void Checker::Returned(uint64_t address, Teller teller) {
   if (!enabled_) return;
-  last_returned = teller == Teller::kOutside ? address : 0;
+  const bool outside = teller == Teller::kOutside;
+  last_returned = outside ? address : 0;
   auto it = live_.find(address);
+  Release* release = outside ? &releases_[std::this_thread::get_id()] : nullptr;
+  if (outside) *release = {};
   if (it == live_.end()) {
-    if (teller == Teller::kDriver) return;  // an arena, or the outside teller was here before
-    if (lost_.erase(address) > 0) return;
+    if (!outside) return;  // an arena, or the outside teller was here before
+    if (lost_.erase(address) > 0) {
+      release->address = address;
+      return;
+    }
     last_returned = 0;
     UnknownFree(address);
     last_returned = address;
     return;
   }
+  if (outside) *release = {.address = address, .block = it->second, .again = returned_.contains(address)};
   LeaveGhost(it);
   live_.erase(it);
   returned_.insert(address);
+}
+
+void Checker::Kept(uint64_t address) {
+  if (!enabled_) return;
+  if (last_returned == address) last_returned = 0;
+  const auto it = releases_.find(std::this_thread::get_id());
+  if (it == releases_.end() || it->second.address != address) return;
+  Release release = std::exchange(it->second, {});
+  if (release.block.end == 0) {
+    lost_.insert(address);
+    return;
+  }
+  // Who refuses a release cannot have given the addresses to anyone since; if he has, that is reported.
+  ClearOverlaps(address, release.block.end, release.block.teller);
+  TakeGhosts(address, release.block.end);  // only its own: what was there before is in `below`
+  live_.insert_or_assign(address, std::move(release.block));
+  if (!release.again) returned_.erase(address);
 }
 
 void Checker::CheckMapped(Blocks::iterator block, const char* what) {

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <map>
+#include <thread>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -32,6 +34,8 @@ class Checker {
 
   void Given(uint64_t address, uint64_t bytes, Teller teller);
   void Returned(uint64_t address, Teller teller);
+  // Takes back this thread's last release by an outside teller, if it was of `address`.
+  void Kept(uint64_t address);
 
   // The driver was asked to free what is no allocation. Silent if an outside teller of this thread just said the same.
   void UnknownFree(uint64_t address);
@@ -71,6 +75,12 @@ class Checker {
     uint64_t end = 0;
     UseSet uses;
   };
+  // A thread's last release by an outside teller, which the driver may yet refuse.
+  struct Release {
+    uint64_t address = 0;  // 0: of no block, or settled
+    Block block;           // end 0: it was lost before
+    bool again = false;    // a block had been returned from there before
+  };
   using Blocks = std::map<uint64_t, Block>;
   using Ghosts = std::map<uint64_t, Ghost>;
 
@@ -91,6 +101,7 @@ class Checker {
   Ghosts ghosts_;
   std::unordered_set<uint64_t> returned_;  // starts of returned blocks: tells a double free from an unknown pointer
   std::unordered_set<uint64_t> lost_;      // starts of blocks that an overlapping one replaced: reported once
+  std::unordered_map<std::thread::id, Release> releases_;
   uint64_t next_serial_ = 1;
 };
 

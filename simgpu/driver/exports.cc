@@ -24,6 +24,13 @@ SIMGPU_EXPORT void simgpuBlockReturned(uint64_t address, void*) {
   d.checker.Returned(address, Teller::kOutside);
 }
 
+SIMGPU_EXPORT void simgpuBlockKept(uint64_t address) {
+  if (!IsInitialized() || IsShutDown() || address == 0) return;
+  Driver& d = TheDriver();
+  std::lock_guard<std::mutex> lock(d.mutex);
+  d.checker.Kept(address);
+}
+
 SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes, int write) {
   if (!IsInitialized() || IsShutDown()) return;
   Driver& d = TheDriver();

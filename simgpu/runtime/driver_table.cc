@@ -41,6 +41,7 @@ DriverTable* Load() {
 #undef CUDART_DRIVER_BOTH
   table->given = reinterpret_cast<decltype(table->given)>(dlsym(library, "simgpuBlockGiven"));
   table->returned = reinterpret_cast<decltype(table->returned)>(dlsym(library, "simgpuBlockReturned"));
+  table->kept = reinterpret_cast<decltype(table->kept)>(dlsym(library, "simgpuBlockKept"));
   table->reset = reinterpret_cast<decltype(table->reset)>(dlsym(library, "simgpuDeviceReset"));
   table->teller = reinterpret_cast<decltype(table->teller)>(dlsym(library, "simgpuTeller"));
   table->status = table->cuInit(0);

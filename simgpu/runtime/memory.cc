@@ -23,7 +23,7 @@ CUDART_API cudaFree(void* pointer) {
   const Telling telling;
   const CUdeviceptr address = reinterpret_cast<CUdeviceptr>(pointer);
   telling.Returned(address, SIMGPU_NO_STREAM);
-  return Set(drv.cuMemFree(address));
+  return Set(telling.Answered(drv.cuMemFree(address), address));
 }
 
 CUDART_API cudaMallocPitch(void** result, size_t* pitch, size_t width, size_t height) {
@@ -92,7 +92,7 @@ CUDART_BOTH(cudaFreeAsync, cudaFreeAsync_ptsz, (void* pointer, cudaStream_t stre
   const Telling telling;
   const CUdeviceptr address = reinterpret_cast<CUdeviceptr>(pointer);
   telling.Returned(address, stream);
-  return Set(drv.cuMemFreeAsync[pt](address, stream));
+  return Set(telling.Answered(drv.cuMemFreeAsync[pt](address, stream), address));
 })
 
 CUDART_API cudaHostAlloc(void** result, size_t bytes, unsigned flags) {

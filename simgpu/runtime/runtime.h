@@ -47,6 +47,7 @@ struct DriverTable {
   // simgpu/checker.h; null where the driver is not the simulated one.
   void (*given)(uint64_t, size_t, void*) = nullptr;
   void (*returned)(uint64_t, void*) = nullptr;
+  void (*kept)(uint64_t) = nullptr;
   void (*reset)(int) = nullptr;
   int (*teller)(int) = nullptr;
   CUresult status = CUDA_ERROR_NOT_INITIALIZED;  // of loading and cuInit
@@ -85,6 +86,11 @@ class Telling {
   }
   void Returned(CUdeviceptr address, void* stream) const {
     if (Driver().returned != nullptr && address != 0) Driver().returned(address, stream);
+  }
+  // The answer to the release that was told before: if it was refused, the block stays the application's.
+  CUresult Answered(CUresult result, CUdeviceptr address) const {
+    if (result != CUDA_SUCCESS && Driver().kept != nullptr && address != 0) Driver().kept(address);
+    return result;
   }
 };
 

@@ -81,6 +81,13 @@ class Call {
     if (!outermost_ || address == 0) return;
     if (const auto returned = FromLibCuda(&slot, "simgpuBlockReturned"); returned != nullptr) returned(address, stream);
   }
+  // The answer to the release that was told before: if it was refused, the block stays the application's.
+  CUresult Answered(CUresult result, CUdeviceptr address) const {
+    static std::atomic<decltype(&simgpuBlockKept)> slot{nullptr};
+    if (!outermost_ || address == 0 || result == CUDA_SUCCESS) return result;
+    if (const auto kept = FromLibCuda(&slot, "simgpuBlockKept"); kept != nullptr) kept(address);
+    return result;
+  }
   void Reset(CUdevice device) const {
     static std::atomic<decltype(&simgpuDeviceReset)> slot{nullptr};
     if (!outermost_) return;
@@ -146,7 +153,7 @@ WITNESS_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, 
 WITNESS_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
   const Call call;
   call.Returned(address, SIMGPU_NO_STREAM);
-  return next_cuMemFree_v2()(address);
+  return call.Answered(next_cuMemFree_v2()(address), address);
 }
 
 WITNESS_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
@@ -168,7 +175,7 @@ WITNESS_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   WITNESS_EXPORT CUresult cuMemFreeAsync##variant(CUdeviceptr address, CUstream stream) {                             \
     const Call call;                                                                                                  \
     call.Returned(address, stream);                                                                                   \
-    return next_cuMemFreeAsync##variant()(address, stream);                                                           \
+    return call.Answered(next_cuMemFreeAsync##variant()(address, stream), address);                                   \
   }
 WITNESS_ASYNC()
 WITNESS_ASYNC(_ptsz)

@@ -100,10 +100,11 @@ TEST(RequestSequenceTest, RecordingsAndTheBuiltInStepCanBePlayed) {
 }
 
 #ifdef HOTPACK_REQUEST_BENCH
-hotpack_test::Outcome Bench(std::vector<std::string> arguments, const std::string& hotpack = "") {
+hotpack_test::Outcome Bench(std::vector<std::string> arguments, const std::string& hotpack = "",
+                            const std::string& preload = "") {
   arguments.insert(arguments.begin(), HOTPACK_REQUEST_BENCH);
   return hotpack_test::RunProgram(arguments,
-                                  {{"LD_LIBRARY_PATH", HOTPACK_SIMGPU_DIR}, {"LD_PRELOAD", ""}, {"HOTPACK", hotpack}});
+                                  {{"LD_LIBRARY_PATH", HOTPACK_SIMGPU_DIR}, {"LD_PRELOAD", preload}, {"HOTPACK", hotpack}});
 }
 
 TEST(RequestBenchTest, TellsItsFigures) {
@@ -124,6 +125,13 @@ TEST(RequestBenchTest, FailsWhereHotpackDoesNotAnswer) {
   const auto outcome = Bench({"--allocator", "hotpack", "--iterations", "5", "--warm-up", "1", "--json",
                               "--trace", HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"}, "0");
   EXPECT_EQ(outcome.code, 1) << outcome.out;
+}
+
+TEST(RequestBenchTest, AWarmUpThatNeverBecomesSteadyIsSaid) {
+  const auto outcome = Bench({"--allocator", "cuda", "--iterations", "5", "--warm-up", "2"}, "", HOTPACK_NEVER_STEADY);
+  EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("after 20 iterations of warm-up"));
+  EXPECT_THAT(outcome.out, HasSubstr("fail: every timed request is served by script"));
 }
 
 TEST(RequestBenchTest, BadInputIsOneLine) {

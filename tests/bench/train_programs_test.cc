@@ -104,13 +104,29 @@ TEST_P(TrainCommandLine, BadInputIsOneLineAndTwo) {
   const std::string name = Words(GetParam()).front();
   const TemporaryDirectory directory;
   for (const char* bad : {"--streams 3", "--allocator malloc", "--steps 0", "--batch x", "--optimizer rmsprop", "--rate -1",
-                          "--accumulate 0", "--last-rows -1", "--nothing", "--losses /dev/null/losses"}) {
+                          "--accumulate 0", "--last-rows -1", "--batch 16 --last-rows 17", "--nothing", "--losses /dev/null/losses"}) {
     const Outcome outcome = Simulate(name, Words(bad), directory.path() + "/json");
     EXPECT_EQ(outcome.code, 2) << bad;
     const std::string text = outcome.err.substr(0, outcome.err.find("hotpack: "));
     EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << bad << ": " << text;
     EXPECT_THAT(text, testing::StartsWith("train_"));
   }
+}
+
+// A program's default of --last-rows is for its default batch; these are smaller.
+TEST_P(TrainCommandLine, NoBatchIsLargerThanTheBatch) {
+  const TemporaryDirectory directory;
+  const auto live_peak = [&](const Command& more) -> uint64_t {
+    const std::string stats_path = directory.path() + "/json";
+    Command options = {"--steps", "3", "--epochs", "1", "--evaluations", "0"};
+    options.insert(options.end(), more.begin(), more.end());
+    const Outcome outcome = Simulate(GetParam(), options, stats_path);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(hotpack_test::ReadFile(stats_path)).at("live_peak");
+  };
+  const uint64_t alike = live_peak({"--last-rows", "0"});
+  EXPECT_GT(alike, 0u);
+  EXPECT_EQ(live_peak({}), alike);
 }
 
 TEST_P(TrainCommandLine, TheCheckOfTheGradientsSaysThatNothingIsComputed) {

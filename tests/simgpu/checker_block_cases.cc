@@ -1,4 +1,5 @@
 // Blocks and the memory under them: overlap, releases, uses after release, mappings, graphs. See checker_cases.h.
+#include <cuda_runtime_api.h>
 #include <unistd.h>
 
 #include "tests/simgpu/checker_cases.h"
@@ -37,6 +38,69 @@ CASE(DoubleFree) {
   Give(arena, 8192);
   Return(arena);
   Return(arena);
+}
+// A release that was refused has not happened.
+CASE(RefusedFree) {
+  Give(arena, 8192);
+  Touch(s1, arena);
+  Return(arena);
+  Keep(arena);
+  Touch(s2, arena + 4096);
+  Return(arena);
+}
+CASE(RefusedFreeThenTwo) {
+  Give(arena, 8192);
+  Return(arena);
+  Keep(arena);
+  Return(arena);
+  Return(arena);
+}
+CASE(RefusedFreeKeepsHistory) {
+  UsedOnce();
+  Give(arena, 8192);
+  Return(arena);
+  Keep(arena);
+  Touch(s2, arena);
+}
+CASE(RefusedFreeKeepsUses) {
+  Give(arena, 8192);
+  Touch(s1, arena);
+  Return(arena);
+  Keep(arena);
+  Return(arena);
+  Give(arena, 8192);
+  Touch(s2, arena);
+}
+CASE(RefusedFreeWasGivenAway) {
+  Give(arena, 8192);
+  Return(arena);
+  Give(arena + 4096, 8192);
+  Keep(arena);
+}
+CASE(RefusedDoubleFree) {
+  Give(arena, 8192);
+  Return(arena);
+  Return(arena);
+  Keep(arena);
+  Touch(s1, arena);
+}
+CASE(KeptOfAnother) {
+  Give(arena, 4096);
+  Give(arena + 4096, 4096);
+  Return(arena);
+  Return(arena + 4096);
+  Keep(arena);
+  Touch(s1, arena);
+}
+// A capture in global mode refuses cudaFree, the capturing stream cudaFreeAsync.
+CASE(FreeInCapture) {
+  void *p = nullptr, *q = nullptr;
+  CUgraph graph = nullptr;
+  if (cudaMalloc(&p, 4096) != cudaSuccess || cudaMallocAsync(&q, 4096, s1) != cudaSuccess) exit(3);
+  MUST(cuStreamBeginCapture(s1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  if (cudaFree(p) != cudaErrorStreamCaptureUnsupported || cudaFreeAsync(q, s1) == cudaSuccess) exit(3);
+  cuStreamEndCapture(s1, &graph);  // the refused calls have made it invalid
+  if (cudaFree(p) != cudaSuccess || cudaFreeAsync(q, s1) != cudaSuccess) exit(3);
 }
 CASE(UnknownFree) {
   Give(arena, 8192);

@@ -24,6 +24,7 @@ inline CUstream s1, s2;    // neither waits for the legacy stream
 
 inline void Give(CUdeviceptr address, size_t bytes) { simgpuBlockGiven(address, bytes, SIMGPU_NO_STREAM); }
 inline void Return(CUdeviceptr address) { simgpuBlockReturned(address, SIMGPU_NO_STREAM); }
+inline void Keep(CUdeviceptr address) { simgpuBlockKept(address); }
 
 // A block used on s1, and returned.
 inline void UsedOnce() {

@@ -118,9 +118,10 @@ class Model {
   bool Return() {
     ModelBlock* block = AnyLive();
     if (block == nullptr) return true;
-    block->live = false;
-    const uint64_t reports = simgpu::ReportCount();
-    checker_.Returned(kBase + block->begin * kSlotBytes, simgpu::Teller::kOutside);
+    const uint64_t reports = simgpu::ReportCount(), address = kBase + block->begin * kSlotBytes;
+    checker_.Returned(address, simgpu::Teller::kOutside);
+    block->live = random_() % 4 == 0;  // refused
+    if (block->live) checker_.Kept(address);
     return simgpu::ReportCount() == reports;
   }
 

@@ -1,5 +1,6 @@
 // A program that allocates, uses, frees, allocates again and uses on another stream. `linked`: the driver API by
-// symbol; `dlsym`, `lookup`: by dlopen and dlsym, or cuGetProcAddress; `runtime`: the runtime API.
+// symbol; `dlsym`, `lookup`: by dlopen and dlsym, or cuGetProcAddress; `runtime`: the runtime API. A second word:
+// `twice`, one block is released twice; `refused`, its release is refused at first.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -53,8 +54,14 @@ int main(int argc, char** argv) {
   MUST(api.free(p));
   MUST(api.alloc(&q, 5000));
   simgpu_test::Touch(s2, q);
+  if (argc > 2 && strcmp(argv[2], "refused") == 0) {  // a capture refuses the release; it is made again after it
+    CUgraph graph = nullptr;
+    MUST(cuStreamBeginCapture(s1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    if (api.free(q) == CUDA_SUCCESS) return 3;
+    cuStreamEndCapture(s1, &graph);
+  }
   MUST(api.free(q));
   MUST(api.free(other));
-  if (argc > 2) api.free(q);  // twice
+  if (argc > 2 && strcmp(argv[2], "twice") == 0) api.free(q);
   return 0;
 }

@@ -51,6 +51,12 @@ TEST_P(WitnessTest, DoubleFreeIsReportedOnce) {
   }
 }
 
+TEST_P(WitnessTest, ARefusedReleaseMayBeMadeAgain) {
+  const Outcome outcome = Client("", " refused");
+  EXPECT_EQ(outcome.kinds, "") << outcome.error;
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, WitnessTest, testing::Values("linked", "dlsym", "lookup", "runtime"),
                          [](const testing::TestParamInfo<const char*>& c) { return std::string(c.param); });
 

@@ -25,6 +25,7 @@ using hotpack_test::RunProgram;
 using hotpack_test::TemporaryDirectory;
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kProbe[] = R"(#!/bin/sh
 if [ "$1" = --list ]; then echo "arena  are blocks disjoint?"; exit 0; fi
@@ -145,8 +146,24 @@ TEST_F(GpuCheckTest, AFailedFindingMakesTheWholeFail) {
 TEST_F(GpuCheckTest, ADifferenceIsListedAndFailsNothing) {
   const Outcome outcome = CheckProbes("differs", "0");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("DIFFERS from what is documented\n  probes/gpu_probe/arena/without: arena.values"));
-  EXPECT_EQ(Document().at("summary").at("differs"), 1);
+  EXPECT_THAT(outcome.out, HasSubstr("the driver DIFFERS from what is documented\n  probes/gpu_probe/arena/without: arena.values"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("hotpack answers differently")));
+  EXPECT_EQ(Document().at("summary").at("differs_driver"), 1);
+  EXPECT_EQ(Document().at("summary").at("differs_hotpack"), 0);
+}
+
+TEST_F(GpuCheckTest, WhatDiffersUnderHotpackIsNotTheDrivers) {
+  AddProgram("hotpack", Replaced(kHotpack, "PLANNED", "800"));
+  // Without hotpack the finding passes.
+  AddProgram("gpu_probe", Replaced(Replaced(kProbe, "STATUS", "0"), "\"RESULT\"",
+                                   "'$([ -n \"$UNDER_HOTPACK\" ] && echo '\"differs\"' || echo '\"pass\"')'"));
+  const Outcome outcome = Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
+  EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("hotpack answers differently from the driver\n  probes/gpu_probe/arena/hotpack-vmm: "
+                                     "arena.values"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("the driver DIFFERS")));
+  EXPECT_EQ(Document().at("summary").at("differs_driver"), 0);
+  EXPECT_EQ(Document().at("summary").at("differs_hotpack"), 2) << "with either arena";
 }
 
 TEST_F(GpuCheckTest, AProgramThatEndsBadlyFailsAndTheOthersGoOn) {

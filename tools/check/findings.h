@@ -13,7 +13,7 @@ namespace hotpack::check {
 enum class Result {
   kPass,     // as expected
   kFail,     // hotpack, or a program of the check, is wrong
-  kDiffers,  // the device or its driver behaves in another way than is documented; worth writing down
+  kDiffers,  // an answer other than documented: the driver's or, under hotpack, hotpack's; worth writing down
   kSkip,     // not possible here: `seen` has the reason
 };
 

@@ -56,10 +56,16 @@ ordered_json OptionsJson(const Options& options) {
           {"step_limit", options.step_limit}};
 }
 
-// Lines "  step  finding: expected ..., seen ...", for all findings with this result; a title before the first.
-void PrintFindings(const Session& session, Result result, const char* title, FILE* file) {
+bool Any(const Step&) { return true; }
+bool UnderHotpack(const Step& step) { return step.hotpack; }
+bool WithoutHotpack(const Step& step) { return !step.hotpack; }
+
+// Lines "  step  finding: expected ..., seen ...", for all findings with this result in such steps; a title before the
+// first.
+void PrintFindings(const Session& session, bool (*wanted)(const Step&), Result result, const char* title, FILE* file) {
   bool first = true;
   for (const Step& step : session.steps()) {
+    if (!wanted(step)) continue;
     for (const Finding& finding : step.findings) {
       if (finding.result != result) continue;
       if (first) fprintf(file, "\n%s\n", title);
@@ -109,7 +115,7 @@ Counts Count(const Session& session) {
       switch (finding.result) {
         case Result::kPass: ++counts.pass; break;
         case Result::kFail: ++counts.fail; break;
-        case Result::kDiffers: ++counts.differs; break;
+        case Result::kDiffers: ++(step.hotpack ? counts.differs_hotpack : counts.differs_driver); break;
         case Result::kSkip: ++counts.skip; break;
       }
     }
@@ -137,7 +143,8 @@ std::string Document(const Session& session, const DeviceReport& report, const s
        {{"steps", counts.steps},
         {"pass", counts.pass},
         {"fail", counts.fail},
-        {"differs", counts.differs},
+        {"differs_driver", counts.differs_driver},
+        {"differs_hotpack", counts.differs_hotpack},
         {"skip", counts.skip}}},
       {"steps", steps},
   };
@@ -166,11 +173,13 @@ void PrintSummary(const Session& session, const DeviceReport& report, FILE* file
   const Counts counts = Count(session);
   PrintSkips(session, file);
   PrintTiming(session, file);
-  PrintFindings(session, Result::kDiffers, "DIFFERS from what is documented", file);
-  PrintFindings(session, Result::kFail, "FAILED", file);
+  PrintFindings(session, UnderHotpack, Result::kDiffers, "hotpack answers differently from the driver", file);
+  PrintFindings(session, WithoutHotpack, Result::kDiffers, "the driver DIFFERS from what is documented", file);
+  PrintFindings(session, Any, Result::kFail, "FAILED", file);
   const std::string name = report.device.is_object() ? report.device.at("name").get<std::string>() : "no device";
-  fprintf(file, "\n%s: %zu steps in %.0f s; %zu passed, %zu failed, %zu differ, %zu left out%s\n", name.c_str(),
-          counts.steps, session.SecondsSoFar(), counts.pass, counts.fail, counts.differs, counts.skip,
+  fprintf(file, "\n%s: %zu steps in %.0f s; %zu passed, %zu failed, %zu differ (%zu the driver, %zu hotpack), %zu left out%s\n",
+          name.c_str(), counts.steps, session.SecondsSoFar(), counts.pass, counts.fail,
+          counts.differs_driver + counts.differs_hotpack, counts.differs_driver, counts.differs_hotpack, counts.skip,
           session.simulated() ? " (SIMULATED)" : "");
 }
 

@@ -11,7 +11,8 @@
 namespace hotpack::check {
 
 struct Counts {
-  size_t steps = 0, pass = 0, fail = 0, differs = 0, skip = 0;
+  size_t steps = 0, pass = 0, fail = 0, skip = 0;
+  size_t differs_driver = 0, differs_hotpack = 0;  // seen without hotpack, and under it
 };
 Counts Count(const Session& session);
 

@@ -171,6 +171,7 @@ Step* Session::Run(const std::string& group, const Job& job) {
   step.group = group;
   step.name = job.name;
   step.command = FullCommand(job, stats_file);
+  step.hotpack = job.hotpack;
   step.environment = job.environment;
   if (!job.arena.empty()) step.environment["HOTPACK_ARENA"] = job.arena;
   std::map<std::string, std::string> environment = environment_;

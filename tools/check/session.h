@@ -34,6 +34,7 @@ struct Step {
   std::string name;
   std::vector<std::string> command;  // empty: a comparison of other steps
   std::map<std::string, std::string> environment;
+  bool hotpack = false;  // run under it
   int exit_code = 0;
   bool timed_out = false;
   double seconds = 0;

@@ -59,9 +59,6 @@ void RunCase(Session& session, const std::string& program, const std::string& na
     job.name = program + "/" + name + "/" + how;
     job.hotpack = hotpack;
     job.arena = arena;
-    // A refused cudaFree during a capture has been told to the simulated device's checker by then (simgpu/README.md):
-    // its report would blame nobody.
-    if (session.simulated() && !hotpack && name == "capture") job.environment.emplace("SIMGPU_CHECK", "0");
     session.Run(kGroup, job);
   };
   run("without", false, "");
