@@ -43,6 +43,7 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   cursor_ = position;
   holes_.clear();
   holes_.reserve(kWindow + 1);
+  ready_.reserve(size_);  // no heap allocation later, as a rule
   foreign_.clear();
   lost_ = learned_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
@@ -90,17 +91,17 @@ void Follower::Ghost(uint32_t entry) {
 // chains can be long.
 void Follower::EndGhosts(uint32_t entry) {
   if ((cells_[entry].pending & kCountMask) != 0) return;
-  std::vector<uint32_t> ready{entry};
-  while (!ready.empty()) {
-    uint32_t i = ready.back();
-    ready.pop_back();
+  ready_.assign(1, entry);
+  while (!ready_.empty()) {
+    uint32_t i = ready_.back();
+    ready_.pop_back();
     Cell& cell = cells_[i];
     if (cell.ghosts == 0 || (cell.pending & kCountMask) != 0) continue;
     if (--cell.ghosts == 0) cell.pending &= ~kGhostBit;
     cell.pending += cell.predecessors;  // now it waits for its next turn
     for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) {
       uint32_t k = successors_[s];
-      if ((--cells_[k].pending & kGhostBit) != 0 && (cells_[k].pending & kCountMask) == 0) ready.push_back(k);
+      if ((--cells_[k].pending & kGhostBit) != 0 && (cells_[k].pending & kCountMask) == 0) ready_.push_back(k);
     }
   }
 }

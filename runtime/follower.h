@@ -214,6 +214,7 @@ class Follower {
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
+  std::vector<uint32_t> ready_;  // of EndGhosts
   std::vector<Range> foreign_;
   std::vector<Cell> cell_storage_;
   struct Seen {
