@@ -255,6 +255,7 @@ void Engine::Impl::Activate() {
   settled_ = follower_.UnmappedEntries() == 0;
   activated_at_ = count;
   zone_searches_ = 0;
+  outlived_at_detection_ = outlived_;
   divergences_at_end_ = Divergences();
   bulk_map_due_ = !settled_;
   arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
@@ -387,17 +388,18 @@ void Engine::Impl::EndIteration(Lock& lock) {
     if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
   }
   displaced_at_end_ = displaced_;
+  bool improving = pending_ && pending_refines_ == script_number_;  // the next iteration has another plan
   // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
   if (follower_.learned() && !pending_ && !planner_.Busy() && !Outlived()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
-    Post(std::move(job), script_number_);
+    improving = Post(std::move(job), script_number_);
   }
   divergences_at_end_ = Divergences();
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
-  if (settled_ && !steady_) BeginSteady();
+  if (settled_ && !steady_ && !improving) BeginSteady();
   FlushStats();
 }
 
