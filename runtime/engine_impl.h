@@ -113,7 +113,6 @@ class Engine::Impl {
   bool Post(PlanJob job, uint64_t refines = 0);
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(const Profile& profile, uint64_t* most_units);
-  bool KeepNearLoad(Profile* learned, const Script* known, uint64_t most_units) const;
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
   uint32_t BestPhase(const Script& script) const;

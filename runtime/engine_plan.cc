@@ -89,7 +89,10 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
   // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
   if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 2) return;
-  if (job.profile && !KeepNearLoad(&*profile, job.known.get(), most_units) && !job.replace) return;
+  if (job.profile && job.known && !KeepNearLoad(&*profile, job.known->profile, NearlyNoMore(most_units, arena_.chunk())) &&
+      !job.replace) {
+    return;
+  }
   std::shared_ptr<const Script> script =
       MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
   if (!script) return;
@@ -99,22 +102,6 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   pending_refines_ = job_refines_;
   ++plans_;
   UpdateFast();
-}
-
-// A profile that has learned from iterations of different shapes may add up lives that never were together. If its load
-// is above all that was seen, it keeps the lives of the script `known` and takes the sizes alone. False: nothing is new then.
-bool Engine::Impl::KeepNearLoad(Profile* learned, const Script* known, uint64_t most_units) const {
-  if (known == nullptr || known->profile.blocks.size() != learned->blocks.size()) return true;
-  const std::vector<ProfileBlock>& old = known->profile.blocks;
-  if (PeakUnits(*learned) <= std::max(PeakUnits(known->profile), NearlyNoMore(most_units, arena_.chunk()))) return true;
-  bool larger = false;
-  for (size_t i = 0; i < old.size(); ++i) {
-    uint32_t units = learned->blocks[i].units;
-    larger |= units > old[i].units;
-    learned->blocks[i] = old[i];
-    learned->blocks[i].units = units;
-  }
-  return larger;
 }
 
 // Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
@@ -377,7 +364,8 @@ void Engine::Impl::EndIteration(Lock& lock) {
   retained_ = dynamic_.size();
   // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
   // is dearer than that.)
-  if (displaced_ != displaced_at_end_ && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && !pending_ && !planner_.Busy() && SomethingOverstays()) {
+  if (displaced_ != displaced_at_end_ && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && !pending_ &&
+      !planner_.Busy() && SomethingOverstays()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
     job.replace = true;

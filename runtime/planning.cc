@@ -62,6 +62,20 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   return std::nullopt;
 }
 
+bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t most_units) {
+  const std::vector<ProfileBlock>& old = known.blocks;
+  if (old.size() != learned->blocks.size()) return true;
+  if (PeakUnits(*learned) <= std::max(PeakUnits(known), most_units)) return true;
+  bool larger = false;
+  for (size_t i = 0; i < old.size(); ++i) {
+    const uint32_t units = learned->blocks[i].units;
+    larger |= units > old[i].units;
+    learned->blocks[i] = old[i];
+    learned->blocks[i].units = units;
+  }
+  return larger;
+}
+
 namespace {
 
 // How long a solve of so many blocks may take before it is not worth the wait: small iterations are short.

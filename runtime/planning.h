@@ -41,6 +41,11 @@ inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {
   return units + std::max(units / 32, 2 * chunk_bytes / kUnitBytes);
 }
 
+// A profile that has learned from iterations of different shapes may add up lives that never were together. If its load,
+// PeakUnits(), is above `most_units` and above that of the profile it began as, `known`, it keeps the lives of that one and
+// takes the sizes alone. False: nothing is new then. Both have the same requests, else nothing is changed. O(requests).
+bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t most_units);
+
 // One thread, started with the first job; at most one job at a time. Thread-safe.
 class Planner {
  public:

@@ -69,24 +69,9 @@ void ConvNet::MakeClassifier(uint64_t seed) {
   parameters_.emplace_back().value = Filled(device_, shape_.classes, 0.0f);
 }
 
-ConvNet::Inputs ConvNet::StartInputs(int64_t number, int rows) const {
-  const Batch batch = task_.MakeBatch(number, rows);
-  Inputs inputs;
-  inputs.images = Tensor::StartCopy(device_, batch.features);
-  inputs.labels = Labels::StartCopy(device_, batch.labels);
-  inputs.rows = rows;
-  return inputs;
+void ConvNet::Prefetch(int64_t number, int rows) {
+  prefetched_.Push(StartCopy(device_, task_.MakeBatch(number, rows)));
 }
-
-ConvNet::Inputs ConvNet::TakeInputs() {
-  if (prefetched_.empty()) throw std::logic_error("no batch was prefetched");
-  Inputs inputs = std::move(prefetched_.front());
-  prefetched_.pop_front();
-  device_.WaitForCopies();
-  return inputs;
-}
-
-void ConvNet::Prefetch(int64_t number, int rows) { prefetched_.push_back(StartInputs(number, rows)); }
 
 Tensor ConvNet::UnitForward(Unit& unit, const Tensor& input, int rows, Statistics statistics, UnitSaved* saved) {
   Tensor product = unit.convolution.Forward(device_, parameters_[unit.first].value, input, rows);
@@ -141,18 +126,6 @@ Tensor ConvNet::Forward(Tensor images, int rows, Statistics statistics, Saved* s
   Tensor logits(device_, product.count());
   AddBias(product.data(), parameters_[classifier_ + 1].value.data(), logits.data(), rows, shape_.classes);
   return logits;
-}
-
-// The mean loss of the rows; `probabilities`, if not null, receives what the backward pass needs.
-Tensor ConvNet::MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities) {
-  Tensor shares(device_, logits.count());
-  Tensor losses(device_, rows);
-  SoftmaxLoss(logits.data(), labels.data(), shares.data(), losses.data(), rows, shape_.classes);
-  logits.Reset();
-  if (probabilities != nullptr) *probabilities = std::move(shares);
-  Tensor loss(device_, 1);
-  Mean(losses.data(), loss.data(), rows);
-  return loss;
 }
 
 Tensor ConvNet::NormBackward(Unit& unit, UnitSaved saved, const Tensor& gradient) {
@@ -212,12 +185,12 @@ Tensor ConvNet::ClassifierBackward(Tensor pooled, Tensor gradient, int rows) {
 }
 
 Tensor ConvNet::LossAndGradients(float weight) {
-  Inputs inputs = TakeInputs();
+  LabelledRows inputs = prefetched_.Take(device_);
   const int rows = inputs.rows;
   Saved saved;
-  Tensor logits = Forward(std::move(inputs.images), rows, Statistics::kBatchAndRecord, &saved);
+  Tensor logits = Forward(std::move(inputs.features), rows, Statistics::kBatchAndRecord, &saved);
   Tensor probabilities;
-  Tensor loss = MeanLoss(std::move(logits), inputs.labels, rows, &probabilities);
+  Tensor loss = MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, &probabilities);
   if (weight != 1.0f) Scale(loss.data(), loss.data(), 1, weight);
 
   Tensor logits_gradient(device_, probabilities.count());
@@ -240,20 +213,16 @@ Tensor ConvNet::LossAndGradients(float weight) {
 }
 
 Tensor ConvNet::Loss() {
-  Inputs inputs = TakeInputs();
-  Tensor logits = Forward(std::move(inputs.images), inputs.rows, Statistics::kBatch, nullptr);
-  return MeanLoss(std::move(logits), inputs.labels, inputs.rows, nullptr);
+  LabelledRows inputs = prefetched_.Take(device_);
+  Tensor logits = Forward(std::move(inputs.features), inputs.rows, Statistics::kBatch, nullptr);
+  return MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, nullptr);
 }
 
 double ConvNet::Evaluate(int64_t number, int rows) {
-  Inputs inputs = StartInputs(number, rows);
+  LabelledRows inputs = StartCopy(device_, task_.MakeBatch(number, rows));
   device_.WaitForCopies();
-  Tensor logits = Forward(std::move(inputs.images), rows, Statistics::kRunning, nullptr);
-  Tensor correct(device_, rows);
-  Correct(logits.data(), inputs.labels.data(), correct.data(), rows, shape_.classes);
-  double sum = 0;
-  for (const float value : correct.ToHost()) sum += static_cast<double>(value);
-  return sum / rows;
+  const Tensor logits = Forward(std::move(inputs.features), rows, Statistics::kRunning, nullptr);
+  return CorrectShare(device_, logits, inputs.labels, shape_.classes);
 }
 
 }  // namespace hotpack::train

@@ -17,11 +17,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/train/classifier.h"
 #include "bench/train/conv_layers.h"
 #include "bench/train/conv_task.h"
 #include "bench/train/workload.h"
@@ -57,12 +57,6 @@ class ConvNet : public Workload {
   std::string MeritName() const override { return "accuracy"; }
 
  private:
-  struct Inputs {
-    Tensor images;
-    Labels labels;
-    int rows = 0;
-  };
-
   // A convolution with its norm. Its parameters are weights, scale, shift, from `first` on.
   struct Unit {
     Convolution convolution;
@@ -95,14 +89,11 @@ class ConvNet : public Workload {
 
   Unit MakeUnit(const Convolution& convolution, uint64_t seed);
   void MakeClassifier(uint64_t seed);
-  Inputs StartInputs(int64_t number, int rows) const;
-  Inputs TakeInputs();
 
   // With saved == nullptr everything is released at its last use in the forward pass.
   Tensor UnitForward(Unit& unit, const Tensor& input, int rows, Statistics statistics, UnitSaved* saved);
   Tensor BlockForward(Block& block, Tensor input, int rows, Statistics statistics, BlockSaved* saved);
   Tensor Forward(Tensor images, int rows, Statistics statistics, Saved* saved);  // to the logits
-  Tensor MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities);
   // A unit's backward pass: first to the gradient of the convolution's product, then to that of the unit's input.
   Tensor NormBackward(Unit& unit, UnitSaved saved, const Tensor& gradient);
   Tensor ConvolutionBackward(Unit& unit, const Tensor& input, Tensor product_gradient, int rows);
@@ -120,7 +111,7 @@ class ConvNet : public Workload {
   Unit stem_;
   std::vector<Block> blocks_;
   size_t classifier_ = 0;  // weights, then biases
-  std::deque<Inputs> prefetched_;
+  PrefetchedRows prefetched_;
 };
 
 }  // namespace hotpack::train

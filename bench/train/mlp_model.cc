@@ -32,24 +32,9 @@ Mlp::Mlp(Device& device, const MlpShape& shape, uint64_t seed)
   }
 }
 
-Mlp::Inputs Mlp::StartInputs(int64_t number, int rows) const {
-  const Batch batch = task_.MakeBatch(number, rows);
-  Inputs inputs;
-  inputs.features = Tensor::StartCopy(device_, batch.features);
-  inputs.labels = Labels::StartCopy(device_, batch.labels);
-  inputs.rows = rows;
-  return inputs;
+void Mlp::Prefetch(int64_t number, int rows) {
+  prefetched_.Push(StartCopy(device_, task_.MakeBatch(number, rows)));
 }
-
-Mlp::Inputs Mlp::TakeInputs() {
-  if (prefetched_.empty()) throw std::logic_error("no batch was prefetched");
-  Inputs inputs = std::move(prefetched_.front());
-  prefetched_.pop_front();
-  device_.WaitForCopies();
-  return inputs;
-}
-
-void Mlp::Prefetch(int64_t number, int rows) { prefetched_.push_back(StartInputs(number, rows)); }
 
 Tensor Mlp::Forward(Tensor input, int rows, std::vector<Saved>* saved) {
   for (int layer = 0; layer < shape_.layers; ++layer) {
@@ -68,18 +53,6 @@ Tensor Mlp::Forward(Tensor input, int rows, std::vector<Saved>* saved) {
     if (keep != nullptr) keep->sum = std::move(sum);
   }
   return input;  // not reached: there is at least one layer
-}
-
-// The mean loss of the rows; `probabilities`, if not null, receives what the backward pass needs.
-Tensor Mlp::MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities) {
-  Tensor shares(device_, logits.count());
-  Tensor losses(device_, rows);
-  SoftmaxLoss(logits.data(), labels.data(), shares.data(), losses.data(), rows, shape_.classes);
-  logits.Reset();
-  if (probabilities != nullptr) *probabilities = std::move(shares);
-  Tensor loss(device_, 1);
-  Mean(losses.data(), loss.data(), rows);
-  return loss;
 }
 
 // From the gradient of the layer's sum to its parameters' gradients and the gradient of its input (empty for layer 0).
@@ -105,12 +78,12 @@ Tensor Mlp::LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows
 }
 
 Tensor Mlp::LossAndGradients(float weight) {
-  Inputs inputs = TakeInputs();
+  LabelledRows inputs = prefetched_.Take(device_);
   const int rows = inputs.rows;
   std::vector<Saved> saved;
   Tensor logits = Forward(std::move(inputs.features), rows, &saved);
   Tensor probabilities;
-  Tensor loss = MeanLoss(std::move(logits), inputs.labels, rows, &probabilities);
+  Tensor loss = MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, &probabilities);
   if (weight != 1.0f) Scale(loss.data(), loss.data(), 1, weight);
 
   Tensor gradient(device_, probabilities.count());
@@ -131,20 +104,16 @@ Tensor Mlp::LossAndGradients(float weight) {
 }
 
 Tensor Mlp::Loss() {
-  Inputs inputs = TakeInputs();
+  LabelledRows inputs = prefetched_.Take(device_);
   Tensor logits = Forward(std::move(inputs.features), inputs.rows, nullptr);
-  return MeanLoss(std::move(logits), inputs.labels, inputs.rows, nullptr);
+  return MeanLoss(device_, std::move(logits), inputs.labels, shape_.classes, nullptr);
 }
 
 double Mlp::Evaluate(int64_t number, int rows) {
-  Inputs inputs = StartInputs(number, rows);
+  LabelledRows inputs = StartCopy(device_, task_.MakeBatch(number, rows));
   device_.WaitForCopies();
   Tensor logits = Forward(std::move(inputs.features), rows, nullptr);
-  Tensor correct(device_, rows);
-  Correct(logits.data(), inputs.labels.data(), correct.data(), rows, shape_.classes);
-  double sum = 0;
-  for (const float value : correct.ToHost()) sum += static_cast<double>(value);
-  return sum / rows;
+  return CorrectShare(device_, logits, inputs.labels, shape_.classes);
 }
 
 }  // namespace hotpack::train

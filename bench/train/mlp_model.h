@@ -11,11 +11,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "bench/train/task.h"
+#include "bench/train/classifier.h"
 #include "bench/train/tensor.h"
 #include "bench/train/workload.h"
 
@@ -40,11 +40,6 @@ class Mlp : public Workload {
   std::string MeritName() const override { return "accuracy"; }
 
  private:
-  struct Inputs {
-    Tensor features;
-    Labels labels;
-    int rows = 0;
-  };
   struct Saved {
     Tensor input;  // of the linear layer
     Tensor sum;    // with bias, before the activation; empty in the last layer
@@ -55,17 +50,14 @@ class Mlp : public Workload {
   Parameter& Weights(int layer) { return parameters_[static_cast<size_t>(layer) * 2]; }
   Parameter& Biases(int layer) { return parameters_[static_cast<size_t>(layer) * 2 + 1]; }
 
-  Inputs StartInputs(int64_t number, int rows) const;
-  Inputs TakeInputs();
   Tensor Forward(Tensor input, int rows, std::vector<Saved>* saved);
-  Tensor MeanLoss(Tensor logits, const Labels& labels, int rows, Tensor* probabilities);
   Tensor LayerBackward(int layer, Tensor sum_gradient, Tensor input, int rows);
 
   Device& device_;
   MlpShape shape_;
   Task task_;
   std::vector<Parameter> parameters_;
-  std::deque<Inputs> prefetched_;
+  PrefetchedRows prefetched_;
 };
 
 }  // namespace hotpack::train

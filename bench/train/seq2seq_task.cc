@@ -4,25 +4,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "bench/train/random.h"
+
 namespace hotpack::train {
 namespace {
-
-// splitmix64 (Steele, Lea, Flood 2014); <random>'s distributions differ between standard libraries.
-class Random {
- public:
-  explicit Random(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-  int Below(int bound) { return static_cast<int>(Next() % static_cast<uint64_t>(bound)); }
-  double Unit() { return static_cast<double>(Next() >> 11) * 0x1p-53; }  // [0, 1)
-
- private:
-  uint64_t state_;
-};
 
 using Sentence = std::vector<int32_t>;
 
@@ -65,7 +50,7 @@ WordIndex MakeWordIndex(const std::vector<int32_t>& words, const std::vector<int
 
 TranslationTask::TranslationTask(uint64_t seed, int vocabulary, int max_words)
     : seed_(seed), vocabulary_(vocabulary), max_words_(max_words) {
-  Random random(seed ^ 0xc3a5c85c97cb3127u);
+  SplitMix64 random(seed ^ 0xc3a5c85c97cb3127u);
   for (int32_t word = kFirstWord; word < vocabulary; ++word) counterpart_.push_back(word);
   for (size_t i = counterpart_.size(); i > 1; --i) {  // Fisher, Yates
     std::swap(counterpart_[i - 1], counterpart_[static_cast<size_t>(random.Below(static_cast<int>(i)))]);
@@ -73,7 +58,7 @@ TranslationTask::TranslationTask(uint64_t seed, int vocabulary, int max_words)
 }
 
 SentenceBatch TranslationTask::MakeBatch(int64_t number, int rows) const {
-  Random random(seed_ + static_cast<uint64_t>(number) * 0xd6e8feb86659fd93u);
+  SplitMix64 random(seed_ + static_cast<uint64_t>(number) * 0xd6e8feb86659fd93u);
   const int longest = 1 + random.Below(max_words_);
   const int shortest = (longest + 1) / 2;
   std::vector<Sentence> sources, inputs, targets;
@@ -82,7 +67,7 @@ SentenceBatch TranslationTask::MakeBatch(int64_t number, int rows) const {
     if (number > 0) words = std::min(words, kTrainingCut);
     Sentence source;
     for (int w = 0; w < words; ++w) {
-      const double unit = random.Unit();  // squared: low words are frequent, as in a language
+      const double unit = random.Double();  // squared: low words are frequent, as in a language
       source.push_back(kFirstWord + static_cast<int32_t>(unit * unit * (vocabulary_ - kFirstWord)));
     }
     Sentence target;
