@@ -1,0 +1,36 @@
+// Which blocks are resident together: all that the exact search needs to know of time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "packer/timeline.h"
+
+namespace hotpack {
+
+// The maximal sets of blocks that are resident at one slot: two blocks may collide if and only if one of these cliques
+// holds both. Slots whose set is part of a neighbour's say nothing new and are left out, so there are at most as many
+// cliques as blocks with one arc each.
+struct Cliques {
+  std::vector<int32_t> clique_starts;  // cliques + 1 entries into `members`
+  std::vector<int32_t> members;        // blocks, by clique
+  std::vector<int32_t> block_starts;   // blocks + 1 entries into `cliques_of_block`
+  std::vector<int32_t> cliques_of_block;  // ascending
+
+  int32_t cliques() const { return static_cast<int32_t>(clique_starts.size()) - 1; }
+  std::span<const int32_t> MembersOf(int32_t clique) const {
+    return {members.data() + clique_starts[clique], members.data() + clique_starts[clique + 1]};
+  }
+  std::span<const int32_t> CliquesOf(int32_t block) const {
+    return {cliques_of_block.data() + block_starts[block], cliques_of_block.data() + block_starts[block + 1]};
+  }
+};
+
+// The sum of the cliques' sizes, counted without making them. O(n + slots).
+int64_t CountMembers(const Timeline& timeline);
+
+// O(n + slots + CountMembers()).
+Cliques MakeCliques(const Timeline& timeline);
+
+}  // namespace hotpack

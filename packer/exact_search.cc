@@ -1,0 +1,434 @@
+#include "packer/exact_search.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace hotpack {
+namespace {
+
+constexpr Offset kNever = std::numeric_limits<Offset>::max();
+
+Offset RoundUp(Offset offset, Bytes alignment) {
+  const Offset rest = offset % alignment;
+  return rest == 0 ? offset : offset + (alignment - rest);
+}
+
+}  // namespace
+
+ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : timeline_(timeline), cliques_(cliques) {
+  FindRanges();
+  FindPairs();
+  FindClasses();
+  ListPinsMet();
+  state_.resize(cliques.cliques());
+  for (int32_t clique = 0; clique < cliques.cliques(); ++clique) state_[clique].first = cliques.clique_starts[clique];
+  weights_.assign(cliques.cliques(), 1.0);
+  dirty_.assign((static_cast<size_t>(cliques.cliques()) + 63) / 64, 0);
+}
+
+void ExactSearch::FindRanges() {
+  range_starts_.push_back(0);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    const size_t first = ranges_.size();
+    for (int32_t clique : cliques_.CliquesOf(block)) {
+      if (ranges_.size() > first && ranges_.back().end == clique) {
+        ++ranges_.back().end;
+      } else {
+        ranges_.push_back({clique, clique + 1});
+      }
+    }
+    range_starts_.push_back(static_cast<int32_t>(ranges_.size()));
+  }
+}
+
+void ExactSearch::FindPairs() {
+  std::vector<int32_t> seen_by(timeline_.blocks(), -1);
+  meet_starts_.push_back(0);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    seen_by[block] = block;
+    for (int32_t clique : cliques_.CliquesOf(block)) {
+      for (int32_t other : cliques_.MembersOf(clique)) {
+        if (seen_by[other] == block) continue;
+        seen_by[other] = block;
+        meets_.push_back(other);
+      }
+    }
+    meet_starts_.push_back(static_cast<int32_t>(meets_.size()));
+  }
+}
+
+// Blocks that may take each other's places. A pinned block is like no other.
+void ExactSearch::FindClasses() {
+  std::vector<int32_t> order(timeline_.blocks());
+  std::iota(order.begin(), order.end(), 0);
+  const auto compare = [&](int32_t a, int32_t b) {
+    if (timeline_.sizes[a] != timeline_.sizes[b]) return timeline_.sizes[a] < timeline_.sizes[b] ? -1 : 1;
+    if (timeline_.alignments[a] != timeline_.alignments[b]) {
+      return timeline_.alignments[a] < timeline_.alignments[b] ? -1 : 1;
+    }
+    if (timeline_.pins[a] != timeline_.pins[b]) return timeline_.pins[a] < timeline_.pins[b] ? -1 : 1;
+    const std::span<const int32_t> of_a = cliques_.CliquesOf(a);
+    const std::span<const int32_t> of_b = cliques_.CliquesOf(b);
+    if (std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end())) return 0;
+    return std::lexicographical_compare(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) ? -1 : 1;
+  };
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    const int by_value = compare(a, b);
+    return by_value != 0 ? by_value < 0 : a < b;
+  });
+  classes_.assign(timeline_.blocks(), 0);
+  for (size_t i = 1; i < order.size(); ++i) {
+    classes_[order[i]] = classes_[order[i - 1]] + (compare(order[i - 1], order[i]) != 0 ? 1 : 0);
+  }
+}
+
+void ExactSearch::ListPinsMet() {
+  pins_met_starts_.push_back(0);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    const size_t first = pins_met_.size();
+    for (int32_t other : Meets(block)) {
+      if (timeline_.pins[other] != kNotPinned) pins_met_.push_back(other);
+    }
+    std::sort(pins_met_.begin() + static_cast<std::ptrdiff_t>(first), pins_met_.end(),
+              [&](int32_t a, int32_t b) { return timeline_.pins[a] < timeline_.pins[b]; });
+    pins_met_starts_.push_back(static_cast<int32_t>(pins_met_.size()));
+  }
+}
+
+void ExactSearch::Start(Bytes capacity) {
+  capacity_ = capacity;
+  unplaced_blocks_ = timeline_.blocks();
+  failures_ = 0;
+  placed_.assign(timeline_.blocks(), 0);
+  unplaced_ = cliques_.members;
+  head_trail_.clear();
+  clique_trail_.clear();
+  frames_.clear();
+  choices_.clear();
+  lowest_marked_ = 0;
+  for (int32_t clique = 0; clique < cliques_.cliques(); ++clique) {
+    Clique& state = state_[clique];
+    state = {state.first, cliques_.clique_starts[clique + 1] - state.first, 0, 0, 0, 0, 0};
+    for (int32_t block : cliques_.MembersOf(clique)) state.rest += timeline_.sizes[block];
+    dirty_[clique / 64] |= uint64_t{1} << (clique % 64);
+    weights_[clique] = 1 + (weights_[clique] - 1) / 2;
+  }
+  heads_.resize(timeline_.blocks());
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) heads_[block] = Settle(block, 0);
+}
+
+// The lowest offset from `offset` on that the block may have: aligned, and clear of the pinned blocks it meets. kNever
+// if it is pinned below.
+Offset ExactSearch::Settle(int32_t block, Offset offset) const {
+  const Offset pin = timeline_.pins[block];
+  if (pin != kNotPinned) return offset <= pin ? pin : kNever;
+  offset = RoundUp(offset, timeline_.alignments[block]);
+  for (int32_t i = pins_met_starts_[block]; i < pins_met_starts_[block + 1]; ++i) {
+    const int32_t pinned = pins_met_[i];
+    const Offset top = timeline_.pins[pinned] + timeline_.sizes[pinned];
+    if (top <= offset) continue;
+    // Pinned blocks that the block meets may overlap each other, so even those further up have to be looked at.
+    if (timeline_.pins[pinned] >= offset + timeline_.sizes[block]) break;
+    offset = RoundUp(top, timeline_.alignments[block]);
+    i = pins_met_starts_[block] - 1;
+  }
+  return offset;
+}
+
+// The block's offset is at least this. False if it then exceeds the capacity.
+bool ExactSearch::Raise(int32_t block, Offset offset) {
+  if (heads_[block] >= offset) return true;
+  const Offset head = Settle(block, offset);
+  if (head > capacity_ - timeline_.sizes[block]) return false;
+  head_trail_.push_back({block, heads_[block]});
+  heads_[block] = head;
+  MarkCliques(block);
+  return true;
+}
+
+void ExactSearch::MarkCliques(int32_t block) {
+  for (int32_t i = range_starts_[block]; i < range_starts_[block + 1]; ++i) {
+    const auto [begin, end] = ranges_[i];
+    const int32_t first = begin / 64;
+    const int32_t last = (end - 1) / 64;
+    const uint64_t from = ~uint64_t{0} << (begin % 64);
+    const uint64_t to = ~uint64_t{0} >> (63 - (end - 1) % 64);
+    lowest_marked_ = std::min(lowest_marked_, static_cast<size_t>(first));
+    if (first == last) {
+      dirty_[first] |= from & to;
+      continue;
+    }
+    dirty_[first] |= from;
+    for (int32_t word = first + 1; word < last; ++word) dirty_[word] = ~uint64_t{0};
+    dirty_[last] |= to;
+  }
+}
+
+// Visits the marked cliques until none is left. False at a dead end; nothing is marked then.
+bool ExactSearch::Propagate() {
+  for (; lowest_marked_ < dirty_.size(); ++lowest_marked_) {
+    while (dirty_[lowest_marked_] != 0) {
+      const size_t word = lowest_marked_;
+      const auto clique = static_cast<int32_t>(word * 64) + std::countr_zero(dirty_[word]);
+      dirty_[word] &= dirty_[word] - 1;
+      if (state_[clique].count == 0 || Visit(clique)) continue;
+      weights_[clique] += 1;
+      ClearMarks();
+      return false;
+    }
+  }
+  return true;
+}
+
+void ExactSearch::ClearMarks() {
+  std::fill(dirty_.begin(), dirty_.end(), 0);
+  lowest_marked_ = dirty_.size();
+}
+
+// Insertion: the order of the last visit is nearly right.
+void ExactSearch::SortByHead(int32_t* blocks, int32_t count) const {
+  for (int32_t i = 1; i < count; ++i) {
+    const int32_t block = blocks[i];
+    const Offset head = heads_[block];
+    int32_t to = i;
+    for (; to > 0 && heads_[blocks[to - 1]] > head; --to) blocks[to] = blocks[to - 1];
+    blocks[to] = block;
+  }
+}
+
+// Brings the clique's values up to date with the heads of its blocks. False if it cannot keep below the capacity.
+bool ExactSearch::Visit(int32_t clique) {
+  Clique& state = state_[clique];
+  work_ += state.count;
+  int32_t* const blocks = unplaced_.data() + state.first;
+  SortByHead(blocks, state.count);
+  const Offset floor = heads_[blocks[0]];
+  Offset top = floor;  // of the blocks one after the other, each from its head on
+  Offset ceiling = kNever;
+  Offset second = kNever;
+  int32_t choices = 0;
+  for (int32_t i = 0; i < state.count; ++i) {
+    const Offset head = heads_[blocks[i]];
+    const Bytes size = timeline_.sizes[blocks[i]];
+    top = std::max(top, head) + size;
+    ceiling = std::min(ceiling, head + size);
+    if (head == floor) {
+      ++choices;
+    } else {
+      second = std::min(second, head);
+    }
+  }
+  if (top > capacity_) return false;
+  const Offset next_floor = std::min(second, ceiling);
+  if (floor != state.floor || ceiling != state.ceiling || choices != state.choices || next_floor != state.next_floor) {
+    clique_trail_.push_back({clique, state.choices, state.floor, state.ceiling, state.next_floor});
+    state.choices = choices;
+    state.floor = floor;
+    state.ceiling = ceiling;
+    state.next_floor = next_floor;
+  }
+  return RaiseThoseNotFirst(state);
+}
+
+// A block on which all the others of its clique cannot be stacked lies on one of them.
+bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
+  const int32_t* const blocks = unplaced_.data() + clique.first;
+  const Offset highest_first = capacity_ - clique.rest;
+  for (int32_t i = clique.count - 1; i >= 0 && heads_[blocks[i]] > highest_first; --i) {
+    if (!Raise(blocks[i], clique.ceiling)) return false;
+  }
+  return true;
+}
+
+bool ExactSearch::NothingFitsUnder(int32_t block) const {
+  const Offset head = heads_[block];
+  for (int32_t i = range_starts_[block]; i < range_starts_[block + 1]; ++i) {
+    for (int32_t clique = ranges_[i].begin; clique < ranges_[i].end; ++clique) {
+      if (state_[clique].ceiling <= head) return false;
+    }
+  }
+  return true;
+}
+
+bool ExactSearch::ChoicesAreClosed(const Clique& clique) const {
+  for (int32_t i = 0; i < clique.count; ++i) {
+    const int32_t block = unplaced_[clique.first + i];
+    if (heads_[block] == clique.floor && !NothingFitsUnder(block)) return false;
+  }
+  return true;
+}
+
+// Of the cliques whose choices may be placed, the one with the fewest branches by its weight; of equal ones that with
+// the least room to waste.
+int32_t ExactSearch::ChooseClique() {
+  Offset lowest = kNever;
+  for (const Clique& clique : state_) {
+    if (clique.count > 0) lowest = std::min(lowest, clique.floor);
+  }
+  int32_t best = -1;
+  double best_score = 0;
+  Bytes best_room = 0;
+  for (int32_t i = 0; i < cliques_.cliques(); ++i) {
+    const Clique& clique = state_[i];
+    if (clique.count == 0) continue;
+    const Bytes room = capacity_ - clique.floor - clique.rest;
+    const bool may_skip = clique.next_floor - clique.floor <= room;
+    const double score = (clique.choices + (may_skip ? 1 : 0)) / weights_[i];
+    if (best >= 0 && (score > best_score || (score == best_score && room >= best_room))) continue;
+    if (clique.floor != lowest && !ChoicesAreClosed(clique)) continue;
+    best = i;
+    best_score = score;
+    best_room = room;
+  }
+  work_ += cliques_.cliques();
+  return best;
+}
+
+// A new frame, with the clique's choices by rank, one of each class.
+void ExactSearch::Open(int32_t clique) {
+  const Clique& state = state_[clique];
+  const auto begin = static_cast<int32_t>(choices_.size());
+  for (int32_t i = 0; i < state.count; ++i) {
+    const int32_t block = unplaced_[state.first + i];
+    if (heads_[block] != state.floor) continue;
+    const bool is_new = std::none_of(choices_.begin() + begin, choices_.end(),
+                                     [&](int32_t other) { return classes_[other] == classes_[block]; });
+    if (is_new) choices_.push_back(block);
+  }
+  std::sort(choices_.begin() + begin, choices_.end(), [&](int32_t a, int32_t b) { return ranks_[a] > ranks_[b]; });
+  frames_.push_back({.clique = clique,
+                     .next = begin,
+                     .begin = begin,
+                     .end = static_cast<int32_t>(choices_.size()),
+                     .placed = -1,
+                     .head_trail = head_trail_.size(),
+                     .clique_trail = clique_trail_.size(),
+                     .skipped = false});
+  ++nodes_;
+}
+
+// At its head. False at a dead end.
+bool ExactSearch::Place(int32_t block) {
+  const Bytes size = timeline_.sizes[block];
+  const Offset top = heads_[block] + size;
+  placed_[block] = 1;
+  --unplaced_blocks_;
+  for (int32_t clique : cliques_.CliquesOf(block)) {
+    Clique& state = state_[clique];
+    int32_t* const blocks = unplaced_.data() + state.first;
+    int32_t* const at = std::find(blocks, blocks + state.count, block);
+    std::copy(at + 1, blocks + state.count, at);
+    blocks[--state.count] = block;
+    state.rest -= size;
+  }
+  MarkCliques(block);
+  work_ += static_cast<int64_t>(Meets(block).size());
+  for (int32_t other : Meets(block)) {
+    if (placed_[other] != 0 || Raise(other, top)) continue;
+    ClearMarks();
+    return false;
+  }
+  return Propagate();
+}
+
+// Blocks are taken back in the opposite order of their placement, so in each clique the block is the first behind the
+// unplaced ones.
+void ExactSearch::TakeBack(int32_t block) {
+  placed_[block] = 0;
+  ++unplaced_blocks_;
+  for (int32_t clique : cliques_.CliquesOf(block)) {
+    ++state_[clique].count;
+    state_[clique].rest += timeline_.sizes[block];
+  }
+}
+
+Offset ExactSearch::LowestTopMet(int32_t block) const {
+  Offset lowest = kNever;
+  for (int32_t other : Meets(block)) {
+    if (placed_[other] == 0) lowest = std::min(lowest, heads_[other] + timeline_.sizes[other]);
+  }
+  return lowest;
+}
+
+// None of the clique's choices lies at its floor.
+bool ExactSearch::Skip(const Frame& frame) {
+  const Clique& clique = state_[frame.clique];
+  if (clique.next_floor - clique.floor > capacity_ - clique.floor - clique.rest) return false;
+  // All of them, not only one of each class; and before any of them rises.
+  const size_t first = raises_.size();
+  for (int32_t i = 0; i < clique.count; ++i) {
+    const int32_t block = unplaced_[clique.first + i];
+    if (heads_[block] != clique.floor) continue;
+    raises_.push_back({block, LowestTopMet(block)});
+    work_ += static_cast<int64_t>(Meets(block).size());
+  }
+  bool possible = true;
+  for (size_t i = first; i < raises_.size() && possible; ++i) {
+    possible = raises_[i].head <= capacity_ && Raise(raises_[i].block, raises_[i].head);
+  }
+  raises_.resize(first);
+  if (!possible) ClearMarks();
+  return possible && Propagate();
+}
+
+void ExactSearch::Undo(const Frame& frame) {
+  for (; head_trail_.size() > frame.head_trail; head_trail_.pop_back()) {
+    heads_[head_trail_.back().block] = head_trail_.back().head;
+  }
+  for (; clique_trail_.size() > frame.clique_trail; clique_trail_.pop_back()) {
+    const CliqueChange& change = clique_trail_.back();
+    Clique& clique = state_[change.clique];
+    clique.choices = change.choices;
+    clique.floor = change.floor;
+    clique.ceiling = change.ceiling;
+    clique.next_floor = change.next_floor;
+  }
+}
+
+// Goes into the frame's next branch that is no dead end at once. False if there is none left.
+bool ExactSearch::Advance(Frame* frame) {
+  for (;;) {
+    if (frame->placed >= 0 || frame->skipped) Undo(*frame);
+    if (frame->placed >= 0) TakeBack(frame->placed);
+    frame->placed = -1;
+    if (frame->skipped) return false;
+    bool alive;
+    if (frame->next < frame->end) {
+      frame->placed = choices_[frame->next++];
+      alive = Place(frame->placed);
+    } else {
+      frame->skipped = true;
+      alive = Skip(*frame);
+    }
+    if (alive) return true;
+    ++failures_;
+  }
+}
+
+ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures,
+                                      StopCheck* stop, std::vector<Offset>* offsets) {
+  ranks_ = ranks;
+  Start(capacity);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    if (heads_[block] > capacity - timeline_.sizes[block]) return Outcome::kNone;
+  }
+  if (!Propagate()) return Outcome::kNone;
+  if (unplaced_blocks_ > 0) Open(ChooseClique());
+  while (unplaced_blocks_ > 0) {
+    if (frames_.empty()) return Outcome::kNone;
+    if (failures_ > most_failures || (*stop)(std::exchange(work_, 0))) return Outcome::kStopped;
+    if (!Advance(&frames_.back())) {
+      choices_.resize(frames_.back().begin);
+      frames_.pop_back();
+    } else if (unplaced_blocks_ > 0) {
+      Open(ChooseClique());
+    }
+  }
+  *offsets = heads_;
+  return Outcome::kFound;
+}
+
+}  // namespace hotpack

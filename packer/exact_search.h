@@ -1,0 +1,154 @@
+// Exact search: is there a placement of at most a given height?
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "packer/cliques.h"
+#include "packer/stop.h"
+#include "packer/timeline.h"
+#include "packer/types.h"
+
+namespace hotpack {
+
+// Depth-first search over partial placements, built from the bottom up. At each node it takes one clique, the one that
+// leaves the fewest choices, and asks which of its blocks lies lowest in what is still to be placed there.
+//
+//   head     of an unplaced block: the lowest offset it can have, given what is placed and decided
+//   floor    of a clique: the lowest head among its unplaced blocks
+//   ceiling  of a clique: the lowest top that any of its unplaced blocks can have (head + size)
+//
+// Branches of a clique with floor f: for each block with head f, that it lies there; and, unless the capacity forbids
+// the waste, that none of them does. In the last branch the head of each rises to the lowest top of any unplaced block
+// that meets it. That is complete: push every block of a placement down as long as any can move; then each lies on the
+// bottom, on a placed block (its head) or on an unplaced one (at or above that one's lowest top). A block is placed only
+// where nothing can come to lie under it any more (the ceilings of all its cliques are above its head), which the
+// clique of the lowest floor always grants, so cliques far apart in time may be filled to different heights.
+//
+// Pruned by, per clique:
+//  - the one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on;
+//  - not first: a block that could not lie lowest without exceeding the capacity rises to the ceiling of the others;
+//  - equal blocks (same size, alignment, cliques) are tried once.
+// A clique that fails gains weight, and is asked earlier. Weights outlive a run: restarts with few failures allowed and
+// other ranks profit from them.
+//
+// Alignment rounds heads up; a pinned block's head is its pin, which nothing may raise, and heads of others jump over
+// it. Time a node: some 5 microseconds at 40 blocks a clique. Memory: O(pairs that meet + members). Not thread-safe.
+class ExactSearch {
+ public:
+  enum class Outcome {
+    kFound,    // a placement
+    kNone,     // proved: there is none
+    kStopped,  // limit or stop
+  };
+
+  // Pairs of blocks that meet, at most; what the memory is good for. Counted by CountPairs().
+  static constexpr int64_t kMostPairs = 8'000'000;
+  static constexpr int64_t kMostMembers = 8'000'000;
+
+  ExactSearch(const Timeline& timeline, const Cliques& cliques);
+
+  // ranks: by block, the highest is tried first. most_failures: dead ends until it gives up, ≥ 0. offsets: by block,
+  // written when found.
+  Outcome Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures, StopCheck* stop,
+              std::vector<Offset>* offsets);
+
+  int64_t nodes() const { return nodes_; }  // of all runs
+
+ private:
+  struct Clique {
+    int32_t first;        // of its entries in unplaced_
+    int32_t count;        // of the unplaced ones; the placed ones come after
+    int32_t choices;      // blocks with head == floor
+    Bytes rest;           // sum of the unplaced sizes
+    Offset floor;
+    Offset ceiling;
+    Offset next_floor;    // the least that the floor can be when none of the choices is taken
+  };
+  struct HeadChange {
+    int32_t block;
+    Offset head;  // before
+  };
+  struct CliqueChange {
+    int32_t clique;
+    int32_t choices;  // before, as the rest
+    Offset floor;
+    Offset ceiling;
+    Offset next_floor;
+  };
+  struct Range {  // of cliques
+    int32_t begin;
+    int32_t end;
+  };
+  struct Frame {
+    int32_t clique;
+    int32_t next;         // index in choices_ of the branch to try; == end: none of them
+    int32_t begin;        // its choices are choices_[begin, end)
+    int32_t end;
+    int32_t placed;       // block placed by the branch in progress, or -1
+    size_t head_trail;    // sizes before the branch
+    size_t clique_trail;
+    bool skipped;         // the branch without any choice has begun
+  };
+
+  void FindRanges();
+  void FindPairs();
+  void FindClasses();
+  void ListPinsMet();
+  void Start(Bytes capacity);
+
+  std::span<const int32_t> Meets(int32_t block) const {
+    return {meets_.data() + meet_starts_[block], meets_.data() + meet_starts_[block + 1]};
+  }
+  Offset Settle(int32_t block, Offset offset) const;
+  bool Raise(int32_t block, Offset offset);
+  void MarkCliques(int32_t block);
+  void ClearMarks();
+  bool Propagate();
+  bool Visit(int32_t clique);
+  void SortByHead(int32_t* blocks, int32_t count) const;
+  bool RaiseThoseNotFirst(const Clique& clique);
+
+  int32_t ChooseClique();
+  bool NothingFitsUnder(int32_t block) const;
+  bool ChoicesAreClosed(const Clique& clique) const;
+  void Open(int32_t clique);
+  bool Place(int32_t block);
+  void TakeBack(int32_t block);
+  bool Skip(const Frame& frame);
+  Offset LowestTopMet(int32_t block) const;
+  void Undo(const Frame& frame);
+  bool Advance(Frame* frame);
+
+  const Timeline& timeline_;
+  const Cliques& cliques_;
+  std::vector<int32_t> meet_starts_;
+  std::vector<int32_t> meets_;
+  std::vector<int32_t> classes_;        // equal blocks have equal numbers
+  std::vector<int32_t> range_starts_;
+  std::vector<Range> ranges_;           // by block: its cliques as ranges
+  std::vector<int32_t> pins_met_starts_;
+  std::vector<int32_t> pins_met_;       // by block: pinned blocks that meet it, ascending pin
+
+  Bytes capacity_ = 0;
+  std::span<const int32_t> ranks_;
+  std::vector<Offset> heads_;           // of placed blocks: their offset
+  std::vector<char> placed_;
+  std::vector<Clique> state_;
+  std::vector<int32_t> unplaced_;       // by clique
+  std::vector<double> weights_;         // by clique
+  std::vector<uint64_t> dirty_;         // bit c: clique c is to be visited
+  size_t lowest_marked_ = 0;            // no bit is set in the words before
+  std::vector<HeadChange> head_trail_;
+  std::vector<CliqueChange> clique_trail_;
+  std::vector<Frame> frames_;
+  std::vector<int32_t> choices_;
+  std::vector<HeadChange> raises_;      // of the skip in progress: to where
+  int32_t unplaced_blocks_ = 0;
+  int64_t work_ = 0;                    // memory words touched since the last look at the clock
+  int64_t nodes_ = 0;
+  int64_t failures_ = 0;
+};
+
+}  // namespace hotpack
