@@ -30,6 +30,9 @@ struct Cliques {
 // The sum of the cliques' sizes, counted without making them. O(n + slots).
 int64_t CountMembers(const Timeline& timeline);
 
+// Pairs of blocks that are resident together at some slot; of blocks with several arcs, an upper bound. O(n log n).
+int64_t CountPairs(const Timeline& timeline);
+
 // O(n + slots + CountMembers()).
 Cliques MakeCliques(const Timeline& timeline);
 

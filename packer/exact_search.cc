@@ -237,8 +237,13 @@ bool ExactSearch::Visit(int32_t clique) {
 bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
   const int32_t* const blocks = unplaced_.data() + clique.first;
   const Offset highest_first = capacity_ - clique.rest;
-  for (int32_t i = clique.count - 1; i >= 0 && heads_[blocks[i]] > highest_first; --i) {
-    if (!Raise(blocks[i], clique.ceiling)) return false;
+  Offset lowest_top = kNever;  // of a block that may be first
+  int32_t i = 0;
+  for (; i < clique.count && heads_[blocks[i]] <= highest_first; ++i) {
+    lowest_top = std::min(lowest_top, heads_[blocks[i]] + timeline_.sizes[blocks[i]]);
+  }
+  for (; i < clique.count && heads_[blocks[i]] < lowest_top; ++i) {
+    if (!Raise(blocks[i], lowest_top)) return false;
   }
   return true;
 }
@@ -419,6 +424,7 @@ ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> r
   if (unplaced_blocks_ > 0) Open(ChooseClique());
   while (unplaced_blocks_ > 0) {
     if (frames_.empty()) return Outcome::kNone;
+    total_work_ += work_;
     if (failures_ > most_failures || (*stop)(std::exchange(work_, 0))) return Outcome::kStopped;
     if (!Advance(&frames_.back())) {
       choices_.resize(frames_.back().begin);

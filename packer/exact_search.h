@@ -43,7 +43,7 @@ class ExactSearch {
     kStopped,  // limit or stop
   };
 
-  // Pairs of blocks that meet, at most; what the memory is good for. Counted by CountPairs().
+  // Pairs of blocks that meet, and members of cliques, at most: what some 200 MB are good for.
   static constexpr int64_t kMostPairs = 8'000'000;
   static constexpr int64_t kMostMembers = 8'000'000;
 
@@ -55,6 +55,7 @@ class ExactSearch {
               std::vector<Offset>* offsets);
 
   int64_t nodes() const { return nodes_; }  // of all runs
+  int64_t work() const { return total_work_; }  // memory words touched, about, in all runs
 
  private:
   struct Clique {
@@ -147,6 +148,7 @@ class ExactSearch {
   std::vector<HeadChange> raises_;      // of the skip in progress: to where
   int32_t unplaced_blocks_ = 0;
   int64_t work_ = 0;                    // memory words touched since the last look at the clock
+  int64_t total_work_ = 0;
   int64_t nodes_ = 0;
   int64_t failures_ = 0;
 };

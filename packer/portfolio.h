@@ -4,15 +4,10 @@
 #include <cstdint>
 
 #include "packer/pack.h"
+#include "packer/shared_best.h"
 #include "packer/timeline.h"
 
 namespace hotpack {
-
-// The best placement found so far, and which solver found it (a static string).
-struct Incumbent {
-  Placement placement;
-  const char* algorithm = "";
-};
 
 // Improves on `incumbent` (a valid placement) until its height is at most max(lower_bound, options.capacity), the
 // deadline (a value of MonotonicNanoseconds()) has passed, or options.cancel is set. First the published best-fit, then

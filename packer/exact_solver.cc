@@ -1,0 +1,105 @@
+#include "packer/exact_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "packer/keys.h"
+
+namespace hotpack {
+namespace {
+
+constexpr int64_t kShortestRun = 20;  // dead ends
+
+// The unit of all heights that a placement without slack can have: sizes, alignments and pins are multiples of it.
+Bytes UnitOf(const Timeline& timeline) {
+  Bytes unit = 0;
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    unit = std::gcd(unit, timeline.sizes[block]);
+    if (timeline.alignments[block] > 1) unit = std::gcd(unit, timeline.alignments[block]);
+    if (timeline.pins[block] != kNotPinned) unit = std::gcd(unit, timeline.pins[block]);
+  }
+  return std::max<Bytes>(unit, 1);
+}
+
+}  // namespace
+
+bool ExactSolver::Takes(const Timeline& timeline) {
+  if (CountMembers(timeline) > ExactSearch::kMostMembers) return false;
+  return CountPairs(timeline) <= ExactSearch::kMostPairs;
+}
+
+ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best)
+    : timeline_(timeline),
+      best_(*best),
+      cliques_(MakeCliques(timeline)),
+      search_(timeline, cliques_),
+      random_(seed * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019 * static_cast<uint64_t>(index + 1)),
+      unit_(UnitOf(timeline)) {
+  const std::vector<Bytes> loads = LargestLoadsMet(timeline);
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    features_.push_back({std::log(static_cast<double>(loads[block])), std::log(static_cast<double>(timeline.sizes[block])),
+                         std::log(static_cast<double>(cliques_.CliquesOf(block).size()))});
+  }
+  // The first thread begins with the bare orders, the others with noise.
+  for (Level& level : levels_) level.round = index;
+}
+
+// Of the three heights to ask for: the goal, half way down to it, a little less than the best. With a capacity that is
+// the only one.
+Bytes ExactSolver::HeightOf(size_t level) const {
+  const Bytes goal = best_.goal();
+  if (best_.capacity() > 0) return goal;
+  const Bytes below = best_.height() - 1;
+  const Bytes room = below - goal;
+  const Bytes height = level == 0 ? goal : level == 1 ? goal + room / 2 : below - room / 8;
+  return std::max(goal, height / unit_ * unit_);
+}
+
+void ExactSolver::Run(int64_t work, StopCheck* stop) {
+  const int64_t end = search_.work() + work;
+  do {
+    const size_t level = next_level_;
+    next_level_ = (next_level_ + 1) % levels_.size();
+    RunOnce(&levels_[level], HeightOf(level), stop);
+  } while (search_.work() < end && !best_.done() && !stop->stopped());
+}
+
+void ExactSolver::RunOnce(Level* level, Bytes height, StopCheck* stop) {
+  // Large blocks first; large areas first; long ones first; those at the peak first.
+  static constexpr Order kOrders[] = {{0, 1, 1e-3}, {0, 1, 1.001}, {0, 1e-3, 1}, {50, 1e-6, 1e-3}};
+  constexpr double kNoise = 0.05;
+  const auto doublings = static_cast<double>(level->round % 5);
+  Rank(kOrders[level->order], level->round == 0 ? 0 : kNoise * std::exp2(doublings));
+  const ExactSearch::Outcome outcome =
+      search_.Run(height, ranks_, kShortestRun * level->luby_v, stop, &placement_.offsets);
+  if (outcome == ExactSearch::Outcome::kNone) best_.RaiseLower((height / unit_ + 1) * unit_);
+  if (outcome == ExactSearch::Outcome::kFound) {
+    placement_.height = 0;
+    for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+      placement_.height = std::max(placement_.height, placement_.offsets[block] + timeline_.sizes[block]);
+    }
+    best_.Offer(&placement_, "exact");
+  }
+  if (++level->order < std::size(kOrders)) return;
+  level->order = 0;
+  ++level->round;
+  if ((level->luby_u & -level->luby_u) == level->luby_v) {
+    ++level->luby_u;
+    level->luby_v = 1;
+  } else {
+    level->luby_v *= 2;
+  }
+}
+
+void ExactSolver::Rank(const Order& order, double noise) {
+  scores_.resize(features_.size());
+  for (size_t block = 0; block < features_.size(); ++block) {
+    const auto& [load, size, width] = features_[block];
+    scores_[block] = order.load * load + order.size * size + order.width * width;
+    if (noise > 0) scores_[block] += noise * (random_.Unit() - 0.5);
+  }
+  SortByScore(scores_, &order_, &ranks_);
+}
+
+}  // namespace hotpack
