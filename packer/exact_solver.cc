@@ -45,15 +45,15 @@ ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, Sha
   for (Level& level : levels_) level.round = index;
 }
 
-// Of the three heights to ask for: the goal, half way down to it, a little less than the best. With a capacity that is
-// the only one.
+// Of the three heights to ask for: the target, half way down to it, a little less than the best. If only the first counts
+// the others are left out.
 Bytes ExactSolver::HeightOf(size_t level) const {
-  const Bytes goal = best_.goal();
-  if (best_.capacity() > 0) return goal;
+  const Bytes target = best_.target();
+  if (best_.decide()) return target;
   const Bytes below = best_.height() - 1;
-  const Bytes room = below - goal;
-  const Bytes height = level == 0 ? goal : level == 1 ? goal + room / 2 : below - room / 8;
-  return std::max(goal, height / unit_ * unit_);
+  const Bytes room = below - target;
+  const Bytes height = level == 0 ? target : level == 1 ? target + room / 2 : below - room / 8;
+  return std::max(target, height / unit_ * unit_);
 }
 
 void ExactSolver::Run(int64_t work, StopCheck* stop) {

@@ -19,7 +19,7 @@ namespace hotpack {
 // short runs find one far sooner than a long one. How many dead ends follows the sequence of Luby, Sinclair and Zuckerman
 // (1993): 1, 1, 2, 1, 1, 2, 4, ..., so every run length comes back for ever and the search is complete.
 //
-// While the best height is above the bound, the heights asked for take turns: the goal itself (a proof or the end), half
+// While the best height is above the bound, the heights asked for take turns: the target itself (a proof or the end), half
 // way down to it, and a little less than the best. What a run proves raises the bound; what it finds lowers the height.
 // Not thread-safe; several solvers may share `best`.
 class ExactSolver {

@@ -7,35 +7,15 @@
 
 #include "packer/best_fit.h"
 #include "packer/first_fit.h"
-#include "packer/portfolio.h"
+#include "packer/shared_best.h"
+#include "packer/skyline.h"
+#include "packer/solve.h"
 #include "packer/stop.h"
 #include "packer/timeline.h"
 #include "packer/validator.h"
 
 namespace hotpack {
 namespace {
-
-Offset RoundUp(Offset offset, Bytes alignment) {
-  const Offset rest = offset % alignment;
-  return rest == 0 ? offset : offset + (alignment - rest);
-}
-
-// Every block above all others, the pinned ones below: valid, and there in O(n) whatever the time limit.
-Placement Stacked(const Timeline& timeline) {
-  Placement placement;
-  placement.offsets.resize(timeline.sizes.size());
-  for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    if (timeline.pins[block] == kNotPinned) continue;
-    placement.offsets[block] = timeline.pins[block];
-    placement.height = std::max(placement.height, timeline.pins[block] + timeline.sizes[block]);
-  }
-  for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    if (timeline.pins[block] != kNotPinned) continue;
-    placement.offsets[block] = RoundUp(placement.height, timeline.alignments[block]);
-    placement.height = placement.offsets[block] + timeline.sizes[block];
-  }
-  return placement;
-}
 
 // Decreasing size, then decreasing lifetime, then index.
 std::vector<int32_t> FirstFitOrder(const Timeline& timeline) {
@@ -72,32 +52,27 @@ void UseStart(const Instance& instance, const Placement* start, Incumbent* incum
   *incumbent = {*start, "start"};
 }
 
-// LowerBound() without sorting once more.
-Bytes BoundOf(const Timeline& timeline) {
-  Bytes bound = *std::max_element(timeline.loads.begin(), timeline.loads.end());
-  for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    if (timeline.pins[block] != kNotPinned) bound = std::max(bound, timeline.pins[block] + timeline.sizes[block]);
-  }
-  return bound;
-}
-
-void Solve(const Instance& instance, const PackOptions& options, int64_t begin_ns, PackResult* result) {
+void SolveInstance(const Instance& instance, const PackOptions& options, int64_t begin_ns, PackResult* result) {
   const int64_t deadline_ns = Deadline(begin_ns, options.time_limit_ns);
   const Timeline timeline = MakeTimeline(instance);
-  result->lower_bound = BoundOf(timeline);
+  result->lower_bound = LowerBoundOf(timeline);
   if (options.capacity > 0 && options.capacity < result->lower_bound) {
     result->status = PackStatus::kInfeasible;
     return;
   }
   Incumbent incumbent{Stacked(timeline), "stacked"};
-  if (options.algorithm == Algorithm::kAuto) {
+  if (options.algorithm == Algorithm::kAuto || options.algorithm == Algorithm::kExact) {
     UseStart(instance, options.start, &incumbent);
-    RunPortfolio(timeline, options, result->lower_bound, deadline_ns, &incumbent);
+    Solution solution = Solve(instance, timeline, options, std::move(incumbent), result->lower_bound,
+                              {.enough = options.capacity, .decide = options.capacity > 0}, deadline_ns);
+    incumbent = std::move(solution.incumbent);
+    result->lower_bound = solution.lower;
   } else {
     RunOneSolver(timeline, options, deadline_ns, &incumbent);
   }
   result->placement = std::move(incumbent.placement);
   result->algorithm = incumbent.algorithm;
+  if (options.capacity > 0 && result->lower_bound > options.capacity) result->status = PackStatus::kInfeasible;
 }
 
 }  // namespace
@@ -107,7 +82,7 @@ PackResult Pack(const Instance& instance, const PackOptions& options) {
   PackResult result;
   result.algorithm = AlgorithmName(options.algorithm);
   result.status = CheckInstance(instance);
-  if (result.status == PackStatus::kOk && !instance.blocks.empty()) Solve(instance, options, begin_ns, &result);
+  if (result.status == PackStatus::kOk && !instance.blocks.empty()) SolveInstance(instance, options, begin_ns, &result);
   result.proven_optimal = result.status == PackStatus::kOk && result.placement.height == result.lower_bound;
   result.nanoseconds = MonotonicNanoseconds() - begin_ns;
   return result;
@@ -120,7 +95,7 @@ const char* PackStatusText(PackStatus status) {
     case PackStatus::kBadInstance:
       return "the instance is malformed: a size, residency, alignment or pinned offset is not allowed";
     case PackStatus::kInfeasible:
-      return "the capacity is less than the lower bound";
+      return "no placement has that capacity: proved";
     case PackStatus::kOverflow:
       return "the sizes or clock values are too large to add up";
   }
@@ -128,7 +103,7 @@ const char* PackStatusText(PackStatus status) {
 }
 
 std::optional<Algorithm> AlgorithmFromName(std::string_view name) {
-  for (Algorithm algorithm : {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit}) {
+  for (Algorithm algorithm : {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit, Algorithm::kExact}) {
     if (name == AlgorithmName(algorithm)) return algorithm;
   }
   return std::nullopt;
@@ -142,6 +117,8 @@ const char* AlgorithmName(Algorithm algorithm) {
       return "best-fit";
     case Algorithm::kFirstFit:
       return "first-fit";
+    case Algorithm::kExact:
+      return "exact";
   }
   return "unknown";
 }

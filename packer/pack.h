@@ -13,13 +13,16 @@ namespace hotpack {
 enum class Algorithm {
   kAuto,      // portfolio: everything below, best result; stops at the lower bound
   kBestFit,   // the best-fit heuristic as published (Sekiyama 2018, §3.2)
+  kExact,     // the published best-fit to begin with, then exact search alone: for proofs and for research
   kFirstFit,  // blocks in a fixed order of decreasing size, each at its lowest free offset
 };
 
 struct PackOptions {
   Algorithm algorithm = Algorithm::kAuto;
   int64_t time_limit_ns = 1'000'000'000;      // anytime: the best placement found by then is returned
-  Bytes capacity = 0;                         // > 0: stop as soon as the height is at most this
+  // > 0: only whether there is a placement of at most this height is asked. With kAuto and kExact the answer is kOk and
+  // such a height, or kInfeasible, or (undecided when time was up) kOk and a larger height.
+  Bytes capacity = 0;
   uint64_t seed = 1;                          // same seed, one thread, no time-out: same placement
   int threads = 1;                            // ≥ 1
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best found so far
@@ -30,15 +33,15 @@ enum class PackStatus {
   kOk,
   kBadInstance,  // a block with size ≤ 0, no or an empty residency or intervals not ascending and disjoint, alignment <
                  // 1, pinned offset negative (but kNotPinned) or misaligned, or two pinned blocks that collide
-  kInfeasible,  // capacity given and proved to be too small
+  kInfeasible,  // capacity given and proved to be too small; there may be a placement of a larger height
   kOverflow,    // sizes, alignments and the top of the highest pinned block add up to more than 2^62
 };
 
 struct PackResult {
   PackStatus status = PackStatus::kOk;
   Placement placement;          // valid when status is kOk
-  Bytes lower_bound = 0;        // no placement is lower than this (≥ the load's maximum)
-  bool proven_optimal = false;  // height == lower_bound, or the exact search ended
+  Bytes lower_bound = 0;        // proved: no placement is lower. The load's maximum, or more where a search ended
+  bool proven_optimal = false;  // height == lower_bound
   int64_t nanoseconds = 0;      // wall clock of the solve
   const char* algorithm = "";   // what produced the placement, a static string
 };
@@ -53,10 +56,10 @@ PackResult Pack(const Instance& instance, const PackOptions& options = {});
 
 const char* PackStatusText(PackStatus status);  // a static string in plain words
 
-// The names used on command lines: auto, best-fit, first-fit.
+// The names used on command lines.
 std::optional<Algorithm> AlgorithmFromName(std::string_view name);           // nothing if there is none of that name
 const char* AlgorithmName(Algorithm algorithm);                              // a static string
-inline constexpr const char* kAlgorithmNames = "auto, best-fit, first-fit";  // for messages
+inline constexpr const char* kAlgorithmNames = "auto, exact, best-fit, first-fit";  // for messages
 
 // kOk, kBadInstance or kOverflow: what Pack() says about the instance before it starts. O(n log n). Thread-safe.
 PackStatus CheckInstance(const Instance& instance);

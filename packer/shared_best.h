@@ -16,20 +16,26 @@ struct Incumbent {
   const char* algorithm = "";
 };
 
+// What is asked of a solve.
+struct Goal {
+  Bytes enough = 0;     // heights up to this are as good as any
+  bool decide = false;  // whether there is a placement of such a height is all that is asked
+};
+
 // Thread-safe. The reads are relaxed atomics, good for inner loops: what they say may be a moment old.
 class SharedBest {
  public:
-  // lower: no placement is lower. capacity: heights below it are not asked for; 0 for as low as can be.
-  SharedBest(Incumbent incumbent, Bytes lower, Bytes capacity)
-      : capacity_(capacity), incumbent_(std::move(incumbent)), height_(incumbent_.placement.height), lower_(lower) {}
+  // incumbent: a valid placement. lower: no placement is lower.
+  SharedBest(Incumbent incumbent, Bytes lower, Goal goal)
+      : goal_(goal), incumbent_(std::move(incumbent)), height_(incumbent_.placement.height), lower_(lower) {}
 
   Bytes height() const { return height_.load(std::memory_order_relaxed); }  // of the best placement
   Bytes lower() const { return lower_.load(std::memory_order_relaxed); }
-  Bytes capacity() const { return capacity_; }
-  // The height at which the solve has done what was asked.
-  Bytes goal() const { return std::max(lower(), capacity_); }
-  // It has, or it is proved that it cannot be done.
-  bool done() const { return height() <= goal() || (capacity_ > 0 && lower() > capacity_); }
+  // At this height nothing more is asked.
+  Bytes target() const { return std::max(lower(), goal_.enough); }
+  bool decide() const { return goal_.decide; }
+  // There is nothing left to do: it is low enough, or proved that what was asked cannot be.
+  bool done() const { return height() <= target() || (goal_.decide && lower() > goal_.enough); }
 
   // Takes the placement, which is valid, if it is better. Leaves something or other in its place.
   void Offer(Placement* placement, const char* algorithm) {
@@ -50,7 +56,7 @@ class SharedBest {
   Incumbent Take() { return std::move(incumbent_); }
 
  private:
-  const Bytes capacity_;
+  const Goal goal_;
   std::mutex mutex_;
   Incumbent incumbent_;  // guarded by mutex_
   std::atomic<Bytes> height_;
