@@ -10,22 +10,29 @@
 #include <utility>
 #include <vector>
 
+#include "packer/arc_index.h"
 #include "packer/best_fit.h"
 #include "packer/first_fit.h"
 #include "packer/keys.h"
 #include "packer/random.h"
 #include "packer/skyline.h"
+#include "packer/squeaky.h"
 #include "packer/stop.h"
 
 namespace hotpack {
 namespace {
 
-// Tried in this order before anything random. On recorded training iterations most are at the lower bound after the
-// published order or the first two of these.
-constexpr Key kFixedKeys[] = {
-    {0.125, 0, 0}, {0.25, 0, 0},  {0.375, 0, 0}, {0.5, 0, 0},   {0.125, 3, 0}, {0.25, 3, 0}, {0.375, 3, 0}, {0.5, 3, 0},
-    {0.0, 0, 0},   {0.625, 0, 0}, {0.75, 0, 0},  {0.875, 0, 0}, {1.0, 0, 0},   {0.0, 3, 0},  {0.75, 3, 0},  {1.0, 3, 0},
-};
+// Dives with these come first: on most recorded training iterations one of them, or the published order before them, is
+// at the lower bound. The best of them is what the squeaky wheel begins with.
+constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 0, 0}, {0.25, 3, 0}, {0.5, 3, 0}};
+
+// First-fit wins seldom (on some random instances, never on recorded iterations) and takes as long as several dives.
+constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
+constexpr size_t kFirstFitAfter = 24;  // dives of the squeaky wheel
+constexpr size_t kFirstFitEvery = 64;
+
+// Dives without success until the squeaky wheel begins anew, more each time.
+constexpr size_t kFirstPatience = 512;
 
 // What the threads share.
 class Shared {
@@ -34,6 +41,7 @@ class Shared {
          Incumbent* incumbent)
       : timeline(the_timeline),
         scorer(the_timeline),
+        index(the_timeline),
         options(the_options),
         deadline_ns(deadline),
         target_(target),
@@ -43,7 +51,9 @@ class Shared {
   // Of the best placement so far. A solver is told to give up when it cannot be lower than this.
   Bytes height() const { return height_.load(std::memory_order_relaxed); }
   bool reached() const { return height() <= target_; }
-  size_t NextFixedKey() { return next_fixed_key_.fetch_add(1, std::memory_order_relaxed); }
+  Bytes target() const { return target_; }
+  size_t NextFirstFitKey() { return next_first_fit_key_.fetch_add(1, std::memory_order_relaxed); }
+  size_t NextDiveKey() { return next_dive_key_.fetch_add(1, std::memory_order_relaxed); }
 
   void Offer(Placement* placement, const char* algorithm) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -55,6 +65,7 @@ class Shared {
 
   const Timeline& timeline;
   const KeyScorer scorer;
+  const ArcIndex index;
   const PackOptions& options;
   const int64_t deadline_ns;
 
@@ -63,7 +74,8 @@ class Shared {
   std::mutex mutex_;
   Incumbent* const incumbent_;  // guarded by mutex_
   std::atomic<Bytes> height_;
-  std::atomic<size_t> next_fixed_key_{0};
+  std::atomic<size_t> next_dive_key_{0};
+  std::atomic<size_t> next_first_fit_key_{0};
 };
 
 // One thread's solvers and its state of the search.
@@ -74,7 +86,8 @@ class Worker {
         stop_(shared->deadline_ns, shared->options.cancel),
         random_(shared->options.seed * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(index)),
         skyline_(shared->timeline),
-        first_fit_(shared->timeline) {}
+        first_fit_(shared->timeline),
+        wheel_(shared->timeline, shared->index, &skyline_, random_.Next()) {}
 
   void RunPublished() {
     ranks_ = BestFitRanks(shared_.timeline);
@@ -82,44 +95,40 @@ class Worker {
   }
 
   void Run() {
-    for (size_t round = 0; !Finished(); ++round) {
-      const bool fixed = NextScores(round);
-      SortByScore(scores_, &order_, &ranks_);
-      bool better = Dive("skyline");
-      // First-fit wins seldom (much on random instances, never on recorded iterations), and costs more than a dive.
-      if (!Finished() && (fixed || round % kFirstFitEvery == 0)) better = RunFirstFit() || better;
-      if (better) best_scores_ = scores_;
+    size_t key;
+    while (!Finished() && (key = shared_.NextDiveKey()) < std::size(kDiveKeys)) RunDive(kDiveKeys[key]);
+    for (size_t episode = 0; !Finished(); ++episode) {
+      wheel_.Begin(StartScores(episode));
+      RunWheel(kFirstPatience << std::min<size_t>(episode / 2, 16));
     }
   }
 
  private:
-  static constexpr size_t kFirstFitEvery = 4;
-
   bool Finished() { return shared_.reached() || stop_.Now(); }
 
-  // True for one of the fixed keys. Then alternately a random key and a variation of the last one that was a success.
-  bool NextScores(size_t round) {
-    if (const size_t next = shared_.NextFixedKey(); next < std::size(kFixedKeys)) {
-      shared_.scorer.Score(kFixedKeys[next], &random_, &scores_);
-      return true;
-    }
-    if (round % 2 == 1 && !best_scores_.empty()) {
-      scores_ = best_scores_;
-      const double noise = std::exp(-6 + 6 * random_.Unit());
-      const double probability = random_.Unit() < 0.5 ? 1.0 : random_.Unit();
-      shared_.scorer.Perturb(noise, probability, &random_, &scores_);
-    } else {
-      shared_.scorer.Score(RandomKey(), &random_, &scores_);
-    }
-    return false;
+  void RunDive(const Key& key) {
+    shared_.scorer.Score(key, &random_, &scores_);
+    SortByScore(scores_, &order_, &ranks_);
+    if (Dive("skyline") || best_scores_.empty()) best_scores_ = scores_;
   }
 
-  Key RandomKey() {
-    Key key;
-    key.alpha = 0.75 * random_.Unit();
-    key.load = random_.Unit() < 0.5 ? 0 : 8 * random_.Unit();
-    key.noise = std::exp(-5 + 6 * random_.Unit());
-    return key;
+  // Alternately what was best so far and something random.
+  const std::vector<double>& StartScores(size_t episode) {
+    if (episode % 2 == 0 && !best_scores_.empty()) return best_scores_;
+    const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(), std::exp(-5 + 5 * random_.Unit())};
+    shared_.scorer.Score(key, &random_, &scores_);
+    return scores_;
+  }
+
+  void RunWheel(size_t patience) {
+    for (size_t failures = 0; failures < patience && !Finished(); ++failures) {
+      if (wheel_dives_++ % kFirstFitEvery == kFirstFitAfter) RunFirstFit();
+      if (Finished()) return;
+      if (!wheel_.Dive(shared_.target(), shared_.height(), &stop_, &placement_)) continue;
+      shared_.Offer(&placement_, "squeaky-wheel");
+      best_scores_ = wheel_.scores();
+      failures = 0;
+    }
   }
 
   bool Dive(const char* name) {
@@ -128,10 +137,15 @@ class Worker {
     return true;
   }
 
-  bool RunFirstFit() {
-    if (!first_fit_.Place(order_, shared_.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return false;
+  // With a fixed key, then with noisy ones.
+  void RunFirstFit() {
+    const size_t next = shared_.NextFirstFitKey();
+    Key key = kFirstFitKeys[next % std::size(kFirstFitKeys)];
+    if (next >= std::size(kFirstFitKeys)) key.noise = std::exp(-5 + 5 * random_.Unit());
+    shared_.scorer.Score(key, &random_, &scores_);
+    SortByScore(scores_, &order_, &ranks_);
+    if (!first_fit_.Place(order_, shared_.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return;
     shared_.Offer(&placement_, AlgorithmName(Algorithm::kFirstFit));
-    return true;
   }
 
   Shared& shared_;
@@ -139,9 +153,11 @@ class Worker {
   Random random_;
   Skyline skyline_;
   FirstFit first_fit_;
+  SqueakyWheel wheel_;
+  size_t wheel_dives_ = 0;
   Placement placement_;
   std::vector<double> scores_;
-  std::vector<double> best_scores_;
+  std::vector<double> best_scores_;  // of the last success, or of the first fixed key
   std::vector<int32_t> order_;
   std::vector<int32_t> ranks_;
 };

@@ -16,8 +16,8 @@ struct Incumbent {
 
 // Improves on `incumbent` (a valid placement) until its height is at most max(lower_bound, options.capacity), the
 // deadline (a value of MonotonicNanoseconds()) has passed, or options.cancel is set. First the published best-fit, then
-// fixed keys, then random ones and variations of the best one so far; each key is used by a skyline dive, some by
-// first-fit too. Deterministic for a seed with one thread and no time-out. Thread-safe.
+// dives with a few fixed keys, then the squeaky wheel (packer/squeaky.h) from the best of these and, where it comes to
+// nothing for long, from others; now and then first-fit. Deterministic for a seed with one thread and no time-out. Thread-safe.
 void RunPortfolio(const Timeline& timeline, const PackOptions& options, Bytes lower_bound, int64_t deadline_ns,
                   Incumbent* incumbent);
 
