@@ -424,7 +424,6 @@ ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> r
   if (unplaced_blocks_ > 0) Open(ChooseClique());
   while (unplaced_blocks_ > 0) {
     if (frames_.empty()) return Outcome::kNone;
-    total_work_ += work_;
     if (failures_ > most_failures || (*stop)(std::exchange(work_, 0))) return Outcome::kStopped;
     if (!Advance(&frames_.back())) {
       choices_.resize(frames_.back().begin);

@@ -55,7 +55,6 @@ class ExactSearch {
               std::vector<Offset>* offsets);
 
   int64_t nodes() const { return nodes_; }  // of all runs
-  int64_t work() const { return total_work_; }  // memory words touched, about, in all runs
 
  private:
   struct Clique {
@@ -148,7 +147,6 @@ class ExactSearch {
   std::vector<HeadChange> raises_;      // of the skip in progress: to where
   int32_t unplaced_blocks_ = 0;
   int64_t work_ = 0;                    // memory words touched since the last look at the clock
-  int64_t total_work_ = 0;
   int64_t nodes_ = 0;
   int64_t failures_ = 0;
 };

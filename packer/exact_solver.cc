@@ -57,12 +57,12 @@ Bytes ExactSolver::HeightOf(size_t level) const {
 }
 
 void ExactSolver::Run(int64_t work, StopCheck* stop) {
-  const int64_t end = search_.work() + work;
+  const int64_t end = stop->total_work() + work;
   do {
     const size_t level = next_level_;
     next_level_ = (next_level_ + 1) % levels_.size();
     RunOnce(&levels_[level], HeightOf(level), stop);
-  } while (search_.work() < end && !best_.done() && !stop->stopped());
+  } while (stop->total_work() < end && !best_.done() && !stop->stopped());
 }
 
 void ExactSolver::RunOnce(Level* level, Bytes height, StopCheck* stop) {

@@ -45,4 +45,24 @@ void SortByScore(const std::vector<double>& scores, std::vector<int32_t>* order,
   }
 }
 
+void SortAgain(const std::vector<double>& scores, std::vector<int32_t>* changed, std::vector<int32_t>* order,
+               std::vector<int32_t>* ranks) {
+  const auto before = [&](int32_t a, int32_t b) { return scores[a] != scores[b] ? scores[a] > scores[b] : a < b; };
+  constexpr int32_t kTakenOut = -1;
+  std::sort(changed->begin(), changed->end(), before);
+  for (int32_t block : *changed) (*ranks)[block] = kTakenOut;
+  const auto kept_end =
+      std::remove_if(order->begin(), order->end(), [&](int32_t block) { return (*ranks)[block] == kTakenOut; });
+  // Merged from the back, into the room that the changed ones left.
+  auto kept = kept_end;
+  auto change = changed->end();
+  for (auto to = order->end(); to != order->begin();) {
+    const bool take_change =
+        kept == order->begin() || (change != changed->begin() && before(*std::prev(kept), *std::prev(change)));
+    *--to = take_change ? *--change : *--kept;
+  }
+  auto rank = static_cast<int32_t>(order->size());
+  for (int32_t block : *order) (*ranks)[block] = --rank;
+}
+
 }  // namespace hotpack

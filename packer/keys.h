@@ -43,4 +43,9 @@ class KeyScorer {
 // order: blocks by decreasing score, then index; ranks: by block, the first of the order has the highest. O(n log n).
 void SortByScore(const std::vector<double>& scores, std::vector<int32_t>* order, std::vector<int32_t>* ranks);
 
+// The same after the scores of the blocks in `changed` (each once; sorted by this) were changed: the others keep their
+// order. O(n), without sorting all again.
+void SortAgain(const std::vector<double>& scores, std::vector<int32_t>* changed, std::vector<int32_t>* order,
+               std::vector<int32_t>* ranks);
+
 }  // namespace hotpack

@@ -43,4 +43,13 @@ bool LoadTree::AnyBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int
   return AnyBelow(2 * node, from, middle, limit, begin, end) || AnyBelow(2 * node + 1, middle, to, limit, begin, end);
 }
 
+int32_t LoadTree::FirstBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const {
+  if (end <= from || to <= begin || nodes_[node].max <= limit) return -1;
+  if (to - from == 1) return from;
+  limit -= nodes_[node].added;
+  const int32_t middle = from + (to - from) / 2;
+  const int32_t first = FirstBelow(2 * node, from, middle, limit, begin, end);
+  return first >= 0 ? first : FirstBelow(2 * node + 1, middle, to, limit, begin, end);
+}
+
 }  // namespace hotpack

@@ -19,6 +19,10 @@ class LoadTree {
   // Slots [begin, end), 0 ≤ begin < end ≤ slots.
   void Add(int32_t begin, int32_t end, Bytes change);
   bool AnyAbove(Bytes limit, int32_t begin, int32_t end) const { return AnyBelow(1, 0, leaves_, limit, begin, end); }
+  // The first slot of the range whose value is above the limit, or -1.
+  int32_t FirstAbove(Bytes limit, int32_t begin, int32_t end) const {
+    return FirstBelow(1, 0, leaves_, limit, begin, end);
+  }
 
  private:
   struct Node {
@@ -32,6 +36,7 @@ class LoadTree {
   }
   void PullAbove(int32_t leaf);
   bool AnyBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const;
+  int32_t FirstBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const;
 
   int32_t leaves_;  // a power of two
   std::vector<Node> nodes_;

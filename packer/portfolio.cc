@@ -3,153 +3,169 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <mutex>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "packer/best_fit.h"
+#include "packer/arc_index.h"
+#include "packer/exact_solver.h"
 #include "packer/first_fit.h"
 #include "packer/keys.h"
 #include "packer/random.h"
 #include "packer/skyline.h"
+#include "packer/squeaky.h"
 #include "packer/stop.h"
 
 namespace hotpack {
 namespace {
 
-// Tried in this order before anything random. On recorded training iterations most are at the lower bound after the
-// published order or the first two of these.
-constexpr Key kFixedKeys[] = {
-    {0.125, 0, 0}, {0.25, 0, 0},  {0.375, 0, 0}, {0.5, 0, 0},   {0.125, 3, 0}, {0.25, 3, 0}, {0.375, 3, 0}, {0.5, 3, 0},
-    {0.0, 0, 0},   {0.625, 0, 0}, {0.75, 0, 0},  {0.875, 0, 0}, {1.0, 0, 0},   {0.0, 3, 0},  {0.75, 3, 0},  {1.0, 3, 0},
-};
+// Dives with these come first: on most recorded training iterations one of them, or the published order before them, is
+// at the lower bound. The best of them is what the squeaky wheel begins with.
+constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 0, 0}, {0.25, 3, 0}, {0.5, 3, 0}};
+
+// First-fit wins seldom (on some random instances, never on recorded iterations) and takes as long as several dives.
+constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
+constexpr size_t kFirstFitAfter = 24;  // dives of the squeaky wheel
+constexpr size_t kFirstFitEvery = 64;
+
+// Dives without success until the squeaky wheel begins anew, more each time.
+constexpr size_t kFirstPatience = 512;
+
+// The first turn of the wheel and of the exact search, in memory words touched: under a millisecond. Each is twice as
+// long as the last, so at most half of the time goes to the one that comes to nothing.
+constexpr int64_t kFirstTurn = 100'000;
 
 // What the threads share.
-class Shared {
- public:
-  Shared(const Timeline& the_timeline, const PackOptions& the_options, Bytes target, int64_t deadline,
-         Incumbent* incumbent)
+struct Shared {
+  Shared(const Timeline& the_timeline, const PackOptions& the_options, int64_t the_deadline_ns, SharedBest* the_best)
       : timeline(the_timeline),
         scorer(the_timeline),
+        index(the_timeline),
         options(the_options),
-        deadline_ns(deadline),
-        target_(target),
-        incumbent_(incumbent),
-        height_(incumbent->placement.height) {}
-
-  // Of the best placement so far. A solver is told to give up when it cannot be lower than this.
-  Bytes height() const { return height_.load(std::memory_order_relaxed); }
-  bool reached() const { return height() <= target_; }
-  size_t NextFixedKey() { return next_fixed_key_.fetch_add(1, std::memory_order_relaxed); }
-
-  void Offer(Placement* placement, const char* algorithm) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (placement->height >= incumbent_->placement.height) return;
-    std::swap(incumbent_->placement, *placement);
-    incumbent_->algorithm = algorithm;
-    height_.store(incumbent_->placement.height, std::memory_order_relaxed);
-  }
+        deadline_ns(the_deadline_ns),
+        exact_takes_it(ExactSolver::Takes(the_timeline)),
+        best(*the_best) {}
 
   const Timeline& timeline;
   const KeyScorer scorer;
+  const ArcIndex index;
   const PackOptions& options;
   const int64_t deadline_ns;
-
- private:
-  const Bytes target_;
-  std::mutex mutex_;
-  Incumbent* const incumbent_;  // guarded by mutex_
-  std::atomic<Bytes> height_;
-  std::atomic<size_t> next_fixed_key_{0};
+  const bool exact_takes_it;
+  SharedBest& best;
+  std::atomic<size_t> next_dive_key{0};
+  std::atomic<size_t> next_first_fit_key{0};
 };
 
-// One thread's solvers and its state of the search.
-class Worker {
+// One thread's heuristics and its state of the search.
+class Heuristics {
  public:
-  Worker(Shared* shared, int index)
+  Heuristics(Shared* shared, int index, StopCheck* stop)
       : shared_(*shared),
-        stop_(shared->deadline_ns, shared->options.cancel),
+        stop_(*stop),
         random_(shared->options.seed * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(index)),
         skyline_(shared->timeline),
-        first_fit_(shared->timeline) {}
+        first_fit_(shared->timeline),
+        wheel_(shared->timeline, shared->index, &skyline_, random_.Next()) {}
 
-  void RunPublished() {
-    ranks_ = BestFitRanks(shared_.timeline);
-    Dive(AlgorithmName(Algorithm::kBestFit));
+  void RunFixedKeys() {
+    for (size_t key; !Finished() && (key = shared_.next_dive_key.fetch_add(1)) < std::size(kDiveKeys);) {
+      shared_.scorer.Score(kDiveKeys[key], &random_, &scores_);
+      SortByScore(scores_, &order_, &ranks_);
+      if (Dive() || best_scores_.empty()) best_scores_ = scores_;
+    }
   }
 
-  void Run() {
-    for (size_t round = 0; !Finished(); ++round) {
-      const bool fixed = NextScores(round);
-      SortByScore(scores_, &order_, &ranks_);
-      bool better = Dive("skyline");
-      // First-fit wins seldom (much on random instances, never on recorded iterations), and costs more than a dive.
-      if (!Finished() && (fixed || round % kFirstFitEvery == 0)) better = RunFirstFit() || better;
-      if (better) best_scores_ = scores_;
+  // The squeaky wheel goes on until `work` is spent.
+  void RunWheel(int64_t work) {
+    const int64_t end = stop_.total_work() + work;
+    while (stop_.total_work() < end && !Finished()) {
+      if (failures_ >= patience_) BeginEpisode();
+      if (wheel_dives_++ % kFirstFitEvery == kFirstFitAfter) RunFirstFit();
+      if (Finished()) return;
+      ++failures_;
+      if (!wheel_.Dive(shared_.best.target(), shared_.best.height(), &stop_, &placement_)) continue;
+      shared_.best.Offer(&placement_, "squeaky-wheel");
+      best_scores_ = wheel_.scores();
+      failures_ = 0;
     }
   }
 
  private:
-  static constexpr size_t kFirstFitEvery = 4;
+  bool Finished() { return shared_.best.done() || stop_.Now(); }
 
-  bool Finished() { return shared_.reached() || stop_.Now(); }
-
-  // True for one of the fixed keys. Then alternately a random key and a variation of the last one that was a success.
-  bool NextScores(size_t round) {
-    if (const size_t next = shared_.NextFixedKey(); next < std::size(kFixedKeys)) {
-      shared_.scorer.Score(kFixedKeys[next], &random_, &scores_);
-      return true;
-    }
-    if (round % 2 == 1 && !best_scores_.empty()) {
-      scores_ = best_scores_;
-      const double noise = std::exp(-6 + 6 * random_.Unit());
-      const double probability = random_.Unit() < 0.5 ? 1.0 : random_.Unit();
-      shared_.scorer.Perturb(noise, probability, &random_, &scores_);
-    } else {
-      shared_.scorer.Score(RandomKey(), &random_, &scores_);
-    }
-    return false;
-  }
-
-  Key RandomKey() {
-    Key key;
-    key.alpha = 0.75 * random_.Unit();
-    key.load = random_.Unit() < 0.5 ? 0 : 8 * random_.Unit();
-    key.noise = std::exp(-5 + 6 * random_.Unit());
-    return key;
-  }
-
-  bool Dive(const char* name) {
-    if (!skyline_.Dive(ranks_, shared_.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return false;
-    shared_.Offer(&placement_, name);
+  bool Dive() {
+    if (!skyline_.Dive(ranks_, shared_.best.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return false;
+    shared_.best.Offer(&placement_, "skyline");
     return true;
   }
 
-  bool RunFirstFit() {
-    if (!first_fit_.Place(order_, shared_.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return false;
-    shared_.Offer(&placement_, AlgorithmName(Algorithm::kFirstFit));
-    return true;
+  void BeginEpisode() {
+    wheel_.Begin(StartScores());
+    failures_ = 0;
+    patience_ = kFirstPatience << std::min<size_t>(episodes_++ / 2, 16);
+  }
+
+  // Alternately what was best so far and something random.
+  const std::vector<double>& StartScores() {
+    if (episodes_ % 2 == 0 && !best_scores_.empty()) return best_scores_;
+    const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(), std::exp(-5 + 5 * random_.Unit())};
+    shared_.scorer.Score(key, &random_, &scores_);
+    return scores_;
+  }
+
+  // With a fixed key, then with noisy ones.
+  void RunFirstFit() {
+    const size_t next = shared_.next_first_fit_key.fetch_add(1);
+    Key key = kFirstFitKeys[next % std::size(kFirstFitKeys)];
+    if (next >= std::size(kFirstFitKeys)) key.noise = std::exp(-5 + 5 * random_.Unit());
+    shared_.scorer.Score(key, &random_, &scores_);
+    SortByScore(scores_, &order_, &ranks_);
+    if (!first_fit_.Place(order_, shared_.best.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return;
+    shared_.best.Offer(&placement_, AlgorithmName(Algorithm::kFirstFit));
   }
 
   Shared& shared_;
-  StopCheck stop_;
+  StopCheck& stop_;
   Random random_;
   Skyline skyline_;
   FirstFit first_fit_;
+  SqueakyWheel wheel_;
+  size_t wheel_dives_ = 0;
+  size_t episodes_ = 0;
+  size_t failures_ = 0;  // dives of the wheel since its last success
+  size_t patience_ = 0;  // that many end an episode
   Placement placement_;
   std::vector<double> scores_;
-  std::vector<double> best_scores_;
+  std::vector<double> best_scores_;  // of the last success, or of the first fixed key
   std::vector<int32_t> order_;
   std::vector<int32_t> ranks_;
 };
 
+// What one thread does.
+void RunThread(Shared* shared, int index) {
+  StopCheck stop(shared->deadline_ns, shared->options.cancel);
+  SharedBest& best = shared->best;
+  std::optional<Heuristics> heuristics;
+  if (shared->options.algorithm == Algorithm::kAuto) {
+    heuristics.emplace(shared, index, &stop);
+    heuristics->RunFixedKeys();
+  }
+  if (best.done() || stop.Now()) return;
+  std::optional<ExactSolver> exact;
+  if (shared->exact_takes_it) exact.emplace(shared->timeline, shared->options.seed, index, &best);
+  for (int64_t turn = kFirstTurn; (heuristics || exact) && !best.done() && !stop.Now(); turn *= 2) {
+    if (heuristics) heuristics->RunWheel(turn);
+    if (exact && !best.done()) exact->Run(turn, &stop);
+  }
+}
+
 // Helper threads that cannot be started, or run out of memory, are done without.
 void RunHelper(Shared* shared, int index) {
   try {
-    Worker(shared, index).Run();
+    RunThread(shared, index);
   } catch (const std::bad_alloc&) {
   }
 }
@@ -176,16 +192,11 @@ class Helpers {
 
 }  // namespace
 
-void RunPortfolio(const Timeline& timeline, const PackOptions& options, Bytes lower_bound, int64_t deadline_ns,
-                  Incumbent* incumbent) {
-  const Bytes target = std::max(lower_bound, options.capacity);
-  if (incumbent->placement.height <= target) return;
-  Shared shared(timeline, options, target, deadline_ns, incumbent);
-  Worker worker(&shared, 0);
-  worker.RunPublished();
-  if (shared.reached()) return;
+void RunPortfolio(const Timeline& timeline, const PackOptions& options, int64_t deadline_ns, SharedBest* best) {
+  if (best->done()) return;
+  Shared shared(timeline, options, deadline_ns, best);
   const Helpers helpers(&shared, options.threads);
-  worker.Run();
+  RunThread(&shared, 0);
 }
 
 }  // namespace hotpack

@@ -9,11 +9,10 @@
 
 namespace hotpack {
 
-// Improves on `incumbent` (a valid placement) until its height is at most max(lower_bound, options.capacity), the
-// deadline (a value of MonotonicNanoseconds()) has passed, or options.cancel is set. First the published best-fit, then
-// fixed keys, then random ones and variations of the best one so far; each key is used by a skyline dive, some by
-// first-fit too. Deterministic for a seed with one thread and no time-out. Thread-safe.
-void RunPortfolio(const Timeline& timeline, const PackOptions& options, Bytes lower_bound, int64_t deadline_ns,
-                  Incumbent* incumbent);
+// Improves on `best` until it is done, the deadline (a value of MonotonicNanoseconds()) has passed, or options.cancel is
+// set. With kAuto: dives with a few fixed keys; then the squeaky wheel (packer/squeaky.h), now and then first-fit, and
+// the exact search (packer/exact_solver.h, unless the instance is too large for it) in turns, which grow longer. With
+// kExact the exact search alone. Deterministic for a seed with one thread and no time-out. Thread-safe.
+void RunPortfolio(const Timeline& timeline, const PackOptions& options, int64_t deadline_ns, SharedBest* best);
 
 }  // namespace hotpack

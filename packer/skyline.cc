@@ -35,6 +35,7 @@ void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
   for (int32_t block : pinned_) candidates_.Remove(block);
   next_pin_ = 0;
   height_ = 0;
+  stuck_slot_ = -1;
   heap_.clear();
   std::fill(lines_.begin(), lines_.end(), Line{});
   std::fill(line_bits_.begin(), line_bits_.end(), 0);
@@ -208,6 +209,13 @@ bool Skyline::IsHopeless(int32_t line, Offset height, Bytes highest) const {
          (end > timeline_.slots && unplaced_.AnyAbove(highest - height, 0, end - timeline_.slots));
 }
 
+// The slot that IsHopeless() speaks of.
+int32_t Skyline::FirstHopelessSlot(int32_t line, Offset height, Bytes highest) const {
+  const int32_t end = line + lines_[line].length;
+  const int32_t slot = unplaced_.FirstAbove(highest - height, line, std::min(end, timeline_.slots));
+  return slot >= 0 ? slot : unplaced_.FirstAbove(highest - height, 0, end - timeline_.slots);
+}
+
 // The lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
 Offset Skyline::LiftTarget(int32_t line) const {
   Offset target = std::min(lines_[lines_[line].previous].height, lines_[lines_[line].next].height);
@@ -252,7 +260,10 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
       step.to = (*offsets)[step.block] + timeline_.sizes[step.block];
     } else {
       step.to = LiftTarget(line);
-      if (IsHopeless(line, step.to, highest)) return false;
+      if (IsHopeless(line, step.to, highest)) {
+        stuck_slot_ = FirstHopelessSlot(line, step.to, highest);
+        return false;
+      }
       Lift(line, step.to);
     }
     if (steps != nullptr) steps->push_back(step);

@@ -50,6 +50,12 @@ class Skyline {
   bool Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets, Bytes* height,
             std::vector<SkylineStep>* steps = nullptr);
 
+  // Of a dive that gave up: the first slot at which what is unplaced would no longer fit below `highest`, or -1 where
+  // another reason ended it (a block's alignment, a pinned block, `stop`).
+  int32_t stuck_slot() const { return stuck_slot_; }
+  // True when the last dive did not come to place the block. Pinned blocks count as placed.
+  bool IsWaiting(int32_t block) const { return candidates_.Holds(block); }
+
  private:
   // A line is named by its first slot.
   struct Line {
@@ -79,6 +85,7 @@ class Skyline {
 
   bool Place(int32_t block, Offset offset, Bytes highest);
   bool IsHopeless(int32_t line, Offset height, Bytes highest) const;
+  int32_t FirstHopelessSlot(int32_t line, Offset height, Bytes highest) const;
   void TakeFromUnplacedLoad(int32_t block);
   void RaiseArc(Arc arc, Offset to);
   void InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height);
@@ -100,6 +107,7 @@ class Skyline {
   size_t next_pin_ = 0;                     // those before it are placed
   std::vector<Offset>* offsets_ = nullptr;  // of the dive in progress
   Bytes height_ = 0;
+  int32_t stuck_slot_ = -1;
 };
 
 }  // namespace hotpack

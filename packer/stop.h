@@ -23,6 +23,7 @@ class StopCheck {
   // were touched since the last call: the clock is read when the sum passes kWorkPerClockRead (some 20 microseconds).
   bool operator()(int64_t work = 1) {
     work_ += work;
+    total_work_ += work;
     if (work_ >= kWorkPerClockRead && !stopped_) {
       work_ = 0;
       stopped_ =
@@ -32,16 +33,22 @@ class StopCheck {
   }
 
   // The same with the clock read now.
-  bool Now() { return (*this)(kWorkPerClockRead); }
+  bool Now() {
+    work_ = kWorkPerClockRead;
+    return (*this)(0);
+  }
 
   bool stopped() const { return stopped_; }
+  // All the work told so far. What is bounded by it, and not by the clock, comes out the same every time.
+  int64_t total_work() const { return total_work_; }
 
  private:
   static constexpr int64_t kWorkPerClockRead = 16'384;
 
   const int64_t deadline_ns_;
   const std::atomic<bool>* const cancel_;
-  int64_t work_ = 0;
+  int64_t work_ = 0;  // since the clock was read
+  int64_t total_work_ = 0;
   bool stopped_ = false;
 };
 

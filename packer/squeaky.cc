@@ -1,0 +1,78 @@
+#include "packer/squeaky.h"
+
+#include <algorithm>
+
+#include "packer/keys.h"
+
+namespace hotpack {
+namespace {
+
+// Scores are natural logarithms of sizes and lifetimes (packer/keys.h): a step of 0.2 lets a block overtake others that
+// are up to a fifth larger. Tuned on recorded iterations, random and generated instances of 1,000 to 100,000 blocks.
+constexpr float kFirstStep = 0.2F;
+constexpr float kStepGrowth = 1.1F;
+constexpr float kLargestStep = 1.0F;
+constexpr double kFirstAim = 0.5;
+constexpr double kAimDecay = 0.97;     // of the distance from the best height, by failure
+constexpr double kCloseToBound = 1e-3;  // of the bound
+
+}  // namespace
+
+SqueakyWheel::SqueakyWheel(const Timeline& timeline, const ArcIndex& index, Skyline* skyline, uint64_t seed)
+    : timeline_(timeline), index_(index), skyline_(*skyline), random_(seed) {}
+
+void SqueakyWheel::Begin(const std::vector<double>& scores) {
+  scores_ = scores;
+  steps_.assign(scores.size(), kFirstStep);
+  aim_ = kFirstAim;
+  dives_ = 0;
+  SortByScore(scores_, &order_, &ranks_);
+}
+
+Bytes SqueakyWheel::Aim(Bytes lower_bound, Bytes height) {
+  const Bytes gap = height - 1 - lower_bound;
+  if (dives_ % 2 == 0 && static_cast<double>(gap) <= kCloseToBound * static_cast<double>(lower_bound)) {
+    return lower_bound;
+  }
+  return lower_bound + static_cast<Bytes>(static_cast<double>(gap) * aim_);
+}
+
+bool SqueakyWheel::Dive(Bytes lower_bound, Bytes height, StopCheck* stop, Placement* placement) {
+  const Bytes highest = Aim(lower_bound, height);
+  ++dives_;
+  if (skyline_.Dive(ranks_, highest, stop, &placement->offsets, &placement->height)) {
+    aim_ = std::max(0.0, 2 * aim_ - 1);
+    return true;
+  }
+  if (stop->stopped()) return false;
+  aim_ = 1 - (1 - aim_) * kAimDecay;
+  CollectBlamed();
+  RaiseBlamed();
+  (*stop)(timeline_.blocks());
+  return false;
+}
+
+// Where nothing is to blame (alignments and pinned blocks stand in the way), some random blocks are.
+void SqueakyWheel::CollectBlamed() {
+  blamed_.clear();
+  if (const int32_t slot = skyline_.stuck_slot(); slot >= 0) {
+    index_.ForEachAt(slot, [&](int32_t block) {
+      if (skyline_.IsWaiting(block)) blamed_.push_back(block);
+    });
+  }
+  if (!blamed_.empty()) return;
+  const int64_t some = 1 + timeline_.blocks() / 16;
+  for (int64_t i = 0; i < some; ++i) blamed_.push_back(static_cast<int32_t>(random_.Below(timeline_.blocks())));
+  std::sort(blamed_.begin(), blamed_.end());
+  blamed_.erase(std::unique(blamed_.begin(), blamed_.end()), blamed_.end());
+}
+
+void SqueakyWheel::RaiseBlamed() {
+  for (int32_t block : blamed_) {
+    scores_[block] += steps_[block] * random_.Unit();
+    steps_[block] = std::min(kLargestStep, steps_[block] * kStepGrowth);
+  }
+  SortAgain(scores_, &blamed_, &order_, &ranks_);
+}
+
+}  // namespace hotpack
