@@ -414,7 +414,7 @@ bool ExactSearch::Advance(Frame* frame) {
 }
 
 ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures,
-                                      StopCheck* stop, std::vector<Offset>* offsets) {
+                                      int64_t most_work, StopCheck* stop, std::vector<Offset>* offsets) {
   ranks_ = ranks;
   Start(capacity);
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
@@ -424,7 +424,8 @@ ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> r
   if (unplaced_blocks_ > 0) Open(ChooseClique());
   while (unplaced_blocks_ > 0) {
     if (frames_.empty()) return Outcome::kNone;
-    if (failures_ > most_failures || (*stop)(std::exchange(work_, 0))) return Outcome::kStopped;
+    if ((*stop)(std::exchange(work_, 0))) return Outcome::kStopped;
+    if (failures_ > most_failures || stop->total_work() >= most_work) return Outcome::kStopped;
     if (!Advance(&frames_.back())) {
       choices_.resize(frames_.back().begin);
       frames_.pop_back();

@@ -40,18 +40,18 @@ class ExactSearch {
   enum class Outcome {
     kFound,    // a placement
     kNone,     // proved: there is none
-    kStopped,  // limit or stop
+    kStopped,  // a limit, or `stop`
   };
 
-  // Pairs of blocks that meet, and members of cliques, at most: what some 200 MB are good for.
-  static constexpr int64_t kMostPairs = 8'000'000;
-  static constexpr int64_t kMostMembers = 8'000'000;
+  // Pairs of blocks that meet, and members of cliques, at most: beyond that it is too slow to be of use.
+  static constexpr int64_t kMostPairs = 1'000'000;
+  static constexpr int64_t kMostMembers = 1'000'000;
 
   ExactSearch(const Timeline& timeline, const Cliques& cliques);
 
-  // ranks: by block, the highest is tried first. most_failures: dead ends until it gives up, ≥ 0. offsets: by block,
-  // written when found.
-  Outcome Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures, StopCheck* stop,
+  // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told to
+  // `stop` in all comes to most_work. offsets: by block, written when found.
+  Outcome Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures, int64_t most_work, StopCheck* stop,
               std::vector<Offset>* offsets);
 
   int64_t nodes() const { return nodes_; }  // of all runs

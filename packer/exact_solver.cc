@@ -61,18 +61,20 @@ void ExactSolver::Run(int64_t work, StopCheck* stop) {
   do {
     const size_t level = next_level_;
     next_level_ = (next_level_ + 1) % levels_.size();
-    RunOnce(&levels_[level], HeightOf(level), stop);
+    RunOnce(&levels_[level], HeightOf(level), end, stop);
   } while (stop->total_work() < end && !best_.done() && !stop->stopped());
 }
 
-void ExactSolver::RunOnce(Level* level, Bytes height, StopCheck* stop) {
+void ExactSolver::RunOnce(Level* level, Bytes height, int64_t most_work, StopCheck* stop) {
   // Large blocks first; large areas first; long ones first; those at the peak first.
   static constexpr Order kOrders[] = {{0, 1, 1e-3}, {0, 1, 1.001}, {0, 1e-3, 1}, {50, 1e-6, 1e-3}};
   constexpr double kNoise = 0.05;
   const auto doublings = static_cast<double>(level->round % 5);
   Rank(kOrders[level->order], level->round == 0 ? 0 : kNoise * std::exp2(doublings));
   const ExactSearch::Outcome outcome =
-      search_.Run(height, ranks_, kShortestRun * level->luby_v, stop, &placement_.offsets);
+      search_.Run(height, ranks_, kShortestRun * level->luby_v, most_work, stop, &placement_.offsets);
+  // Cut short, it does not count: the same is asked again when turns are longer.
+  if (outcome == ExactSearch::Outcome::kStopped && stop->total_work() >= most_work) return;
   if (outcome == ExactSearch::Outcome::kNone) best_.RaiseLower((height / unit_ + 1) * unit_);
   if (outcome == ExactSearch::Outcome::kFound) {
     placement_.height = 0;

@@ -30,7 +30,7 @@ class ExactSolver {
   // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders.
   ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best);
 
-  // Runs until best->done(), `stop` or about this much work (memory words touched) is spent; at least one run is made.
+  // Runs until best->done(), `stop` or about this much work (memory words touched) is spent.
   void Run(int64_t work, StopCheck* stop);
 
   int64_t nodes() const { return search_.nodes(); }
@@ -50,7 +50,7 @@ class ExactSolver {
   };
 
   Bytes HeightOf(size_t level) const;
-  void RunOnce(Level* level, Bytes height, StopCheck* stop);
+  void RunOnce(Level* level, Bytes height, int64_t most_work, StopCheck* stop);
   void Rank(const Order& order, double noise);
 
   const Timeline& timeline_;

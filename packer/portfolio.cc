@@ -33,9 +33,9 @@ constexpr size_t kFirstFitEvery = 64;
 // Dives without success until the squeaky wheel begins anew, more each time.
 constexpr size_t kFirstPatience = 512;
 
-// The first turn of the wheel and of the exact search, in memory words touched: under a millisecond. Each is twice as
-// long as the last, so at most half of the time goes to the one that comes to nothing.
-constexpr int64_t kFirstTurn = 100'000;
+// The first turn of the wheel and of the exact search, in memory words touched a block: some thirty dives. Each is twice
+// as long as the last, so at most half of the time goes to the one that comes to nothing.
+constexpr int64_t kFirstTurn = 2'048;
 
 // What the threads share.
 struct Shared {
@@ -155,10 +155,11 @@ void RunThread(Shared* shared, int index) {
   }
   if (best.done() || stop.Now()) return;
   std::optional<ExactSolver> exact;
-  if (shared->exact_takes_it) exact.emplace(shared->timeline, shared->options.seed, index, &best);
-  for (int64_t turn = kFirstTurn; (heuristics || exact) && !best.done() && !stop.Now(); turn *= 2) {
+  for (int64_t turn = kFirstTurn * shared->timeline.blocks(); (heuristics || shared->exact_takes_it) && !best.done() && !stop.Now(); turn *= 2) {
     if (heuristics) heuristics->RunWheel(turn);
-    if (exact && !best.done()) exact->Run(turn, &stop);
+    if (!shared->exact_takes_it || best.done() || stop.Now()) continue;
+    if (!exact) exact.emplace(shared->timeline, shared->options.seed, index, &best);
+    exact->Run(turn, &stop);
   }
 }
 
