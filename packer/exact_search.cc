@@ -103,6 +103,7 @@ void ExactSearch::Start(Bytes capacity) {
   unplaced_blocks_ = timeline_.blocks();
   failures_ = 0;
   placed_.assign(timeline_.blocks(), 0);
+  answers_.assign(timeline_.blocks(), {});
   unplaced_ = cliques_.members;
   head_trail_.clear();
   clique_trail_.clear();
@@ -248,17 +249,24 @@ bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
   return true;
 }
 
-bool ExactSearch::NothingFitsUnder(int32_t block) const {
+// Long blocks are asked about by many cliques, so the answer is kept for the node.
+bool ExactSearch::NothingFitsUnder(int32_t block) {
+  Answer& answer = answers_[block];
+  if (answer.node == nodes_) return answer.closed;
+  answer = {nodes_, true};
   const Offset head = heads_[block];
   for (int32_t i = range_starts_[block]; i < range_starts_[block + 1]; ++i) {
     for (int32_t clique = ranges_[i].begin; clique < ranges_[i].end; ++clique) {
-      if (state_[clique].ceiling <= head) return false;
+      ++work_;
+      if (state_[clique].ceiling > head) continue;
+      answer.closed = false;
+      return false;
     }
   }
   return true;
 }
 
-bool ExactSearch::ChoicesAreClosed(const Clique& clique) const {
+bool ExactSearch::ChoicesAreClosed(const Clique& clique) {
   for (int32_t i = 0; i < clique.count; ++i) {
     const int32_t block = unplaced_[clique.first + i];
     if (heads_[block] == clique.floor && !NothingFitsUnder(block)) return false;

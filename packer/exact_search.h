@@ -111,8 +111,8 @@ class ExactSearch {
   bool RaiseThoseNotFirst(const Clique& clique);
 
   int32_t ChooseClique();
-  bool NothingFitsUnder(int32_t block) const;
-  bool ChoicesAreClosed(const Clique& clique) const;
+  bool NothingFitsUnder(int32_t block);
+  bool ChoicesAreClosed(const Clique& clique);
   void Open(int32_t clique);
   bool Place(int32_t block);
   void TakeBack(int32_t block);
@@ -135,6 +135,11 @@ class ExactSearch {
   std::span<const int32_t> ranks_;
   std::vector<Offset> heads_;           // of placed blocks: their offset
   std::vector<char> placed_;
+  struct Answer {
+    int64_t node = -1;
+    bool closed = false;
+  };
+  std::vector<Answer> answers_;         // of NothingFitsUnder(), by block, for the node given
   std::vector<Clique> state_;
   std::vector<int32_t> unplaced_;       // by clique
   std::vector<double> weights_;         // by clique
