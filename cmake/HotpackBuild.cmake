@@ -27,6 +27,14 @@ elseif(HOTPACK_SANITIZE STREQUAL "thread")
   target_link_options(hotpack_flags INTERFACE -fsanitize=thread)
 endif()
 
+# libFuzzer follows the coverage of everything that is linked into a fuzz target (tests/fuzz/README.md).
+if(HOTPACK_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "HOTPACK_FUZZ needs clang (-DCMAKE_CXX_COMPILER=clang++), not ${CMAKE_CXX_COMPILER}")
+  endif()
+  target_compile_options(hotpack_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 if(HOTPACK_SANITIZE)
   # GCC's analysis does not see through the instrumentation: false alarms inside libstdc++ and Abseil.
   target_compile_options(hotpack_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
@@ -77,7 +85,7 @@ function(hotpack_library name)
 endfunction()
 
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
-set(HOTPACK_SANITIZED_ROOMS packer profiler runtime bench)
+set(HOTPACK_SANITIZED_ROOMS packer profiler runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels

@@ -47,9 +47,6 @@ class CsvReader {
   absl::Status At(size_t column, const std::string& reason) const {
     return absl::InvalidArgumentError(absl::StrCat(name_, ":", line_, ":", column, ": ", reason));
   }
-  absl::Status AtLine(const std::string& reason) const {
-    return absl::InvalidArgumentError(absl::StrCat(name_, ":", line_, ": ", reason));
-  }
   absl::StatusOr<std::string_view> NextLine();
   absl::Status Split(std::string_view line, Field (&fields)[3]) const;
   absl::StatusOr<uint64_t> Number(const Field& field, const char* what, uint64_t limit) const;
@@ -68,7 +65,7 @@ class CsvReader {
 absl::StatusOr<std::string_view> CsvReader::NextLine() {
   ++line_;
   size_t end = rest_.find('\n');
-  if (end == std::string_view::npos) return AtLine("the line has no end: the file is cut");
+  if (end == std::string_view::npos) return At(rest_.size() + 1, "the line has no end: the file is cut");
   std::string_view line = rest_.substr(0, end);
   rest_.remove_prefix(end + 1);
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
@@ -79,7 +76,9 @@ absl::Status CsvReader::Split(std::string_view line, Field (&fields)[3]) const {
   size_t begin = 0;
   for (int i = 0; i < 3; ++i) {
     size_t end = i < 2 ? line.find(',', begin) : line.size();
-    if (end == std::string_view::npos) return AtLine(absl::StrCat(i + 1, " columns, 3 expected: ", kHeader));
+    if (end == std::string_view::npos) {
+      return At(line.size() + 1, absl::StrCat(i + 1, " columns, 3 expected: ", kHeader));
+    }
     fields[i] = {line.substr(begin, end - begin), begin + 1};
     begin = end + 1;
   }
@@ -154,15 +153,15 @@ absl::Status CsvReader::Mark(const Field (&fields)[3]) {
 absl::StatusOr<Trace> CsvReader::Read() {
   if (rest_.empty()) {
     line_ = 1;
-    return AtLine("the file is empty");
+    return At(1, "the file is empty");
   }
   absl::StatusOr<std::string_view> line = NextLine();
   if (!line.ok()) return line.status();
-  if (*line != kHeader) return AtLine(absl::StrCat("the first line is ", Quoted(*line), ", not ", kHeader));
+  if (*line != kHeader) return At(1, absl::StrCat("the first line is ", Quoted(*line), ", not ", kHeader));
   while (!rest_.empty()) {
     line = NextLine();
     if (!line.ok()) return line.status();
-    if (line->empty()) return AtLine("the line is empty");
+    if (line->empty()) return At(1, "the line is empty");
     Field fields[3];
     if (absl::Status status = Split(*line, fields); !status.ok()) return status;
     absl::Status status;
@@ -177,7 +176,7 @@ absl::StatusOr<Trace> CsvReader::Read() {
     }
     if (!status.ok()) return status;
   }
-  if (trace_.events.empty()) return AtLine("no events follow the first line");
+  if (trace_.events.empty()) return At(1, "no events follow the first line");
   return std::move(trace_);
 }
 

@@ -264,8 +264,8 @@ absl::StatusOr<TraceFile> ParseTrace(std::string_view contents, std::string_view
     case FileFormat::kEventCsv: break;
     case FileFormat::kOther:
       return absl::InvalidArgumentError(absl::StrCat(
-          std::string(name), contents.empty() ? ":1: the file is empty"
-                                              : ":1: neither a hotpack trace nor an event CSV (event,id,bytes)"));
+          std::string(name), contents.empty() ? ":1:1: the file is empty"
+                                              : ":1:1: neither a hotpack trace nor an event CSV (event,id,bytes)"));
   }
   absl::StatusOr<Trace> trace = ParseEventCsv(contents, name);
   if (!trace.ok()) return trace.status();

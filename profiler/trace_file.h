@@ -50,7 +50,7 @@ absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_
 absl::StatusOr<TraceFile> ParseTrace(std::string_view contents, std::string_view name);
 
 // Reads the recording at `path`, whichever format it has. Errors: "FILE: reason", "FILE: byte N: reason",
-// "FILE:LINE: reason", "FILE:LINE:COLUMN: reason".
+// "FILE:LINE:COLUMN: reason".
 absl::StatusOr<TraceFile> LoadTrace(const std::string& path);
 
 }  // namespace hotpack

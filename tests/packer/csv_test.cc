@@ -67,6 +67,60 @@ TEST(CsvReaderTest, KnowsOtherNamesAndTheInclusiveEnd) {
   EXPECT_THAT(Intervals(Parsed("id,begin,upper,size\nx,2,4,1\n").instance.blocks[0]), ElementsAre(std::pair(2, 4)));
 }
 
+// Every name of a column means the same as the first of its kind, in whatever company.
+TEST(CsvReaderTest, EveryAliasIsRead) {
+  for (const std::string id : {"id", "buffer", "buffer_id"}) {
+    for (const std::string lower : {"lower", "begin", "start"}) {
+      for (const std::string upper : {"upper", "end"}) {
+        const NamedInstance read = Parsed(id + "," + lower + "," + upper + ",size\nx,2,4,1\n");
+        ASSERT_THAT(read.ids, ElementsAre("x")) << id << lower << upper;
+        ASSERT_THAT(Intervals(read.instance.blocks[0]), ElementsAre(std::pair(2, upper == "end" ? 5 : 4)));
+        EXPECT_EQ(ErrorOf(id + "," + lower + "," + upper + ",size," + id + "\n"),
+                  "f.csv:1:" + std::to_string(id.size() + lower.size() + upper.size() + 9) +
+                      ": a second column of the meaning of '" + id + "'");
+      }
+    }
+  }
+  EXPECT_EQ(ErrorOf("id,start,begin,upper,size\n"), "f.csv:1:10: a second column of the meaning of 'begin'");
+  EXPECT_EQ(ErrorOf("ID,lower,upper,size\n"), "f.csv:1:1: there is no column 'ID'");
+}
+
+// Everything at once, as a spreadsheet saves it: a byte order mark, CRLF, blanks, all columns, the aliases.
+TEST(CsvReaderTest, ReadsAllColumnsUnderTheirOtherNamesWithDosLineEnds) {
+  const NamedInstance read = Parsed(
+      "\xEF\xBB\xBF" "buffer_id,start,end,size,alignment,hint,gaps,offset\r\n"
+      "conv 1, 0, 8, 4096, 512, 77, 3-4 7-7, 8192\r\n"
+      "fc,1,1,1,,,,\r\n"
+      "\r\n");
+  EXPECT_THAT(read.ids, ElementsAre("conv 1", "fc"));
+  ASSERT_EQ(read.instance.blocks.size(), 2u);
+  const Block& conv = read.instance.blocks[0];
+  EXPECT_EQ(conv.size, 4096);
+  EXPECT_EQ(conv.alignment, 512);
+  EXPECT_EQ(conv.pinned, kNotPinned);
+  EXPECT_THAT(Intervals(conv), ElementsAre(std::pair(0, 3), std::pair(5, 7), std::pair(8, 9)));
+  EXPECT_EQ(read.instance.blocks[1].alignment, 1);
+  EXPECT_THAT(Intervals(read.instance.blocks[1]), ElementsAre(std::pair(1, 2)));
+  EXPECT_THAT(read.offsets, ElementsAre(8192, kNotPinned));
+}
+
+// A hint is not looked at: other tools write there what they like.
+TEST(CsvReaderTest, TheHintMayBeAnything) {
+  for (const char* hint : {"", "-1", "99999999999999999999", "left", "3-5"}) {
+    const NamedInstance read = Parsed("id,lower,upper,size,hint\nx,0,3,4," + std::string(hint) + "\n");
+    ASSERT_EQ(read.instance.blocks.size(), 1u) << hint;
+    EXPECT_EQ(read.instance.blocks[0].pinned, kNotPinned);
+    EXPECT_THAT(read.offsets, IsEmpty());
+  }
+}
+
+// The place is that in the line as it is in the file, also behind CRLF line ends.
+TEST(CsvReaderTest, CountsLinesAndColumnsWithDosLineEnds) {
+  EXPECT_EQ(ErrorOf("id,lower,upper,size\r\nx,0,3,4\r\ny,0,3,k\r\n"), "f.csv:3:7: the size is not an integer: 'k'");
+  EXPECT_EQ(ErrorOf("id,lower,upper,size\r\nx,0,3\r\n"), "f.csv:2:6: expected 4 fields, found 3");
+  EXPECT_EQ(ErrorOf("id,lower,upper,size\r\n\r\nx,0,3,4\r\n"), "f.csv:2:1: the line is empty");
+}
+
 TEST(CsvReaderTest, TakesDosLineEndsByteOrderMarkBlanksAndEmptyLinesAtTheEnd) {
   const NamedInstance read = Parsed("\xEF\xBB\xBFid, lower,upper,size\r\nx y, 0 ,3,4\r\n\r\n\n");
   EXPECT_THAT(read.ids, ElementsAre("x y"));

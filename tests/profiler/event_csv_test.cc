@@ -56,10 +56,10 @@ TEST(EventCsvTest, RoundTrip) {
 
 TEST(EventCsvTest, Refusals) {
   EXPECT_EQ(ErrorOf("alloc,1,512\nfree,1,\n"), "");
-  EXPECT_EQ(ErrorOf(""), "f:1: no events follow the first line");
-  EXPECT_EQ(ErrorOf("alloc,1,512\nalloc,2,40"), "f:3: the line has no end: the file is cut");
-  EXPECT_EQ(ErrorOf("alloc,1,512\n\nfree,1,\n"), "f:3: the line is empty");
-  EXPECT_EQ(ErrorOf("alloc,1\n"), "f:2: 2 columns, 3 expected: event,id,bytes");
+  EXPECT_EQ(ErrorOf(""), "f:1:1: no events follow the first line");
+  EXPECT_EQ(ErrorOf("alloc,1,512\nalloc,2,40"), "f:3:11: the line has no end: the file is cut");
+  EXPECT_EQ(ErrorOf("alloc,1,512\n\nfree,1,\n"), "f:3:1: the line is empty");
+  EXPECT_EQ(ErrorOf("alloc,1\n"), "f:2:8: 2 columns, 3 expected: event,id,bytes");
   EXPECT_EQ(ErrorOf("alloc,1,512,7\n"), "f:2:12: more than 3 columns");
   EXPECT_EQ(ErrorOf("Alloc,1,512\n"), "f:2:1: the event 'Alloc' is not alloc, free or mark");
   EXPECT_EQ(ErrorOf("alloc,,512\n"), "f:2:7: the id is missing");
@@ -82,9 +82,9 @@ TEST(EventCsvTest, Refusals) {
 
 TEST(EventCsvTest, TheFirstLine) {
   auto error = [](std::string_view contents) { return std::string(ParseEventCsv(contents, "f").status().message()); };
-  EXPECT_EQ(error(""), "f:1: the file is empty");
-  EXPECT_EQ(error("event,id"), "f:1: the line has no end: the file is cut");
-  EXPECT_EQ(error("event,id\n"), "f:1: the first line is 'event,id', not event,id,bytes");
+  EXPECT_EQ(error(""), "f:1:1: the file is empty");
+  EXPECT_EQ(error("event,id"), "f:1:9: the line has no end: the file is cut");
+  EXPECT_EQ(error("event,id\n"), "f:1:1: the first line is 'event,id', not event,id,bytes");
 }
 
 // Cut anywhere: the events before the cut, or one line.

@@ -203,9 +203,9 @@ TEST(LoadTraceTest, ErrorsAreOneLine) {
   EXPECT_EQ(message("/"), "/: Is a directory");
   std::string path = TempPath("load");
   std::ofstream(path).close();
-  EXPECT_EQ(message(path), path + ":1: the file is empty");
+  EXPECT_EQ(message(path), path + ":1:1: the file is empty");
   std::ofstream(path) << "id,lower,upper,size\n";
-  EXPECT_EQ(message(path), path + ":1: neither a hotpack trace nor an event CSV (event,id,bytes)");
+  EXPECT_EQ(message(path), path + ":1:1: neither a hotpack trace nor an event CSV (event,id,bytes)");
   std::ofstream(path) << "\x89hot";
   EXPECT_EQ(message(path), path + ": byte 4: the file ends in the header, which has 256 bytes");
   unlink(path.c_str());

@@ -119,10 +119,10 @@ TEST_F(CommandTest, BadFiles) {
     ExpectRefused({command, folder_.path()}, name + folder_.path() + ": Is a directory");
     for (const Case& bad : {
              Case{Write("cut.trace", cut.substr(0, 100)), ": byte 100: the file ends in the header, which has 256 bytes"},
-             Case{Write("cut.csv", "event,id,bytes\nalloc,1,5"), ":2: the line has no end: the file is cut"},
+             Case{Write("cut.csv", "event,id,bytes\nalloc,1,5"), ":2:10: the line has no end: the file is cut"},
              Case{Write("twice.csv", "event,id,bytes\nalloc,1,5\nfree,1,\nfree,1,\n"),
                   ":4:6: block 1 is freed twice, first in line 3"},
-             Case{Write("none.csv", "event,id,bytes\n"), ":1: no events follow the first line"},
+             Case{Write("none.csv", "event,id,bytes\n"), ":1:1: no events follow the first line"},
          }) {
       ExpectRefused({command, bad.path}, name + bad.path + bad.reason);
     }

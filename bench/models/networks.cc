@@ -1,0 +1,83 @@
+#include "bench/models/networks.h"
+
+namespace hotpack::bench {
+namespace {
+
+constexpr int64_t kClasses = 1000;
+constexpr Window kPool = {.size = 3, .stride = 2, .cover_all = true};
+constexpr Window kOne = {.size = 1};
+constexpr Window kThree = {.size = 3, .pad = 1};
+constexpr Window kFive = {.size = 5, .pad = 2};
+
+Tensor ConvRelu(Network* net, Tensor in, int64_t channels, Window window) {
+  return net->Pointwise(net->Conv(in, channels, window));
+}
+
+// One row of Szegedy et al., Table 1: channels of each branch.
+struct Inception {
+  int64_t one;                    // "#1×1"
+  int64_t reduce_three, three;    // "#3×3 reduce", "#3×3"
+  int64_t reduce_five, five;      // "#5×5 reduce", "#5×5"
+  int64_t pool;                   // "pool proj"
+  bool pool_before = false;       // a 3×3 pooling with stride 2 comes first
+};
+
+constexpr Inception kInceptions[] = {
+    {64, 96, 128, 16, 32, 32},            // 3a
+    {128, 128, 192, 32, 96, 64},          // 3b
+    {192, 96, 208, 16, 48, 64, true},     // 4a
+    {160, 112, 224, 24, 64, 64},          // 4b
+    {128, 128, 256, 24, 64, 64},          // 4c
+    {112, 144, 288, 32, 64, 64},          // 4d
+    {256, 160, 320, 32, 128, 128},        // 4e
+    {256, 160, 320, 32, 128, 128, true},  // 5a
+    {384, 192, 384, 48, 128, 128},        // 5b
+};
+
+// The branches side by side, their relu after they are put together.
+Tensor AddInception(Network* net, Tensor in, const Inception& row) {
+  const Tensor one = net->Conv(in, row.one, kOne);
+  const Tensor three = net->Conv(ConvRelu(net, in, row.reduce_three, kOne), row.three, kThree);
+  const Tensor five = net->Conv(ConvRelu(net, in, row.reduce_five, kOne), row.five, kFive);
+  const Tensor pool = net->Conv(net->Pool(in, kThree), row.pool, kOne);
+  return net->Pointwise(net->Concat({one, three, five, pool}));
+}
+
+}  // namespace
+
+Network AlexNet(int64_t batch) {
+  Network net(batch);
+  const Tensor image = net.Input({3, 227, 227});
+  const Tensor labels = net.Labels();
+  Tensor h = ConvRelu(&net, image, 96, {.size = 11, .stride = 4});
+  h = net.Pool(net.Pointwise(h), kPool);
+  h = ConvRelu(&net, h, 256, kFive);
+  h = net.Pool(net.Pointwise(h), kPool);
+  h = ConvRelu(&net, h, 384, kThree);
+  h = ConvRelu(&net, h, 384, kThree);
+  h = net.Pool(ConvRelu(&net, h, 256, kThree), kPool);
+  h = net.Pointwise(net.FullyConnected(h, 4096));
+  h = net.Pointwise(net.FullyConnected(h, 4096));
+  net.Loss(net.Pointwise(net.FullyConnected(h, kClasses)), labels);
+  return net;
+}
+
+Network GoogLeNet(int64_t batch) {
+  Network net(batch);
+  const Tensor image = net.Input({3, 224, 224});
+  const Tensor labels = net.Labels();
+  Tensor h = ConvRelu(&net, image, 64, {.size = 7, .stride = 2, .pad = 3});
+  h = net.Pointwise(net.Pool(h, kPool));
+  h = ConvRelu(&net, h, 64, kOne);
+  h = ConvRelu(&net, h, 192, kThree);
+  h = net.Pool(net.Pointwise(h), kPool);
+  for (const Inception& row : kInceptions) {
+    if (row.pool_before) h = net.Pool(h, kPool);
+    h = AddInception(&net, h, row);
+  }
+  h = net.Pool(h, {.size = 7});
+  net.Loss(net.Pointwise(net.FullyConnected(h, kClasses)), labels);
+  return net;
+}
+
+}  // namespace hotpack::bench

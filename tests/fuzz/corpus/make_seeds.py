@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Writes the binary seeds of this folder: trace files, programs (ELF) and files of figures. Deterministic.
+
+    tests/fuzz/corpus/make_seeds.py [FOLDER]     (default: the folder of this script)
+
+They are encoded here after docs/trace_format.md, the System V ABI and runtime/stats_file.h, independently of the code.
+"""
+
+import os
+import struct
+import sys
+
+SLOT_BYTES = 168  # sizeof(hotpack_stats)
+SLOTS = 16        # kStatsSlots
+
+
+def varint(value):
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def trace(records, state=1, committed=None, program=b"train"):
+    length = 256 + len(records) if committed is None else committed
+    head = b"\x89hotpack" + struct.pack("<HHIQQII", 1, 256, state, length, 1_700_000_000 * 10**9, 42, len(program))
+    return (head + program).ljust(256, b"\0") + records
+
+
+def traces():
+    next_units, release_last, mark = b"\x61", b"\x02", b"\x03"
+    step = mark + next_units + varint(19) + next_units + varint(3) + release_last + b"\x00" + release_last + b"\x02"
+    timed = b"\x39" + b"\x01" + varint(7) + varint(2) + varint(200) + varint(700)
+    plain = b"\x01" + varint(2 * 9) + varint(512)
+    wide = b"\x01" + varint(2**64 - 2) + varint(2**40)
+    return {
+        "steps": trace(step * 6 + mark),
+        "context": trace(timed + b"\x1a" + varint(9) + b"\x00" + b"\x04" + timed + b"\x05" + mark, state=2),
+        "ids": trace(plain + b"\x02\x00" + wide + b"\x02\x00", state=3),
+        "open": trace(step + b"\0" * 40, state=0, committed=256 + len(step)),
+        "empty": trace(b""),
+        "cut": trace(step)[:300],
+        "header-only": trace(b"")[:100],
+    }
+
+
+def elf(rodata=b"", needed=None):
+    """A program with the sections .rodata, .dynamic, .dynstr and .shstrtab."""
+    names = b"\0.rodata\0.dynamic\0.dynstr\0.shstrtab\0"
+    strings = b"\0" + (needed or b"libc.so.6") + b"\0"
+    dynamic = struct.pack("<QQQQ", 1, 1, 0, 0)
+    at, parts, headers = 64, b"", [b"\0" * 64]
+    for name, kind, content in ((b".rodata", 1, rodata), (b".dynamic", 6, dynamic), (b".dynstr", 3, strings),
+                                (b".shstrtab", 3, names)):
+        headers.append(struct.pack("<IIQQQQIIQQ", names.index(name + b"\0"), kind, 0, 0, at + len(parts), len(content),
+                                   0, 0, 1, 0))
+        parts += content
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, 0, 0, at + len(parts), 0,
+                                                                   64, 56, 0, 64, len(headers), len(headers) - 1)
+    return header + parts + b"".join(headers)
+
+
+def programs():
+    texts = (b"cuGetExportTable", b"CUDA driver version is insufficient for CUDA runtime version",
+             b"launch would exceed maximum depth of nested launches",
+             b"launch failed because kernel uses unsupported, file-scoped textures (texture objects are supported)")
+    runtime = b"\0" + b"\0".join(texts) + b"\0"
+    return {"runtime-inside": elf(runtime), "runtime-shared": elf(runtime, b"libcudart.so.13"), "plain": elf(b"hello\0"),
+            "header": elf()[:64], "script": b"#!/bin/sh\n"}
+
+
+def figures(arenas, requests):
+    header = struct.pack("<QIIiIQ", 0x315454534B504F48, 1, SLOT_BYTES, 42, arenas, 3) + b"train".ljust(224, b"\0")
+    slots = b"".join(struct.pack("<21q", *([requests * (i + 1)] * 6), 4, *([7] * 14)) for i in range(SLOTS))
+    return header + slots
+
+
+def stats():
+    whole = figures(2, 1000)
+    return {"two-arenas": whole, "no-arena": figures(0, 0), "many-arenas": figures(40, 5), "cut": whole[:1000]}
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
+    for target, seeds in {"trace": traces(), "elf": programs(), "stats": stats()}.items():
+        os.makedirs(os.path.join(folder, target), exist_ok=True)
+        for name, contents in seeds.items():
+            with open(os.path.join(folder, target, name), "wb") as file:
+                file.write(contents)
+
+
+if __name__ == "__main__":
+    main()
