@@ -127,9 +127,9 @@ class MpsWriter {
     AddComments(model_, "*", ids, &text_);
     text_.Add("NAME hotpack FREE\nROWS\n N obj\n");
     Rows();
-    text_.Add("COLUMNS\n MARKER MARKER 'MARKER' 'INTORG'\n");
+    text_.Add("COLUMNS\n MARKER 'MARKER' 'INTORG'\n");
     Columns();
-    text_.Add(" MARKER MARKER 'MARKER' 'INTEND'\nRHS\n");
+    text_.Add(" MARKER 'MARKER' 'INTEND'\nRHS\n");
     RightHandSides();
     text_.Add("BOUNDS\n");
     Bounds();
