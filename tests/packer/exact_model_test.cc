@@ -114,17 +114,19 @@ TEST(ExactModelTest, ErrorsOfTheSinkEndTheWriting) {
   }
 }
 
+std::string Name(char kind, int64_t block) { return std::string(1, kind).append(std::to_string(block)); }
+
 // What a placement says about each variable: z as the blocks lie, k as many alignments as fit below.
 std::map<std::string, double> ValuesOf(const ExactModel& model, const std::vector<int64_t>& x) {
   std::map<std::string, double> values;
   int64_t height = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    values["x" + std::to_string(i)] = static_cast<double>(x[i]);
-    values["k" + std::to_string(i)] = static_cast<double>(x[i] / model.blocks[i].alignment);
+    values[Name('x', static_cast<int64_t>(i))] = static_cast<double>(x[i]);
+    values[Name('k', static_cast<int64_t>(i))] = static_cast<double>(x[i] / model.blocks[i].alignment);
     height = std::max(height, x[i] + model.blocks[i].size);
   }
   for (const auto& [i, j] : model.pairs) {
-    values["z" + std::to_string(i) + "_" + std::to_string(j)] = x[i] + model.blocks[i].size <= x[j] ? 0 : 1;
+    values[Name('z', i).append(1, '_').append(std::to_string(j))] = x[i] + model.blocks[i].size <= x[j] ? 0 : 1;
   }
   values[HeightName(model)] = static_cast<double>(height);
   return values;
