@@ -6,8 +6,10 @@
 
 namespace hotpack {
 
+void AddExportCommand(CLI::App& app, int* exit_code);
 void AddPackCommand(CLI::App& app, int* exit_code);
 void AddReplayCommand(CLI::App& app, int* exit_code);
 void AddShowCommand(CLI::App& app, int* exit_code);
+void AddVerifyCommand(CLI::App& app, int* exit_code);
 
 }  // namespace hotpack

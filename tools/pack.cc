@@ -11,9 +11,8 @@
 #include "packer/csv.h"
 #include "packer/pack.h"
 #include "packer/validator.h"
-#include "profiler/trace_file.h"
 #include "tools/commands.h"
-#include "tools/hot_iteration.h"
+#include "tools/instance_input.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -27,53 +26,12 @@ struct Options {
   bool json = false;
 };
 
-struct Input {
-  NamedInstance named;
-  std::string what;  // the instance in words
-};
-
 int Fail(int code, const std::string& message) {
   fprintf(stderr, "hotpack pack: %s\n", message.c_str());
   return code;
 }
 
-Input FromRecording(const TraceFile& file) {
-  Input input;
-  std::optional<HotIteration> hot = MarkedIteration(file.trace);
-  input.what = "the last marked iteration";
-  if (!hot) {
-    hot = DetectedIteration(file.trace);
-    input.what = "the iteration that repeats";
-  }
-  if (!hot) {
-    input.what = "the whole recording: no iteration repeats";
-    input.named.instance = WholeRecording(file.trace);
-    return input;
-  }
-  std::vector<uint32_t> index;
-  input.named.instance = ToInstance(hot->profile, &index);
-  for (uint32_t i : index) input.named.ids.push_back(std::to_string(i));
-  input.what += ", " + std::to_string(hot->profile.period) + " requests";
-  if (hot->profile.unroll > 1) input.what += ", unrolled " + std::to_string(hot->profile.unroll) + " times";
-  return input;
-}
-
-absl::StatusOr<Input> Read(const std::string& path) {
-  absl::StatusOr<std::string> contents = ReadWholeFile(path);
-  if (!contents.ok()) return contents.status();
-  if (RecogniseFormat(*contents) == FileFormat::kOther) {
-    absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
-    if (!named.ok()) return named.status();
-    return Input{*std::move(named), "a packing instance"};
-  }
-  absl::StatusOr<TraceFile> file = ParseTrace(*contents, path);
-  if (!file.ok()) return file.status();
-  Input input = FromRecording(*file);
-  if (input.named.instance.blocks.empty()) return absl::InvalidArgumentError(path + ": no requests to pack");
-  return input;
-}
-
-void Print(const Options& options, const Input& input, const PackResult& result) {
+void Print(const Options& options, const InstanceInput& input, const PackResult& result) {
   size_t blocks = input.named.instance.blocks.size();
   double ratio = result.lower_bound > 0
                      ? static_cast<double>(result.placement.height) / static_cast<double>(result.lower_bound)
@@ -102,7 +60,7 @@ int RunPack(const Options& options) {
   if (!options.out.empty() && std::filesystem::equivalent(options.out, options.file, error)) {
     return Fail(2, "--out " + options.out + " is the input");
   }
-  absl::StatusOr<Input> input = Read(options.file);
+  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
   if (!input.ok()) return Fail(2, std::string(input.status().message()));
   const Instance& instance = input->named.instance;
   PackOptions pack_options;

@@ -7,7 +7,7 @@
 source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev)
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind)
+test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 
@@ -92,6 +92,22 @@ quietly() {
     tail -n 40 "$log" >&2
     say "$what failed; the whole log is $log"
     exit 1
+  fi
+}
+
+# Brings the solver HiGHS to a build, as the Python package highspy in an environment of its own (no Debian package has
+# it). Never fails: the tests that need it are skipped then.
+#   setup_highs INSTALL(yes|no) BUILD_DIRECTORY
+setup_highs() {
+  local install=$1 environment=$2/solvers log=$2/setup.log python
+  [ "$install" = yes ] || return 0
+  for python in "$environment/bin/python3" python3; do
+    if "$python" -c 'import highspy' 2>/dev/null; then return 0; fi
+  done
+  say "installing highspy in $environment"
+  if ! { python3 -m venv "$environment" &&
+         "$environment/bin/python3" -m pip install --disable-pip-version-check --retries 1 --timeout 15 highspy; } >>"$log" 2>&1; then
+    say "highspy could not be installed, tests with the solver HiGHS are skipped; see $log"
   fi
 }
 

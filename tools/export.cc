@@ -1,0 +1,133 @@
+// hotpack export: instance or recording → a file for other programs.
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "packer/exact_model.h"
+#include "packer/model_writer.h"
+#include "tools/commands.h"
+#include "tools/file_sink.h"
+#include "tools/instance_input.h"
+#include "tools/units.h"
+
+namespace hotpack {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string format;
+  std::string memory;
+  std::string out;
+  bool as_published = false;
+  bool force = false;
+};
+
+int Fail(const std::string& message) {
+  fprintf(stderr, "hotpack export: %s\n", message.c_str());
+  return 2;
+}
+
+// Writes one format. What is said about the result goes to `summary`, one line without a line end.
+using Exporter = absl::Status (*)(const Options& options, const InstanceInput& input, const TextSink& sink,
+                                  std::string* summary);
+
+absl::Status ExportModel(ModelFormat format, const Options& options, const InstanceInput& input, const TextSink& sink,
+                         std::string* summary) {
+  ModelOptions model_options;
+  model_options.as_published = options.as_published;
+  if (!options.memory.empty()) model_options.memory = *ParseSize(options.memory);
+  if (options.force) model_options.pair_limit = std::numeric_limits<int32_t>::max();
+  absl::StatusOr<ExactModel> model = BuildExactModel(input.named.instance, model_options);
+  if (!model.ok()) {
+    const bool pairs_are_why = !options.force && model.status().message().find("pairs of residency") != std::string::npos;
+    return absl::InvalidArgumentError(absl::StrCat(options.file, ": ", model.status().message(),
+                                                   pairs_are_why ? "; --force writes it all the same" : ""));
+  }
+  *summary = absl::StrCat(model->blocks.size(), " blocks, ", model->pairs.size(), " binaries, in units of ",
+                          model->unit, " bytes, W = ", model->big);
+  if (model->lower_bound > 0) absl::StrAppend(summary, ", lower bound ", model->lower_bound);
+  if (const double overlap = ToleratedOverlap(model->big); overlap >= 1) {
+    absl::StrAppend(summary, "; an integrality tolerance of 1e-6 lets blocks overlap by ", static_cast<int64_t>(overlap),
+                    " units: verify the solution");
+  }
+  return WriteModel(*model, format, input.named.ids, sink);
+}
+
+absl::Status ExportLp(const Options& options, const InstanceInput& input, const TextSink& sink, std::string* summary) {
+  return ExportModel(ModelFormat::kLp, options, input, sink, summary);
+}
+
+absl::Status ExportMps(const Options& options, const InstanceInput& input, const TextSink& sink, std::string* summary) {
+  return ExportModel(ModelFormat::kMps, options, input, sink, summary);
+}
+
+struct Format {
+  const char* name;
+  Exporter exporter;
+  bool is_model;  // --as-published, --memory and --force are for these
+};
+constexpr Format kFormats[] = {{"lp", ExportLp, true}, {"mps", ExportMps, true}};
+
+const Format* FindFormat(const std::string& name) {
+  for (const Format& format : kFormats) {
+    if (name == format.name) return &format;
+  }
+  return nullptr;
+}
+
+std::string FormatNames() {
+  std::string names;
+  for (const Format& format : kFormats) absl::StrAppend(&names, names.empty() ? "" : ", ", format.name);
+  return names;
+}
+
+int RunExport(const Options& options) {
+  const Format& format = *FindFormat(options.format);
+  if (!format.is_model && (options.as_published || options.force)) {
+    return Fail("--as-published and --force are for models, not for the format " + options.format);
+  }
+  if (!options.memory.empty() && !options.as_published) return Fail("--memory is W of the model --as-published");
+  std::error_code error;
+  if (!options.out.empty() && std::filesystem::equivalent(options.out, options.file, error)) {
+    return Fail("--out " + options.out + " is the input");
+  }
+  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
+  if (!input.ok()) return Fail(std::string(input.status().message()));
+  FileSink file(options.out);
+  std::string summary;
+  absl::Status status =
+      format.exporter(options, *input, [&](absl::string_view text) { return file.Append(text); }, &summary);
+  if (status.ok()) status = file.Close();
+  if (!status.ok()) return Fail(std::string(status.message()));
+  fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
+  return 0;
+}
+
+}  // namespace
+
+void AddExportCommand(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("export", "Writes the exact model of an instance, for a solver of integer programs");
+  command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
+  command->add_option("--format", options->format, "One of " + FormatNames())
+      ->required()
+      ->check([](const std::string& name) {
+        return FindFormat(name) != nullptr ? std::string() : "'" + name + "' is none of " + FormatNames();
+      }, "NAME");
+  command->add_flag("--as-published", options->as_published,
+                    "The paper's equations alone: in bytes, W the memory there is, no lower bound");
+  command->add_option("--memory", options->memory, "W with --as-published; 16G if not given")->check(SizeOption());
+  command->add_option("--out", options->out, "Write to this file, not to standard output");
+  command->add_flag("--force", options->force,
+                    "Write the model also of more than " + std::to_string(kModelPairLimit) + " overlapping pairs");
+  command->footer("Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
+                  "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol");
+  command->callback([options, exit_code] { *exit_code = RunExport(*options); });
+}
+
+}  // namespace hotpack
