@@ -180,7 +180,7 @@ class Parser {
   bool ParseResidency(const Field& lower, const Field& upper, Block* block) {
     Residency residency{0, 0};
     if (!ParseNumber(lower, "the begin", 0, kLargestClock, &residency.begin)) return false;
-    if (!ParseNumber(upper, "the end", 0, kLargestClock - 1, &residency.end)) return false;
+    if (!ParseNumber(upper, "the end", 0, kLargestClock - inclusive_, &residency.end)) return false;
     residency.end += inclusive_;
     if (residency.begin >= residency.end) return Fail(upper.column, "the block ends before it begins");
     block->residency = {residency};
@@ -244,7 +244,7 @@ class Parser {
     const Field begin{field.text.substr(0, dash), field.column};
     const Field end{field.text.substr(dash + 1), field.column + dash + 1};
     if (!ParseNumber(begin, "the gap's begin", 0, kLargestClock, &gap->begin)) return false;
-    if (!ParseNumber(end, "the gap's end", 0, kLargestClock - 1, &gap->end)) return false;
+    if (!ParseNumber(end, "the gap's end", 0, kLargestClock - inclusive_, &gap->end)) return false;
     gap->end += inclusive_;
     if (gap->begin >= gap->end) return Fail(field.column, "the gap ends before it begins");
     if (gap->begin < whole.begin || gap->end > whole.end) {

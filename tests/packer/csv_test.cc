@@ -104,6 +104,16 @@ TEST(CsvReaderTest, ReadsAllColumnsUnderTheirOtherNamesWithDosLineEnds) {
   EXPECT_THAT(read.offsets, ElementsAre(8192, kNotPinned));
 }
 
+// 2^61 as the value after the last and as the one after an inclusive end of 2^61 − 1: both are read, and written alike.
+TEST(CsvReaderTest, TheLargestEndIsTheSameInBothColumns) {
+  const NamedInstance inclusive = Parsed("id,lower,end,size\nx,0,2305843009213693951,1\n");
+  const std::string text = FormatCsv(inclusive.instance, inclusive.ids, nullptr);
+  EXPECT_EQ(text, "id,lower,upper,size\nx,0,2305843009213693952,1\n");
+  EXPECT_THAT(Intervals(Parsed(text).instance.blocks[0]), ElementsAre(std::pair(Clock{0}, Clock{1} << 61)));
+  EXPECT_EQ(ErrorOf("id,lower,end,size\nx,0,2305843009213693952,1\n"),
+            "f.csv:2:5: the end is larger than 2305843009213693951: '2305843009213693952'");
+}
+
 // A hint is not looked at: other tools write there what they like.
 TEST(CsvReaderTest, TheHintMayBeAnything) {
   for (const char* hint : {"", "-1", "99999999999999999999", "left", "3-5"}) {
@@ -154,7 +164,7 @@ TEST(CsvReaderTest, SaysWhereAndWhy) {
   EXPECT_EQ(ErrorOf(head + "x,0,3,4611686018427387905\n"),
             "f.csv:2:7: the size is larger than 4611686018427387904: '4611686018427387905'");
   EXPECT_EQ(ErrorOf(head + "x,0,99999999999999999999999999,4\n"),
-            "f.csv:2:5: the end is larger than 2305843009213693951: '99999999999999999999999999'");
+            "f.csv:2:5: the end is larger than 2305843009213693952: '99999999999999999999999999'");
   EXPECT_EQ(ErrorOf(head + "x,0,3,-99999999999999999999999999\n"),
             "f.csv:2:7: the size is less than 1: '-99999999999999999999999999'");
   EXPECT_EQ(ErrorOf(head + "x,0,3,4611686018427387904\ny,0,3,1\n"),
