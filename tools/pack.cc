@@ -1,8 +1,10 @@
 // hotpack pack: instance or recording → placement.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,10 @@ struct Options {
   std::string file;
   std::string algorithm = "auto";
   std::string time_limit = "1s";
+  std::string capacity;
+  uint64_t seed = 1;
+  int threads = 1;
+  bool start = false;
   std::string out;
   bool json = false;
 };
@@ -31,28 +37,62 @@ int Fail(int code, const std::string& message) {
   return code;
 }
 
-void Print(const Options& options, const InstanceInput& input, const PackResult& result) {
-  size_t blocks = input.named.instance.blocks.size();
-  double ratio = result.lower_bound > 0
-                     ? static_cast<double>(result.placement.height) / static_cast<double>(result.lower_bound)
-                     : 1.0;
-  double seconds = static_cast<double>(result.nanoseconds) / 1e9;
-  if (options.json) {
-    nlohmann::ordered_json object = {
-        {"blocks", blocks},   {"lower_bound", result.lower_bound}, {"height", result.placement.height},
-        {"ratio", ratio},     {"seconds", seconds},                {"algorithm", result.algorithm},
-        {"proven_optimal", result.proven_optimal},
-    };
-    printf("%s\n", object.dump(2).c_str());
-    return;
-  }
+// What came of it, as a word and an exit code.
+struct Outcome {
+  const char* word;
+  int exit_code;
+};
+
+Outcome OutcomeOf(const PackResult& result, Bytes capacity) {
+  if (result.status == PackStatus::kInfeasible) return {"infeasible", 3};
+  if (capacity > 0 && result.placement.height > capacity) return {"undecided", 4};
+  return {"packed", 0};
+}
+
+double RatioOf(const PackResult& result) {
+  if (result.lower_bound == 0) return 1.0;
+  return static_cast<double>(result.placement.height) / static_cast<double>(result.lower_bound);
+}
+
+void PrintJson(size_t blocks, const PackResult& result, const Outcome& outcome) {
+  nlohmann::ordered_json object = {
+      {"blocks", blocks},
+      {"lower_bound", result.lower_bound},
+      {"height", result.placement.height},
+      {"ratio", RatioOf(result)},
+      {"seconds", static_cast<double>(result.nanoseconds) / 1e9},
+      {"algorithm", result.algorithm},
+      {"proven_optimal", result.proven_optimal},
+      {"status", outcome.word},
+  };
+  if (result.status == PackStatus::kInfeasible) object["height"] = object["ratio"] = nullptr;
+  printf("%s\n", object.dump(2).c_str());
+}
+
+void Print(const InstanceInput& input, const PackResult& result, const Outcome& outcome, const std::string& capacity) {
   printf("packed       %s\n", input.what.c_str());
-  printf("blocks       %zu\n", blocks);
+  printf("blocks       %zu\n", input.named.instance.blocks.size());
   printf("lower bound  %lld (%s)\n", static_cast<long long>(result.lower_bound),
          FormatSize(static_cast<uint64_t>(result.lower_bound)).c_str());
-  printf("height       %lld, %.5f times that%s\n", static_cast<long long>(result.placement.height), ratio,
-         result.proven_optimal ? " (optimal)" : "");
-  printf("solved in    %.6f s by %s\n", seconds, result.algorithm);
+  if (result.status == PackStatus::kInfeasible) {
+    printf("height       none of at most %s: proved\n", capacity.c_str());
+  } else {
+    printf("height       %lld, %.5f times that%s\n", static_cast<long long>(result.placement.height), RatioOf(result),
+           result.proven_optimal ? " (optimal)" : "");
+  }
+  if (outcome.exit_code == 4) printf("capacity     %s: undecided\n", capacity.c_str());
+  printf("solved in    %.6f s by %s\n", static_cast<double>(result.nanoseconds) / 1e9, result.algorithm);
+}
+
+// The placement that the file holds, if every block has an offset there.
+std::optional<Placement> PlacementInFile(const NamedInstance& named) {
+  if (named.offsets.empty()) return std::nullopt;
+  Placement placement{named.offsets, 0};
+  for (size_t i = 0; i < named.offsets.size(); ++i) {
+    if (named.offsets[i] == kNotPinned) return std::nullopt;
+    placement.height = std::max(placement.height, named.offsets[i] + named.instance.blocks[i].size);
+  }
+  return placement;
 }
 
 int RunPack(const Options& options) {
@@ -66,17 +106,38 @@ int RunPack(const Options& options) {
   PackOptions pack_options;
   pack_options.algorithm = *AlgorithmFromName(options.algorithm);
   pack_options.time_limit_ns = *ParseDuration(options.time_limit);
+  pack_options.seed = options.seed;
+  pack_options.threads = options.threads;
+  if (!options.capacity.empty()) pack_options.capacity = *ParseSize(options.capacity);
+  std::optional<Placement> start;
+  if (options.start) {
+    start = PlacementInFile(input->named);
+    if (!start) return Fail(2, options.file + ": --start needs an offset for every block");
+    if (std::string fault = Validate(instance, *start); !fault.empty()) {
+      return Fail(2, options.file + ": --start: the offsets are no placement: " + fault);
+    }
+    pack_options.start = &*start;
+  }
   PackResult result = Pack(instance, pack_options);
-  if (result.status != PackStatus::kOk) return Fail(2, options.file + ": " + PackStatusText(result.status));
-  if (std::string fault = Validate(instance, result.placement); !fault.empty()) {
-    return Fail(1, options.file + ": the placement is wrong, please report this: " + fault);
+  if (result.status != PackStatus::kOk && result.status != PackStatus::kInfeasible) {
+    return Fail(2, options.file + ": " + PackStatusText(result.status));
   }
-  if (!options.out.empty()) {
-    absl::Status written = WriteTextFile(options.out, FormatCsv(instance, input->named.ids, &result.placement));
-    if (!written.ok()) return Fail(2, std::string(written.message()));
+  const Outcome outcome = OutcomeOf(result, pack_options.capacity);
+  if (result.status == PackStatus::kOk) {
+    if (std::string fault = Validate(instance, result.placement); !fault.empty()) {
+      return Fail(1, options.file + ": the placement is wrong, please report this: " + fault);
+    }
+    if (!options.out.empty()) {
+      absl::Status written = WriteTextFile(options.out, FormatCsv(instance, input->named.ids, &result.placement));
+      if (!written.ok()) return Fail(2, std::string(written.message()));
+    }
   }
-  Print(options, *input, result);
-  return 0;
+  if (options.json) {
+    PrintJson(instance.blocks.size(), result, outcome);
+  } else {
+    Print(*input, result, outcome, options.capacity);
+  }
+  return outcome.exit_code;
 }
 
 }  // namespace
@@ -91,9 +152,21 @@ void AddPackCommand(CLI::App& app, int* exit_code) {
       }, "NAME")->capture_default_str();
   command->add_option("--time-limit", options->time_limit, "For the solve; the best placement found by then counts")
       ->check(DurationOption())->capture_default_str();
+  command->add_option("--capacity", options->capacity,
+                      "Ask only whether it fits into this many bytes (such as 80G). Exit code 0 if it does, 3 if it is "
+                      "proved that it does not, 4 if neither is known")
+      ->check(SizeOption())->check([](const std::string& size) {
+        return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
+      });
+  command->add_option("--seed", options->seed, "Same seed, one thread, no time-out: same placement")
+      ->capture_default_str();
+  command->add_option("--threads", options->threads, "Threads that search")
+      ->check(CLI::Range(1, 1024))->capture_default_str();
+  command->add_flag("--start", options->start, "Begin from the offsets in FILE");
   command->add_option("--out", options->out, "Write the instance with the offsets to this minimalloc CSV");
   command->add_flag("--json", options->json,
-                    "Print one object: blocks, lower_bound, height, ratio, seconds, algorithm, proven_optimal");
+                    "Print one object: blocks, lower_bound, height, ratio, seconds, algorithm, proven_optimal, status "
+                    "(packed, infeasible or undecided)");
   command->footer("Example:\n  hotpack pack resnet50-train.csv --time-limit 2s --out placed.csv");
   command->callback([options, exit_code] { *exit_code = RunPack(*options); });
 }
