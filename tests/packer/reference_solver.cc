@@ -15,12 +15,14 @@
 // intervals are covered; alignments need not be powers of two.
 //
 // A settled placement is found by placing blocks in its own order, each at the lowest free offset, and going only to
-// larger (offset, index). Three prunings, all exact:
+// larger (offset, index). Four ways to save work, all exact:
 //  - An unplaced block whose lowest free range [f, f + size) ends at or below the current offset can never be raised
 //    any more by what is placed later, so it never gets its turn: the order is not the one of a settled placement.
 //  - Blocks that are equal in all respects are placed by index: exchanging them changes nothing.
 //  - All blocks still to come lie at or above the current offset, each at or above its lowest free one. Of blocks that
 //    are resident at one moment, none overlap: lowest offset among them plus sum of their sizes is a bound.
+//  - Where the unplaced blocks fall apart into groups that never meet, each group is a search of its own: what is placed
+//    is to it what pinned blocks are to the whole.
 #include "reference_solver.h"
 
 #include <algorithm>
@@ -35,6 +37,7 @@ namespace hotpack::testing {
 namespace {
 
 constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 bool EverTogether(const Block& a, const Block& b) {
   for (const Residency& x : a.residency) {
@@ -80,21 +83,25 @@ class Search {
     AddMoments(instance);
   }
 
-  // Looks for placements of height ≤ limit, each lower than the one before, until one is ≤ enough or there is no lower
-  // one. False when none was found.
-  bool Run(Bytes limit, Bytes enough, Placement* placement) {
+  // A placement of height ≤ limit. False when there is none, or when more than max_steps blocks were placed in all
+  // (ran_out() then says so).
+  bool Run(Bytes limit, int64_t max_steps, Placement* placement) {
     limit_ = limit;
-    enough_ = enough;
-    Bytes pinned_top = 0;
-    ForEach(pinned_, [&](int block) { pinned_top = std::max(pinned_top, offsets_[block] + sizes_[block]); });
-    if (pinned_top > limit) return false;
-    Extend(~pinned_ & (Only(blocks_) - 1), 0, -1, pinned_top, lowest_at_first_);
-    if (!found_) return false;
-    placement->height = best_height_;
+    steps_left_ = max_steps;
+    bool fits = true;
+    ForEach(pinned_, [&](int block) { fits = fits && offsets_[block] + sizes_[block] <= limit; });
+    if (!fits || !ExtendGroups(All() & ~pinned_, 0, -1, lowest_at_first_)) return false;
+    *placement = {};
     placement->offsets.resize(blocks_);
-    for (int block = 0; block < blocks_; ++block) placement->offsets[names_[block]] = best_[block];
+    for (int block = 0; block < blocks_; ++block) {
+      placement->offsets[names_[block]] = offsets_[block];
+      placement->height = std::max(placement->height, offsets_[block] + sizes_[block]);
+    }
     return true;
   }
+
+  bool ran_out() const { return steps_left_ < 0; }
+  int64_t steps_left() const { return steps_left_; }
 
  private:
   using Offsets = std::array<Offset, kMaxReferenceBlocks>;
@@ -162,31 +169,48 @@ class Search {
     return false;
   }
 
-  void Extend(Set unplaced, Offset last, int last_block, Bytes top, const Offsets& lowest) {
-    if (unplaced == 0) {
-      found_ = true;
-      best_ = offsets_;
-      best_height_ = top;
-      limit_ = top - 1;
-      done_ = top <= enough_;
-      return;
+  // The blocks of `among` that the lowest one of them is linked with by a chain of meetings.
+  Set FirstGroup(Set among) const {
+    Set group = among & (~among + 1);
+    for (Set fresh = group; fresh != 0;) {
+      Set met = 0;
+      ForEach(fresh, [&](int block) { met |= meets_[block]; });
+      fresh = met & among & ~group;
+      group |= fresh;
     }
-    if (Hopeless(unplaced, last, lowest)) return;
+    return group;
+  }
+
+  bool ExtendGroups(Set unplaced, Offset last, int last_block, const Offsets& lowest) {
+    while (unplaced != 0) {
+      const Set group = FirstGroup(unplaced);
+      if (!Extend(group, last, last_block, lowest)) return false;
+      unplaced &= ~group;
+    }
+    return true;
+  }
+
+  // Places all of a group, or returns false. The blocks placed are those that its blocks were clear of in `lowest`.
+  bool Extend(Set group, Offset last, int last_block, const Offsets& lowest) {
+    if (--steps_left_ < 0 || Hopeless(group, last, lowest)) return false;
     Offset first_end = kAnyHeight;
-    ForEach(unplaced, [&](int block) { first_end = std::min(first_end, lowest[block] + sizes_[block]); });
-    ForEach(unplaced, [&](int block) {
+    ForEach(group, [&](int block) { first_end = std::min(first_end, lowest[block] + sizes_[block]); });
+    for (Set rest = group; rest != 0; rest &= rest - 1) {
+      const int block = __builtin_ctz(rest);
       const Offset offset = lowest[block];
       const bool in_order = offset > last || (offset == last && block > last_block);
-      if (done_ || !in_order || offset >= first_end || (twins_before_[block] & unplaced) != 0) return;
-      if (std::max(top, offset + sizes_[block]) > limit_) return;
+      if (!in_order || offset >= first_end || (twins_before_[block] & group) != 0) continue;
       offsets_[block] = offset;
-      const Set rest = unplaced & ~Only(block);
-      const Set placed = ~rest & (Only(blocks_) - 1);
+      const Set others = group & ~Only(block);
       Offsets next = lowest;
-      ForEach(rest & meets_[block], [&](int other) { next[other] = LowestFree(other, lowest[other], placed); });
-      Extend(rest, offset, block, std::max(top, offset + sizes_[block]), next);
-    });
+      // Of the blocks that meet one of the others, all but the others themselves are placed: a group is whole.
+      ForEach(others & meets_[block], [&](int other) { next[other] = LowestFree(other, lowest[other], ~others); });
+      if (ExtendGroups(others, offset, block, next)) return true;
+    }
+    return false;
   }
+
+  Set All() const { return Only(blocks_) - 1; }
 
   const int blocks_;
   std::array<int, kMaxReferenceBlocks> names_{};  // the instance's index by ours
@@ -199,27 +223,38 @@ class Search {
   Offsets lowest_at_first_{};
 
   Offsets offsets_{};  // of the pinned blocks and those placed
-  Bytes limit_ = 0;    // on what is looked for
-  Bytes enough_ = 0;
-  bool found_ = false;
-  bool done_ = false;
-  Offsets best_{};
-  Bytes best_height_ = 0;
+  Bytes limit_ = 0;    // on the height
+  int64_t steps_left_ = 0;
 };
 
 std::string Name(size_t block) { return "block " + std::to_string(block); }
 
 }  // namespace
 
-Placement ReferenceOptimum(const Instance& instance) {
-  Placement placement;
-  Search(instance).Run(kAnyHeight, ReferenceLoad(instance), &placement);
-  return placement;
+ReferenceResult Reference(const Instance& instance, int64_t max_steps) {
+  ReferenceResult result;
+  result.least = ReferenceLoad(instance);
+  Search search(instance);
+  int64_t steps = max_steps;
+  const auto run = [&](Bytes limit) {
+    const bool found = search.Run(limit, steps, &result.placement);
+    steps = std::max<int64_t>(search.steps_left(), 0);
+    return found;
+  };
+  if (run(result.least)) return result;
+  if (search.ran_out()) steps = max_steps;  // one more, to have a placement at all
+  if (!search.Run(kAnyHeight, kNoLimit, &result.placement)) std::abort();  // there always is one
+  while (run(result.placement.height - 1)) {
+  }
+  if (!search.ran_out()) result.least = result.placement.height;
+  return result;
 }
+
+Placement ReferenceOptimum(const Instance& instance) { return Reference(instance, kNoLimit).placement; }
 
 std::optional<Placement> ReferenceWithin(const Instance& instance, Bytes capacity) {
   Placement placement;
-  if (!Search(instance).Run(capacity, capacity, &placement)) return std::nullopt;
+  if (!Search(instance).Run(capacity, kNoLimit, &placement)) return std::nullopt;
   return placement;
 }
 
