@@ -7,9 +7,15 @@
 //           cut     rectangles cut into pieces, whose packing is known
 //
 // One line of counts and exit code 0; or the first failing instance, made small, with exit code 1. Instance i depends
-// on seed and i only: --first I --instances 1 does one again. Bad options: exit code 2.
+// on seed and i only: --first I --instances 1 does one again. One that crashes or does not end is named, too. Bad
+// options: exit code 2.
+#include <signal.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <chrono>
 #include <cinttypes>
+#include <condition_variable>
 #include <cstdio>
 #include <limits>
 #include <mutex>
@@ -67,15 +73,61 @@ Truth TruthOf(const Settings& settings, const Instance& instance) {
   return settings.against == "exact" ? TruthFromExact(settings, instance) : TruthFromReference(settings, instance);
 }
 
+// The instance that this thread is at.
+thread_local int64_t current_index = -1;
+
+[[noreturn]] void EndWith(int64_t index, const char* what) {
+  char line[100];
+  const int length = std::snprintf(line, sizeof(line), "pack_check: instance %" PRId64 " %s\n", index, what);
+  if (write(STDOUT_FILENO, line, static_cast<size_t>(length)) < 0) _exit(3);
+  _exit(1);
+}
+
+void OnCrash(int) { EndWith(current_index, "crashes"); }
+
+// Ends the program when none of the threads gets on to another instance for a minute.
+class Watchdog {
+ public:
+  explicit Watchdog(const std::atomic<int64_t>* next) : thread_([this, next] { Watch(*next); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ended_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void Watch(const std::atomic<int64_t>& next) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (int64_t seen = -1; !ended_;) {
+      const int64_t at = next;
+      if (at == seen) EndWith(at - 1, "or one shortly before does not end");
+      seen = at;
+      wake_.wait_for(lock, std::chrono::minutes(1), [&] { return ended_; });
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ended_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
 class Run {
  public:
-  explicit Run(const Settings& settings) : settings_(settings) {}
+  explicit Run(const Settings& settings) : settings_(settings), next_(settings.first) {}
 
   int Do() {
-    std::vector<std::thread> threads;
-    for (int i = 1; i < settings_.threads; ++i) threads.emplace_back([this] { Work(); });
-    Work();
-    for (std::thread& thread : threads) thread.join();
+    for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) signal(crash, OnCrash);
+    {
+      const Watchdog watchdog(&next_);
+      std::vector<std::thread> threads;
+      for (int i = 1; i < settings_.threads; ++i) threads.emplace_back([this] { Work(); });
+      Work();
+      for (std::thread& thread : threads) thread.join();
+    }
     if (failure_.has_value()) return Report();
     std::printf("pack_check: %" PRId64 " instances against %s: no failures; %" PRId64 " packs, %" PRId64
                 " placements validated; least height above load and pins: %" PRId64 ", known as a range: %" PRId64
@@ -92,14 +144,15 @@ class Run {
     CheckCounts counts;
     for (;;) {
       const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
-      if (index >= settings_.instances || failed_.load(std::memory_order_relaxed)) break;
-      One(settings_.first + index, &counts);
+      if (index >= settings_.first + settings_.instances || failed_.load(std::memory_order_relaxed)) break;
+      One(index, &counts);
     }
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_ += counts;
   }
 
   void One(int64_t index, CheckCounts* counts) {
+    current_index = index;
     Random random(settings_.seed * 0x9e3779b97f4a7c15 + static_cast<uint64_t>(index) * 0xda942042e4dd58b5);
     KnownInstance known;
     Truth truth;
@@ -139,7 +192,7 @@ class Run {
   }
 
   const Settings settings_;
-  std::atomic<int64_t> next_{0};
+  std::atomic<int64_t> next_;  // index to be done next
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   CheckCounts counts_;               // guarded by mutex_
