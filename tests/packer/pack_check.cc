@@ -3,7 +3,8 @@
 //   pack_check --instances 1000000 --seed 1 --max-blocks 7 --against brute
 //
 // --against brute   the reference solver (up to 16 blocks; beyond 8 some least heights stay open, known as a range)
-//           exact   the exact search, itself checked: valid, the same for renumbered blocks and reversed time
+//           exact   the exact search, itself checked: valid, the same for renumbered blocks and reversed time, and
+//                   never above what a heuristic finds; on every eighth instance against the reference solver
 //           cut     rectangles cut into pieces, whose packing is known
 //
 // One line of counts and exit code 0; or the first failing instance, made small, with exit code 1. Instance i depends
@@ -67,10 +68,6 @@ Truth TruthFromExact(const Settings& settings, const Instance& instance) {
     return TruthFromReference(settings, instance);  // the checks will find the same again
   }
   return {result.proven_optimal ? result.placement.height : ReferenceLoad(instance), std::move(result.placement)};
-}
-
-Truth TruthOf(const Settings& settings, const Instance& instance) {
-  return settings.against == "exact" ? TruthFromExact(settings, instance) : TruthFromReference(settings, instance);
 }
 
 // The instance that this thread is at.
@@ -161,7 +158,9 @@ class Run {
       truth = {ReferenceLoad(known.instance), std::move(known.placement)};
     } else {
       known.instance = SmallInstance(settings_.max_blocks, &random);
-      truth = TruthOf(settings_, known.instance);
+      const bool by_reference =
+          settings_.against == "brute" || (index % 8 == 0 && settings_.max_blocks <= kMaxReferenceBlocks);
+      truth = (by_reference ? TruthFromReference : TruthFromExact)(settings_, known.instance);
     }
     const uint64_t seed = random.Next();
     std::optional<Fault> fault = CheckPacking(known.instance, truth, settings_.limits, seed, counts);
@@ -171,24 +170,30 @@ class Run {
     failure_ = {index, std::move(known.instance), seed, std::move(*fault)};
   }
 
-  // Where the least height is known by construction only, a smaller instance has to be small enough for the reference.
+  // The least height of a smaller instance has to be found anew.
   int Report() {
     Failure& failure = *failure_;
     std::printf("pack_check: instance %" PRId64 " of seed %" PRIu64 " fails: %s: %s\n", failure.index, settings_.seed,
                 failure.fault.kind.c_str(), failure.fault.detail.c_str());
-    if (failure.instance.blocks.size() <= kMaxReferenceBlocks) {
-      const auto check = [&](const Instance& candidate) {
-        CheckCounts ignored;
-        return CheckPacking(candidate, TruthOf(settings_, candidate), settings_.limits, failure.seed, &ignored);
-      };
-      // A fault that does not come again against the reference is left as it is.
-      if (std::optional<Fault> again = check(failure.instance); again.has_value()) {
-        const Fault fault = Shrink(check, std::move(*again), &failure.instance);
-        std::printf("made small: %s: %s\n", fault.kind.c_str(), fault.detail.c_str());
-      }
+    if (failure.instance.blocks.size() <= kMaxReferenceBlocks && !ShrinkBy(TruthFromReference, &failure) &&
+        settings_.against == "exact") {
+      ShrinkBy(TruthFromExact, &failure);
     }
     std::printf("%s", Describe(failure.instance).c_str());
     return 1;
+  }
+
+  // False when the fault does not come again with the least height known in this way.
+  bool ShrinkBy(Truth (*truth_of)(const Settings&, const Instance&), Failure* failure) {
+    const auto check = [&](const Instance& candidate) {
+      CheckCounts ignored;
+      return CheckPacking(candidate, truth_of(settings_, candidate), settings_.limits, failure->seed, &ignored);
+    };
+    std::optional<Fault> again = check(failure->instance);
+    if (!again.has_value()) return false;
+    const Fault fault = Shrink(check, std::move(*again), &failure->instance);
+    std::printf("made small: %s: %s\n", fault.kind.c_str(), fault.detail.c_str());
+    return true;
   }
 
   const Settings settings_;

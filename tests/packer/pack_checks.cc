@@ -230,13 +230,14 @@ class Checks {
   // No time, or cancelled before it begins; with a start that is kept by the algorithms that take one.
   void CheckStopped() {
     const std::atomic<bool> cancelled{true};
+    constexpr int64_t kLong = 1'000'000'000;
     PackOptions options = Options(AnyAlgorithm());
+    options.time_limit_ns = 0;
     if (random_.Below(2) == 0) {
-      options.time_limit_ns = 0;
-    } else {
+      options.time_limit_ns = kLong;
       options.cancel = &cancelled;
     }
-    PackHere(options, "stopped at once");
+    if (PackHere(options, "stopped at once").nanoseconds >= kLong) Fail("cancellation not seen", context_);
     options.start = &truth_.placement;
     options.algorithm = exact_.has_value() && random_.Below(2) == 0 ? *exact_ : Algorithm::kAuto;
     const PackResult result = PackHere(options, "stopped at once, from a start");
