@@ -1,0 +1,68 @@
+// What pack_check asserts about the packer on one instance, and how it makes a failing instance small.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "packer/pack.h"
+#include "packer/types.h"
+
+namespace hotpack::testing {
+
+// What is known about an instance without the solvers: the least height is in [least, placement.height].
+struct Truth {
+  Bytes least = 0;
+  Placement placement;  // valid
+};
+
+struct Fault {
+  std::string kind;  // a few words, the same for the same assertion
+  std::string detail;
+};
+
+struct CheckCounts {
+  int64_t instances = 0;
+  int64_t packs = 0;              // calls of Pack()
+  int64_t placements = 0;         // validated
+  int64_t above_bound = 0;        // instances whose least height is above load and pins
+  int64_t truth_open = 0;         // instances whose least height is known as a range only
+  int64_t best_fit_optimal = 0;   // the heuristics' luck
+  int64_t first_fit_optimal = 0;  //
+  int64_t auto_short = 0;         // auto, told the least height, did not reach it in time
+  int64_t auto_proofs = 0;        // auto by itself ended with a proof
+  int64_t exact_open = 0;         // exact ran into its time limit
+
+  CheckCounts& operator+=(const CheckCounts& other);
+};
+
+struct CheckLimits {
+  int64_t auto_ns = 2'000'000;
+  int64_t exact_ns = 1'000'000'000;
+  // Without a proof auto searches on until its time is up. So where the least height is above the bound it is run
+  // without being told that height on one instance in so many only; all of them where exact is there to end it.
+  int auto_every = 64;
+};
+
+// Runs every algorithm there is on the instance, in all the ways below, and returns the first thing that is wrong.
+//  - Validate() and ReferenceFault() agree on each placement, and on damaged ones; each placement returned is valid;
+//  - load ≤ lower_bound ≤ least height; proven_optimal exactly when it is so;
+//  - the capacity: never kInfeasible at the known height; exact finds it there, and proves it below the least height;
+//  - exact without capacity: the least height, proven;
+//  - time limit 0 and a cancellation that is set: valid at once; with a placement to start from, never above it;
+//  - sizes grown from an old placement: valid, pins of the blocks that stay kept;
+//  - pins drawn without care: refused exactly if two of them collide;
+//  - the same instance and seed: the same placement; blocks renumbered, time reversed: the same least height.
+// `seed` draws what is random in that; the same seed does the same again.
+std::optional<Fault> CheckPacking(const Instance& instance, const Truth& truth, const CheckLimits& limits,
+                                  uint64_t seed, CheckCounts* counts);
+
+// Drops blocks and intervals, and makes sizes, alignments and pins simpler, as long as `check` fails with a fault of the
+// same kind; `*instance` is the failing one and becomes the small one. Returns the fault of that.
+Fault Shrink(const std::function<std::optional<Fault>(const Instance&)>& check, Fault fault, Instance* instance);
+
+// As a minimalloc CSV, clock values moved to 0 or above, and a line "pins: BLOCK@OFFSET ..." if there are any.
+std::string Describe(const Instance& instance);
+
+}  // namespace hotpack::testing

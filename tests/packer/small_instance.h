@@ -1,0 +1,37 @@
+// Small instances of many shapes, made quickly (about a microsecond), for checks by the million.
+#pragma once
+
+#include "packer/random.h"
+#include "packer/types.h"
+
+namespace hotpack::testing {
+
+// 1 to max_blocks blocks. Drawn anew for each instance: ranges of sizes and clock values, few or many (so that ties and
+// gaps matter); shares of blocks that are resident all the time, at both ends of time, or in several intervals (some of
+// them touching); alignments among 1, 2, 3, 4, 5, 8 and 16; blocks equal to others; pins that do not collide, at heights
+// above the load too; clock values around zero or far from it. One instance in four is a cut rectangle.
+// Always well-formed.
+Instance SmallInstance(int max_blocks, Random* random);
+
+// An instance with a placement that is known.
+struct KnownInstance {
+  Instance instance;
+  Placement placement;  // valid; where no piece was left out or cut short, of the load's height: an optimum
+};
+
+// A rectangle of clock ticks times bytes, cut into at most max_blocks pieces, straight through and in pinwheels (which
+// no sequence of straight cuts gives). The load is the height at every moment, so only a perfect packing is an optimum:
+// hard for heuristics. On top of that, in part of the instances: time is turned round (pieces become carried), pieces
+// at the same height become one block with several intervals, alignments and pins that the packing keeps, and pieces
+// left out or cut short.
+//
+//    offset ▲ ┌─────────┬────┐
+//           │ │    1    │    │       a pinwheel
+//           │ ├────┬────┤  2 │
+//           │ │    │  5 │    │
+//           │ │ 4  ├────┴────┤
+//           │ │    │    3    │
+//           └─┴────┴─────────┴──► clock
+KnownInstance CutRectangle(int max_blocks, Random* random);
+
+}  // namespace hotpack::testing
