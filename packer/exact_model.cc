@@ -48,8 +48,8 @@ int64_t CountOverlaps(const std::vector<Interval>& by_begin) {
 }
 
 // E of the paper, but for pairs of which both are pinned.
-std::vector<std::pair<int32_t, int32_t>> CollidingPairs(const Instance& instance,
-                                                        const std::vector<Interval>& by_begin, int64_t overlaps) {
+std::vector<std::pair<int32_t, int32_t>> CollidingPairs(const Instance& instance, const std::vector<Interval>& by_begin,
+                                                        int64_t overlaps) {
   std::vector<std::pair<int32_t, int32_t>> pairs;
   pairs.reserve(static_cast<size_t>(overlaps));
   std::vector<Interval> resident;

@@ -7,9 +7,10 @@
 //   0 ≤ u ≤ W                          (5)
 //   x_i ≥ 0                            (6)
 //
-// What an instance has and the paper does not: an aligned block has x_i = a_i k_i with an integer k_i; a pinned block has
-// its x_i fixed; two blocks with several residency intervals are a pair, with one z_ij, if any two of them overlap. A
-// pair of pinned blocks needs no rows (CheckInstance() refuses pins that collide). docs/exact_model.md has the reasons.
+// What an instance has and the paper does not: an aligned block has x_i = a_i k_i with an integer k_i; a pinned block
+// has its x_i fixed; two blocks with several residency intervals are a pair, with one z_ij, if any two of them overlap.
+// A pair of pinned blocks needs no rows (CheckInstance() refuses pins that collide). docs/exact_model.md has the
+// reasons.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +22,23 @@
 
 namespace hotpack {
 
-inline constexpr int64_t kModelPairLimit = 2'000'000;              // 224 MB of LP, 426 MB of MPS
-inline constexpr Bytes kPublishedMemory = Bytes{16} << 30;         // the device of the paper's experiments
-inline constexpr int64_t kLargestModelNumber = int64_t{1} << 53;   // exact as a double, which solvers compute with
-inline constexpr double kIntegralityTolerance = 1e-6;              // the usual setting of solvers
+inline constexpr int64_t kModelPairLimit = 2'000'000;             // 224 MB of LP, 426 MB of MPS
+inline constexpr Bytes kPublishedMemory = Bytes{16} << 30;        // the device of the paper's experiments
+inline constexpr int64_t kLargestModelNumber = int64_t{1} << 53;  // exact as a double, which solvers compute with
+inline constexpr double kIntegralityTolerance = 1e-6;             // the usual setting of solvers
 
 struct ModelOptions {
-  bool as_published = false;          // bytes as they are, W = memory, and nothing but equations (1) to (6)
-  Bytes memory = kPublishedMemory;    // W as published: the memory there is; only with as_published
+  bool as_published = false;        // bytes as they are, W = memory, and nothing but equations (1) to (6)
+  Bytes memory = kPublishedMemory;  // W as published: the memory there is; only with as_published
   int64_t pair_limit = kModelPairLimit;
 };
 
 // One block in units of ExactModel::unit bytes.
 struct ModelBlock {
   int64_t size = 0;
-  int64_t alignment = 1;      // 1: x_i is free of k_i
+  int64_t alignment = 1;  // 1: x_i is free of k_i
   int64_t pinned = kNotPinned;
-  int64_t most = 0;           // x_i ≤ most; as published there is no such bound and this is W
+  int64_t most = 0;  // x_i ≤ most; as published there is no such bound and this is W
 };
 
 struct ExactModel {

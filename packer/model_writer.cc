@@ -50,7 +50,8 @@ std::string CommentText(const std::string& id) {
 void AddComments(const ExactModel& model, absl::string_view mark, const std::vector<std::string>& ids, Text* text) {
   text->Add(mark, " Dynamic storage allocation: ", model.blocks.size(), " blocks, ", model.pairs.size(),
             " pairs that are resident together\n");
-  text->Add(mark, model.as_published ? " As published: u and xI in bytes\n" : " u and xI in units of the first number of u's name\n");
+  text->Add(mark, model.as_published ? " As published: u and xI in bytes\n"
+                                     : " u and xI in units of the first number of u's name\n");
   if (ToleratedOverlap(model.big) >= 1) {
     text->Add(mark, " An integrality tolerance of 1e-6 lets blocks overlap by ",
               static_cast<int64_t>(ToleratedOverlap(model.big)), " units\n");

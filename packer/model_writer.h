@@ -1,8 +1,8 @@
 // The exact model as text that solvers read: CPLEX LP and (free) MPS.
 //
 // Names, the same in both: u_UNIT_W the height (UNIT bytes are one unit, W as in the model, so that a solution says by
-// itself what it counts in), xI the offset of block I, kI its offset in alignments, zI_J the order of blocks I < J. Rows:
-// tI equation (2), aI_J (3), bI_J (4), mI the alignment, lb the lower bound. Comments say which id block I has.
+// itself what it counts in), xI the offset of block I, kI its offset in alignments, zI_J the order of blocks I < J.
+// Rows: tI equation (2), aI_J (3), bI_J (4), mI the alignment, lb the lower bound. Comments say which id block I has.
 #pragma once
 
 #include <functional>

@@ -63,7 +63,8 @@ class Lines {
   }
 
   absl::Status Error(size_t column, absl::string_view reason) const {
-    return absl::InvalidArgumentError(absl::StrCat(name_, ":", std::max<size_t>(number_, 1), ":", column, ": ", reason));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name_, ":", std::max<size_t>(number_, 1), ":", column, ": ", reason));
   }
 
   // For what is missing at the end.
@@ -309,7 +310,8 @@ absl::StatusOr<Placement> ParsePlacementCsv(absl::string_view text, absl::string
     const Block& block = instance.blocks[found->second];
     if (given.size != block.size || given.residency.front().begin != block.residency.front().begin ||
         given.residency.back().end != block.residency.back().end) {
-      return error(row, absl::StrCat("block ", Quoted(read->ids[row]), " has another size or residency in the instance"));
+      return error(row,
+                   absl::StrCat("block ", Quoted(read->ids[row]), " has another size or residency in the instance"));
     }
     const Offset offset = read->offsets[row];
     if (offset == kNotPinned) return error(row, absl::StrCat("block ", Quoted(read->ids[row]), " has no offset"));

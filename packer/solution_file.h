@@ -38,15 +38,15 @@ struct SolverSolution {
 absl::StatusOr<SolverSolution> ParseSolverSolution(absl::string_view text, absl::string_view name, size_t blocks);
 
 struct RoundedSolution {
-  Placement placement;     // in bytes; not yet validated
-  double distance = 0;     // largest |x - nearest integer|, in units
+  Placement placement;  // in bytes; not yet validated
+  double distance = 0;  // largest |x - nearest integer|, in units
 };
 
 // Nearest integers, in bytes. The error says which block's offset does not fit (beyond 2^62, or no number).
 absl::StatusOr<RoundedSolution> RoundSolution(const SolverSolution& solution, const Instance& instance);
 
-// The offsets of a placement CSV for `instance`, matched by id. `ids` is empty (blocks are numbered from 0) or has one a
-// block. Errors as above: no column `offset`, an id that is unknown or missing, another size or residency than in the
+// The offsets of a placement CSV for `instance`, matched by id. `ids` is empty (blocks are numbered from 0) or has one
+// a block. Errors as above: no column `offset`, an id that is unknown or missing, another size or residency than in the
 // instance, a block without an offset.
 absl::StatusOr<Placement> ParsePlacementCsv(absl::string_view text, absl::string_view name, const Instance& instance,
                                             const std::vector<std::string>& ids);

@@ -44,7 +44,8 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const Insta
   if (options.force) model_options.pair_limit = std::numeric_limits<int32_t>::max();
   absl::StatusOr<ExactModel> model = BuildExactModel(input.named.instance, model_options);
   if (!model.ok()) {
-    const bool pairs_are_why = !options.force && model.status().message().find("pairs of residency") != std::string::npos;
+    const bool pairs_are_why =
+        !options.force && model.status().message().find("pairs of residency") != std::string::npos;
     return absl::InvalidArgumentError(absl::StrCat(options.file, ": ", model.status().message(),
                                                    pairs_are_why ? "; --force writes it all the same" : ""));
   }
@@ -52,8 +53,8 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const Insta
                           model->unit, " bytes, W = ", model->big);
   if (model->lower_bound > 0) absl::StrAppend(summary, ", lower bound ", model->lower_bound);
   if (const double overlap = ToleratedOverlap(model->big); overlap >= 1) {
-    absl::StrAppend(summary, "; an integrality tolerance of 1e-6 lets blocks overlap by ", static_cast<int64_t>(overlap),
-                    " units: verify the solution");
+    absl::StrAppend(summary, "; an integrality tolerance of 1e-6 lets blocks overlap by ",
+                    static_cast<int64_t>(overlap), " units: verify the solution");
   }
   return WriteModel(*model, format, input.named.ids, sink);
 }
@@ -100,8 +101,8 @@ int RunExport(const Options& options) {
   if (!input.ok()) return Fail(std::string(input.status().message()));
   FileSink file(options.out);
   std::string summary;
-  absl::Status status =
-      format.exporter(options, *input, [&](absl::string_view text) { return file.Append(text); }, &summary);
+  absl::Status status = format.exporter(
+      options, *input, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
   if (!status.ok()) return Fail(std::string(status.message()));
   fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
@@ -112,21 +113,25 @@ int RunExport(const Options& options) {
 
 void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("export", "Writes the exact model of an instance, for a solver of integer programs");
+  CLI::App* command =
+      app.add_subcommand("export", "Writes the exact model of an instance, for a solver of integer programs");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("--format", options->format, "One of " + FormatNames())
       ->required()
-      ->check([](const std::string& name) {
-        return FindFormat(name) != nullptr ? std::string() : "'" + name + "' is none of " + FormatNames();
-      }, "NAME");
+      ->check(
+          [](const std::string& name) {
+            return FindFormat(name) != nullptr ? std::string() : "'" + name + "' is none of " + FormatNames();
+          },
+          "NAME");
   command->add_flag("--as-published", options->as_published,
                     "The paper's equations alone: in bytes, W the memory there is, no lower bound");
   command->add_option("--memory", options->memory, "W with --as-published; 16G if not given")->check(SizeOption());
   command->add_option("--out", options->out, "Write to this file, not to standard output");
   command->add_flag("--force", options->force,
                     "Write the model also of more than " + std::to_string(kModelPairLimit) + " overlapping pairs");
-  command->footer("Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
-                  "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol");
+  command->footer(
+      "Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
+      "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol");
   command->callback([options, exit_code] { *exit_code = RunExport(*options); });
 }
 

@@ -76,8 +76,9 @@ absl::StatusOr<Candidate> ReadCandidate(const std::string& path, const InstanceI
   candidate.solver = *std::move(solver);
   if (!candidate.solver->has_solution) return candidate;
   if (const Bytes unit = ModelUnit(instance); candidate.solver->unit != 1 && candidate.solver->unit != unit) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": in units of ", candidate.solver->unit, " bytes, but the instance's are ",
-                                                   unit, ": a solution of another instance"));
+    return absl::InvalidArgumentError(absl::StrCat(path, ": in units of ", candidate.solver->unit,
+                                                   " bytes, but the instance's are ", unit,
+                                                   ": a solution of another instance"));
   }
   absl::StatusOr<RoundedSolution> rounded = RoundSolution(*candidate.solver, instance);
   if (!rounded.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", rounded.status().message()));
@@ -94,12 +95,14 @@ std::string OverlapReason(const std::string& fault, const InstanceInput& input, 
   if (!input.named.ids.empty()) reason = absl::StrCat(" (", input.named.ids[a], " and ", input.named.ids[b], ")");
   if (!candidate.solver) return reason;
   const auto top = [&](size_t i) { return candidate.placement.offsets[i] + input.named.instance.blocks[i].size; };
-  const Bytes overlap = std::min(top(a), top(b)) - std::max(candidate.placement.offsets[a], candidate.placement.offsets[b]);
+  const Bytes overlap =
+      std::min(top(a), top(b)) - std::max(candidate.placement.offsets[a], candidate.placement.offsets[b]);
   const double units = static_cast<double>(overlap) / static_cast<double>(candidate.solver->unit);
   // Twice: each of the two offsets may be off by as much as is tolerated.
   if (units <= 2 * ToleratedOverlap(candidate.solver->big) + 1) {
-    absl::StrAppend(&reason, "; ", overlap, " bytes, which an integrality tolerance of 1e-6 allows with W = ",
-                    candidate.solver->big, ": a false solution of the solver, not of the model");
+    absl::StrAppend(&reason, "; ", overlap,
+                    " bytes, which an integrality tolerance of 1e-6 allows with W = ", candidate.solver->big,
+                    ": a false solution of the solver, not of the model");
   }
   // CBC writes "%.8g", so larger numbers have lost their last digits.
   constexpr double kCbcExact = 99'999'999;
@@ -124,7 +127,8 @@ Comparison Compare(const Candidate& candidate, PackResult ours) {
   if (ours.lower_bound > 0) comparison.ratio = height / static_cast<double>(ours.lower_bound);
   comparison.difference = candidate.placement.height - ours.placement.height;
   if (ours.placement.height > 0) {
-    comparison.percent = 100.0 * static_cast<double>(comparison.difference) / static_cast<double>(ours.placement.height);
+    comparison.percent =
+        100.0 * static_cast<double>(comparison.difference) / static_cast<double>(ours.placement.height);
   }
   comparison.ours = std::move(ours);
   return comparison;
@@ -174,7 +178,7 @@ void Print(const Candidate& candidate, const Comparison& comparison) {
   printf("hotpack      %lld by %s%s: %s\n", static_cast<long long>(ours.placement.height), ours.algorithm,
          ours.proven_optimal ? " (optimal)" : "", DifferenceText(comparison).c_str());
   if (candidate.solver && candidate.solver->optimal && comparison.difference > 0) {
-    printf("note         the solver calls its solution optimal, which it is not\n");
+    printf("note         the solver calls its solution optimal; it is so only within its gap and tolerances\n");
   }
 }
 
@@ -198,8 +202,9 @@ int RunVerify(const Options& options) {
   pack_options.time_limit_ns = *ParseDuration(options.time_limit);
   const Comparison comparison = Compare(*candidate, Pack(instance, pack_options));
   if (candidate->placement.height < comparison.lower_bound) {
-    return Fail(1, absl::StrCat(options.solution, ": valid and ", candidate->placement.height,
-                                " bytes high, less than the lower bound ", comparison.lower_bound, ", please report this"));
+    return Fail(
+        1, absl::StrCat(options.solution, ": valid and ", candidate->placement.height,
+                        " bytes high, less than the lower bound ", comparison.lower_bound, ", please report this"));
   }
   if (options.json) {
     PrintJson(*candidate, comparison);
@@ -217,13 +222,16 @@ void AddVerifyCommand(CLI::App& app, int* exit_code) {
   command->add_option("INSTANCE", options->instance, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("SOLUTION", options->solution, "Solution file of CBC or HiGHS, or a minimalloc CSV with offsets")
       ->required();
-  command->add_option("--time-limit", options->time_limit, "For hotpack's own solve")->check(DurationOption())
+  command->add_option("--time-limit", options->time_limit, "For hotpack's own solve")
+      ->check(DurationOption())
       ->capture_default_str();
-  command->add_flag("--json", options->json,
-                    "Print one object: format, blocks, lower_bound, height, ratio, our_height, our_algorithm, "
-                    "our_proven_optimal, difference_bytes, difference_percent; of a solver also status, unit, rounding");
-  command->footer("Exit code 1 if the solution is not valid or there is none.\n"
-                  "Example:\n  hotpack verify resnet50-train.csv model.sol");
+  command->add_flag(
+      "--json", options->json,
+      "Print one object: format, blocks, lower_bound, height, ratio, our_height, our_algorithm, "
+      "our_proven_optimal, difference_bytes, difference_percent; of a solver also status, unit, rounding");
+  command->footer(
+      "Exit code 1 if the solution is not valid or there is none.\n"
+      "Example:\n  hotpack verify resnet50-train.csv model.sol");
   command->callback([options, exit_code] { *exit_code = RunVerify(*options); });
 }
 

@@ -15,8 +15,8 @@ namespace hotpack {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using testing::FirstViolation;
+using ::testing::HasSubstr;
 using testing::ModelText;
 using testing::RandomInstance;
 using testing::RandomShape;
@@ -55,14 +55,16 @@ TEST(ExactModelTest, TextOfASmallModel) {
   EXPECT_EQ(Text(*model, ModelFormat::kLp, {"weights", "conv\n1", std::string(400, 'x')}),
             "\\ Dynamic storage allocation: 3 blocks, 2 pairs that are resident together\n"
             "\\ u and xI in units of the first number of u's name\n"
-            "\\ x0 weights\n\\ x1 conv\\n1\n\\ x2 " + std::string(160, 'x') + "...\n"
-            "Minimize\n obj: u_1024_4\nSubject To\n"
-            " t0: u_1024_4 - x0 >= 3\n t1: u_1024_4 - x1 >= 1\n t2: u_1024_4 - x2 >= 1\n m2: x2 - 2 k2 = 0\n"
-            " lb: u_1024_4 >= 4\n"
-            " a0_1: x0 - x1 - 4 z0_1 <= -3\n b0_1: x1 - x0 + 4 z0_1 <= 3\n"
-            " a0_2: x0 - x2 - 4 z0_2 <= -3\n b0_2: x2 - x0 + 4 z0_2 <= 3\n"
-            "Bounds\n 0 <= u_1024_4 <= 4\n 0 <= x0 <= 1\n x1 = 0\n 0 <= x2 <= 3\n"
-            "Generals\n u_1024_4\n x0\n x1\n x2\n k2\nBinaries\n z0_1\n z0_2\nEnd\n");
+            "\\ x0 weights\n\\ x1 conv\\n1\n\\ x2 " +
+                std::string(160, 'x') +
+                "...\n"
+                "Minimize\n obj: u_1024_4\nSubject To\n"
+                " t0: u_1024_4 - x0 >= 3\n t1: u_1024_4 - x1 >= 1\n t2: u_1024_4 - x2 >= 1\n m2: x2 - 2 k2 = 0\n"
+                " lb: u_1024_4 >= 4\n"
+                " a0_1: x0 - x1 - 4 z0_1 <= -3\n b0_1: x1 - x0 + 4 z0_1 <= 3\n"
+                " a0_2: x0 - x2 - 4 z0_2 <= -3\n b0_2: x2 - x0 + 4 z0_2 <= 3\n"
+                "Bounds\n 0 <= u_1024_4 <= 4\n 0 <= x0 <= 1\n x1 = 0\n 0 <= x2 <= 3\n"
+                "Generals\n u_1024_4\n x0\n x1\n x2\n k2\nBinaries\n z0_1\n z0_2\nEnd\n");
 }
 
 TEST(ExactModelTest, AsPublishedHasNoneOfOurAdditions) {
@@ -152,7 +154,8 @@ TEST(ExactModelTest, RowsHoldExactlyForValidPlacements) {
       if (block.alignment > 1) block.alignment *= scale;
       if (block.pinned != kNotPinned) block.pinned *= scale;
     }
-    absl::StatusOr<ExactModel> model = BuildExactModel(instance, {.as_published = random() % 4 == 0, .memory = 1 << 20});
+    absl::StatusOr<ExactModel> model =
+        BuildExactModel(instance, {.as_published = random() % 4 == 0, .memory = 1 << 20});
     ASSERT_TRUE(model.ok()) << model.status();
     const ModelText text = ReadLp(Text(*model, ModelFormat::kLp));
     ASSERT_EQ(text, ReadMps(Text(*model, ModelFormat::kMps)));
@@ -167,7 +170,8 @@ TEST(ExactModelTest, RowsHoldExactlyForValidPlacements) {
       const std::string fault = Validate(instance, placement);
       const bool fits = placement.height <= model->big * model->unit;
       const std::string violation = FirstViolation(text, ValuesOf(*model, x));
-      ASSERT_EQ(violation.empty(), fault.empty() && fits) << fault << violation << "\n" << Text(*model, ModelFormat::kLp);
+      ASSERT_EQ(violation.empty(), fault.empty() && fits) << fault << violation << "\n"
+                                                          << Text(*model, ModelFormat::kLp);
       ++(violation.empty() ? valid : invalid);
       if (change % 4 == 3) x = InUnits(Pack(instance, {.algorithm = Algorithm::kFirstFit}).placement, model->unit);
       const size_t moved = random() % x.size();

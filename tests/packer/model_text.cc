@@ -24,7 +24,9 @@ double Number(const std::string& word) {
   return number;
 }
 
-bool IsNumber(const std::string& word) { return word.find_first_not_of("-0123456789") == std::string::npos && word != "-"; }
+bool IsNumber(const std::string& word) {
+  return word.find_first_not_of("-0123456789") == std::string::npos && word != "-";
+}
 
 // "a - 3 b + c": up to the sense, or to the end.
 size_t ReadTerms(const std::vector<std::string>& words, size_t at, std::map<std::string, double>* terms) {

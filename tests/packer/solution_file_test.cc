@@ -145,7 +145,8 @@ TEST(SolutionFileTest, PlacementsAreMatchedById) {
   EXPECT_EQ(read("a,0,4,1536,\n").status().message(), "p:2:1: block 'a' has no offset");
   EXPECT_EQ(read("b,2,5,2048,1536\na,0,4,1535,0\n").status().message(),
             "p:3:1: block 'a' has another size or residency in the instance");
-  EXPECT_EQ(read("a,0,5,1536,0\n").status().message(), "p:2:1: block 'a' has another size or residency in the instance");
+  EXPECT_EQ(read("a,0,5,1536,0\n").status().message(),
+            "p:2:1: block 'a' has another size or residency in the instance");
   EXPECT_EQ(ParsePlacementCsv("id,lower,upper,size\na,0,4,1536\n", "p", instance, {"a", "b"}).status().message(),
             "p:1:1: there is no column offset");
   EXPECT_TRUE(ParsePlacementCsv("id,lower,upper,size,offset\n0,0,4,1536,0\n1,2,5,2048,1536\n", "p", instance, {}).ok());

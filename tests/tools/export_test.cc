@@ -40,10 +40,12 @@ class ExportTest : public ::testing::Test {
     EXPECT_EQ(outcome.err, line + "\n");
   }
   // A solution as HiGHS writes it.
-  std::string Solution(const std::string& name, const std::string& unit_and_big, const std::vector<std::string>& x) const {
+  std::string Solution(const std::string& name, const std::string& unit_and_big,
+                       const std::vector<std::string>& x) const {
     std::string text = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 1\n# Columns " +
                        std::to_string(x.size() + 1) + "\nu_" + unit_and_big + " 1\n";
-    for (size_t i = 0; i < x.size(); ++i) text.append("x").append(std::to_string(i)).append(" ").append(x[i]).append("\n");
+    for (size_t i = 0; i < x.size(); ++i)
+      text.append("x").append(std::to_string(i)).append(" ").append(x[i]).append("\n");
     return Write(name, text);
   }
   hotpack_test::TemporaryDirectory folder_;
@@ -64,7 +66,8 @@ TEST_F(ExportTest, WritesTheModelToAFileOrToStandardOutput) {
   const Outcome published = Hotpack({"export", file, "--format", "lp", "--as-published"});
   EXPECT_THAT(published.out, HasSubstr(" 0 <= u_1_17179869184 <= 17179869184\n"));
   EXPECT_THAT(published.err, HasSubstr("lets blocks overlap by 17179 units"));
-  EXPECT_THAT(Hotpack({"export", file, "--format", "lp", "--as-published", "--memory", "8K"}).out, HasSubstr("u_1_8192"));
+  EXPECT_THAT(Hotpack({"export", file, "--format", "lp", "--as-published", "--memory", "8K"}).out,
+              HasSubstr("u_1_8192"));
 }
 
 TEST_F(ExportTest, TakesRecordingsToo) {
@@ -81,7 +84,8 @@ TEST_F(ExportTest, RefusesWithOneLineAndWritesNothing) {
   ExpectFailure(2, {"export"}, "hotpack export: FILE is required");
   ExpectFailure(2, {"export", file}, "hotpack export: --format is required");
   ExpectFailure(2, {"export", file, "--format", "xml"}, "hotpack export: --format: 'xml' is none of lp, mps");
-  ExpectFailure(2, {"export", file, "--format", "lp", "--out", file}, "hotpack export: --out " + file + " is the input");
+  ExpectFailure(2, {"export", file, "--format", "lp", "--out", file},
+                "hotpack export: --out " + file + " is the input");
   ExpectFailure(2, {"export", file, "--format", "lp", "--memory", "1G"},
                 "hotpack export: --memory is W of the model --as-published");
   ExpectFailure(2, {"export", bad, "--format", "lp", "--out", out},
@@ -104,8 +108,9 @@ TEST_F(ExportTest, TooManyPairsAreCounted) {
   for (int i = 0; i < 2002; ++i) text.append(std::to_string(i)).append(",0,9,1\n");
   const std::string file = Write("many.csv", text);
   ExpectFailure(2, {"export", file, "--format", "lp"},
-                "hotpack export: " + file + ": 2003001 pairs of residency intervals overlap, more than the 2000000 for which "
-                "a model is written; --force writes it all the same");
+                "hotpack export: " + file +
+                    ": 2003001 pairs of residency intervals overlap, more than the 2000000 for which "
+                    "a model is written; --force writes it all the same");
 }
 
 TEST_F(ExportTest, VerifyComparesWithItsOwn) {
@@ -114,12 +119,14 @@ TEST_F(ExportTest, VerifyComparesWithItsOwn) {
   const Outcome equal = Hotpack({"verify", file, Solution("equal.sol", "512_6", {"2", "-1e-9", "2.0000001"})});
   EXPECT_EQ(equal.code, 0) << equal.err;
   EXPECT_EQ(equal.err, "");
-  EXPECT_THAT(equal.out,
-              StartsWith("solution     valid, HiGHS, 'Optimal', in units of 512 bytes, at most 1e-07 of a unit from an integer\n"
-                         "blocks       3\n"
-                         "lower bound  3072 (3.0 KiB)\n"
-                         "height       3072, 1.00000 times that\n"
-                         "hotpack      3072 by "));
+  EXPECT_THAT(
+      equal.out,
+      StartsWith(
+          "solution     valid, HiGHS, 'Optimal', in units of 512 bytes, at most 1e-07 of a unit from an integer\n"
+          "blocks       3\n"
+          "lower bound  3072 (3.0 KiB)\n"
+          "height       3072, 1.00000 times that\n"
+          "hotpack      3072 by "));
   EXPECT_THAT(equal.out, EndsWith(" (optimal): the solution is as high\n"));
   const Outcome worse = Hotpack({"verify", "--json", file, higher});
   EXPECT_EQ(worse.code, 0) << worse.err;
@@ -133,7 +140,8 @@ TEST_F(ExportTest, VerifyComparesWithItsOwn) {
   EXPECT_NEAR(object["difference_percent"], 100.0 / 6, 1e-9);
   EXPECT_EQ(object["unit"], 512);
   EXPECT_NEAR(object["rounding"], 1e-7, 1e-12);
-  EXPECT_THAT(Hotpack({"verify", file, higher}).out, HasSubstr("the solution misses it by 512 bytes, 16.66667 %\nnote "));
+  EXPECT_THAT(Hotpack({"verify", file, higher}).out,
+              HasSubstr("the solution misses it by 512 bytes, 16.66667 %\nnote "));
 }
 
 TEST_F(ExportTest, VerifyReadsPlacements) {
@@ -149,14 +157,17 @@ TEST_F(ExportTest, InvalidSolutionsNameTheTwoBlocks) {
   const std::string file = Write("i.csv", kInstance);
   const std::string wrong = Solution("wrong.sol", "512_6", {"0", "0", "2"});
   ExpectFailure(1, {"verify", file, wrong},
-                "hotpack verify: " + wrong + ": not valid: block 0 and block 1 overlap at clock 2: [0, 1536) and [0, 1024) "
-                "(a and b)");
+                "hotpack verify: " + wrong +
+                    ": not valid: block 0 and block 1 overlap at clock 2: [0, 1536) and [0, 1024) "
+                    "(a and b)");
   // In bytes with W = 16 GiB: what the rows say and what the numbers say differ by z's tolerance.
   const std::string false_one = Solution("false.sol", "1_17179869184", {"1000", "0", "1024"});
-  ExpectFailure(1, {"verify", file, false_one},
-                "hotpack verify: " + false_one + ": not valid: block 0 and block 1 overlap at clock 2: [1000, 2536) and "
-                "[0, 1024) (a and b); 24 bytes, which an integrality tolerance of 1e-6 allows with W = 17179869184: a "
-                "false solution of the solver, not of the model");
+  ExpectFailure(
+      1, {"verify", file, false_one},
+      "hotpack verify: " + false_one +
+          ": not valid: block 0 and block 1 overlap at clock 2: [1000, 2536) and "
+          "[0, 1024) (a and b); 24 bytes, which an integrality tolerance of 1e-6 allows with W = 17179869184: a "
+          "false solution of the solver, not of the model");
   const std::string csv = Write("p.csv", "id,lower,upper,size,offset\na,0,3,1536,0\nb,2,6,1024,512\nc,4,9,2048,1536\n");
   EXPECT_THAT(Hotpack({"verify", file, csv}).err, HasSubstr("block 0 and block 1 overlap"));
 }
@@ -168,7 +179,8 @@ TEST_F(ExportTest, WhatIsNoSolutionIsToldApart) {
                 "hotpack verify: " + infeasible + ": there is no solution in it, CBC says 'Infeasible'");
   const std::string other = Solution("other.sol", "1024_6", {"0", "0", "2"});
   ExpectFailure(2, {"verify", file, other},
-                "hotpack verify: " + other + ": in units of 1024 bytes, but the instance's are 512: a solution of another instance");
+                "hotpack verify: " + other +
+                    ": in units of 1024 bytes, but the instance's are 512: a solution of another instance");
   const std::string text = Write("text.sol", "nothing of that kind\n");
   ExpectFailure(2, {"verify", file, text},
                 "hotpack verify: " + text + ":1:1: neither a solution of CBC or HiGHS nor a minimalloc CSV");

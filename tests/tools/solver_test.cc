@@ -1,5 +1,5 @@
-// Two independent solvers of integer programs, CBC and HiGHS, solve the exported models of small random instances: their
-// optimum is ours, and `hotpack verify` accepts their solution files. Skipped where a solver is not installed.
+// Two independent solvers of integer programs, CBC and HiGHS, solve the exported models of small random instances:
+// their optimum is ours, and `hotpack verify` accepts their solution files. Skipped where a solver is not installed.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -45,9 +45,7 @@ std::string PythonWithHighs() {
 
 class SolverTest : public ::testing::Test {
  protected:
-  std::string Path(int i, const std::string& suffix) const {
-    return folder_.path() + "/" + std::to_string(i) + suffix;
-  }
+  std::string Path(int i, const std::string& suffix) const { return folder_.path() + "/" + std::to_string(i) + suffix; }
 
   // Instances of each kind, and their models, in LP and MPS by turns.
   void ExportAll() {
@@ -65,8 +63,8 @@ class SolverTest : public ::testing::Test {
         if (block.alignment > 1) block.alignment *= 512;
       }
       ASSERT_TRUE(WriteTextFile(Path(i, ".csv"), FormatCsv(instance, {}, nullptr)).ok());
-      const Outcome outcome = RunProgram({HOTPACK_COMMAND, "export", Path(i, ".csv"), "--format", i % 2 == 0 ? "lp" : "mps",
-                                          "--out", Model(i)});
+      const Outcome outcome = RunProgram(
+          {HOTPACK_COMMAND, "export", Path(i, ".csv"), "--format", i % 2 == 0 ? "lp" : "mps", "--out", Model(i)});
       ASSERT_EQ(outcome.code, 0) << outcome.err;
     }
   }
@@ -80,7 +78,8 @@ class SolverTest : public ::testing::Test {
     const auto object = nlohmann::json::parse(outcome.out);
     EXPECT_EQ(object["status"], "Optimal") << i;
     EXPECT_EQ(object["unit"].get<int64_t>() % 512, 0);
-    EXPECT_LE(object["difference_bytes"], 0) << "hotpack is below an optimum: " << hotpack_test::ReadFile(Path(i, ".csv"));
+    EXPECT_LE(object["difference_bytes"], 0)
+        << "hotpack is below an optimum: " << hotpack_test::ReadFile(Path(i, ".csv"));
     if (object["our_proven_optimal"]) {
       EXPECT_EQ(object["difference_bytes"], 0);
       ++proven_;
@@ -95,7 +94,8 @@ TEST_F(SolverTest, CbcFindsTheSameOptima) {
   if (!Runs({"/bin/sh", "-c", "command -v cbc >/dev/null"})) GTEST_SKIP() << "cbc is not installed (coinor-cbc)";
   ExportAll();
   for (int i = 0; i < kInstances; ++i) {
-    const Outcome solved = RunProgram({"/bin/sh", "-c", "exec timeout 60 cbc \"$0\" sec 20 solve solution \"$1\"", Model(i), Path(i, ".cbc")});
+    const Outcome solved = RunProgram(
+        {"/bin/sh", "-c", "exec timeout 60 cbc \"$0\" sec 20 solve solution \"$1\"", Model(i), Path(i, ".cbc")});
     ASSERT_EQ(solved.code, 0) << solved.out << solved.err;
     ExpectOptimum(i, Path(i, ".cbc"));
   }
