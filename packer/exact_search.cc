@@ -369,7 +369,6 @@ Offset ExactSearch::LowestTopMet(int32_t block) const {
 // None of the clique's choices lies at its floor.
 bool ExactSearch::Skip(const Frame& frame) {
   const Clique& clique = state_[frame.clique];
-  if (clique.next_floor - clique.floor > capacity_ - clique.floor - clique.rest) return false;
   // All of them, not only one of each class; and before any of them rises.
   const size_t first = raises_.size();
   for (int32_t i = 0; i < clique.count; ++i) {

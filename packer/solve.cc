@@ -57,7 +57,10 @@ class PartsSolver {
     StopCheck stop(deadline_ns_, options_.cancel);
     for (uint64_t pass = 0; !best->done() && !stop.Now(); ++pass) {
       size_t left = CountUnfinished(best);
-      if (left == 0) break;
+      if (left == 0) {
+        OfferWhole(best);
+        break;
+      }
       for (Part& part : parts_) {
         if (part.done || best->done()) continue;
         const int64_t now = MonotonicNanoseconds();
