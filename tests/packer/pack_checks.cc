@@ -171,7 +171,10 @@ class Checks {
     if (Failed()) return;
     if (!result.proven_optimal) {
       ++counts_.exact_open;
-      if (result.nanoseconds < limit_ns) Fail("exact gave up", context_);
+      if (result.nanoseconds < limit_ns) {
+        Fail("exact gave up", context_ + ": height " + Number(result.placement.height) + ", bound " +
+                                  Number(result.lower_bound) + ", the least is " + Number(truth_.least));
+      }
       return;
     }
     const Bytes height = result.placement.height;
