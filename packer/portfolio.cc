@@ -24,7 +24,7 @@ namespace {
 
 // Dives with these come first: on most recorded training iterations one of them, or the published order before them, is
 // at the lower bound. The best of them is what the squeaky wheel begins with.
-constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 0, 0}, {0.25, 3, 0}, {0.5, 3, 0}};
+constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 3, 0}, {0.25, 0, 0}, {0.5, 3, 0}};
 
 // First-fit wins seldom (on some random instances, never on recorded iterations) and takes as long as several dives.
 constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
@@ -32,7 +32,7 @@ constexpr size_t kFirstFitAfter = 24;  // dives of the squeaky wheel
 constexpr size_t kFirstFitEvery = 64;
 
 // Dives without success until the squeaky wheel begins anew, more each time.
-constexpr size_t kFirstPatience = 512;
+constexpr size_t kFirstPatience = 128;
 
 // What the threads share.
 class Shared {
@@ -115,7 +115,8 @@ class Worker {
   // Alternately what was best so far and something random.
   const std::vector<double>& StartScores(size_t episode) {
     if (episode % 2 == 0 && !best_scores_.empty()) return best_scores_;
-    const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(), std::exp(-5 + 5 * random_.Unit())};
+    const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(),
+                  std::exp(-5 + 5 * random_.Unit())};
     shared_.scorer.Score(key, &random_, &scores_);
     return scores_;
   }
