@@ -28,7 +28,7 @@ constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 3, 0}, {0.25, 0, 0}, {0.5, 3
 
 // First-fit wins seldom (on some random instances, never on recorded iterations) and takes as long as several dives.
 constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
-constexpr size_t kFirstFitAfter = 24;  // dives of the squeaky wheel
+constexpr size_t kFirstFitAfter = 48;  // dives of the squeaky wheel
 constexpr size_t kFirstFitEvery = 64;
 
 // Dives without success until the squeaky wheel begins anew, more each time.

@@ -13,6 +13,9 @@ constexpr float kFirstStep = 0.2F;
 constexpr float kStepGrowth = 1.15F;
 constexpr float kLargestStep = 1.0F;
 constexpr double kFirstAim = 0.5;
+// A dive over so many blocks takes long, and there will be few of them: better many small successes.
+constexpr int32_t kManyBlocks = 50'000;
+constexpr double kFirstAimForMany = 0.95;
 constexpr double kAimDecay = 0.97;  // of the distance from the best height, by failure
 
 }  // namespace
@@ -23,13 +26,13 @@ SqueakyWheel::SqueakyWheel(const Timeline& timeline, const ArcIndex& index, Skyl
 void SqueakyWheel::Begin(const std::vector<double>& scores) {
   scores_ = scores;
   steps_.assign(scores.size(), kFirstStep);
-  aim_ = kFirstAim;
+  aim_ = timeline_.blocks() < kManyBlocks ? kFirstAim : kFirstAimForMany;
   dives_ = 0;
   SortByScore(scores_, &order_, &ranks_);
 }
 
 Bytes SqueakyWheel::Aim(Bytes lower_bound, Bytes height) {
-  if (dives_ % 2 == 0) return lower_bound;
+  if (dives_ % (timeline_.blocks() < kManyBlocks ? 2 : 8) == 0) return lower_bound;
   return lower_bound + static_cast<Bytes>(static_cast<double>(height - 1 - lower_bound) * aim_);
 }
 

@@ -24,8 +24,8 @@ namespace hotpack {
 //           │──┘       └─────┘
 //           └───────s───────────► slots
 //
-// Every other dive aims at the lower bound itself, the others at a height between it and the best one known, which
-// drops after a success and comes nearer to the best height with each failure.
+// Every other dive (every eighth of very large instances) aims at the lower bound itself, the others at a height
+// between it and the best one known, which drops after a success and comes nearer to the best height with each failure.
 //
 // One dive costs O(n log n) at worst, what comes after it O(n + blamed * log n). Decisions depend on the seed and on
 // counts only. Not thread-safe: one a thread; `timeline`, `index` and `skyline` must outlive it.
