@@ -32,7 +32,8 @@ constexpr size_t kFirstFitAfter = 48;  // dives of the squeaky wheel
 constexpr size_t kFirstFitEvery = 64;
 
 // Dives without success until the squeaky wheel begins anew, more each time.
-constexpr size_t kFirstPatience = 128;
+constexpr size_t kQuickPatience = 128;
+constexpr size_t kLongPatience = 1024;
 
 // What the threads share.
 class Shared {
@@ -98,8 +99,9 @@ class Worker {
     size_t key;
     while (!Finished() && (key = shared_.NextDiveKey()) < std::size(kDiveKeys)) RunDive(kDiveKeys[key]);
     for (size_t episode = 0; !Finished(); ++episode) {
-      wheel_.Begin(StartScores(episode));
-      RunWheel(kFirstPatience << std::min<size_t>(episode / 2, 16));
+      const bool quick = episode % 2 == 0;
+      wheel_.Begin(StartScores(episode), quick ? SqueakyWheel::Growth::kQuick : SqueakyWheel::Growth::kPatient);
+      RunWheel((quick ? kQuickPatience : kLongPatience) << std::min<size_t>(episode / 2, 16));
     }
   }
 
@@ -112,9 +114,9 @@ class Worker {
     if (Dive("skyline") || best_scores_.empty()) best_scores_ = scores_;
   }
 
-  // Alternately what was best so far and something random.
+  // What was best so far; each fourth time something random.
   const std::vector<double>& StartScores(size_t episode) {
-    if (episode % 2 == 0 && !best_scores_.empty()) return best_scores_;
+    if (episode % 4 != 3 && !best_scores_.empty()) return best_scores_;
     const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(),
                   std::exp(-5 + 5 * random_.Unit())};
     shared_.scorer.Score(key, &random_, &scores_);

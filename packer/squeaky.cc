@@ -10,7 +10,8 @@ namespace {
 // Scores are natural logarithms of sizes and lifetimes (packer/keys.h): a step of 0.2 lets a block overtake others that
 // are up to a fifth larger. Tuned on recorded iterations, random and generated instances of 1,000 to 100,000 blocks.
 constexpr float kFirstStep = 0.2F;
-constexpr float kStepGrowth = 1.15F;
+constexpr float kQuickGrowth = 1.15F;
+constexpr float kPatientGrowth = 1.1F;
 constexpr float kLargestStep = 1.0F;
 constexpr double kFirstAim = 0.5;
 // A dive over so many blocks takes long, and there will be few of them: better many small successes.
@@ -23,7 +24,8 @@ constexpr double kAimDecay = 0.97;  // of the distance from the best height, by 
 SqueakyWheel::SqueakyWheel(const Timeline& timeline, const ArcIndex& index, Skyline* skyline, uint64_t seed)
     : timeline_(timeline), index_(index), skyline_(*skyline), random_(seed) {}
 
-void SqueakyWheel::Begin(const std::vector<double>& scores) {
+void SqueakyWheel::Begin(const std::vector<double>& scores, Growth growth) {
+  step_growth_ = growth == Growth::kQuick ? kQuickGrowth : kPatientGrowth;
   scores_ = scores;
   steps_.assign(scores.size(), kFirstStep);
   aim_ = timeline_.blocks() < kManyBlocks ? kFirstAim : kFirstAimForMany;
@@ -69,7 +71,7 @@ void SqueakyWheel::CollectBlamed() {
 void SqueakyWheel::RaiseBlamed() {
   for (int32_t block : blamed_) {
     scores_[block] += steps_[block] * random_.Unit();
-    steps_[block] = std::min(kLargestStep, steps_[block] * kStepGrowth);
+    steps_[block] = std::min(kLargestStep, steps_[block] * step_growth_);
   }
   SortAgain(scores_, &blamed_, &order_, &ranks_);
 }

@@ -33,8 +33,11 @@ class SqueakyWheel {
  public:
   SqueakyWheel(const Timeline& timeline, const ArcIndex& index, Skyline* skyline, uint64_t seed);
 
+  // How fast a block's step grows: quick frees a few hidden blocks soon, patient keeps more of the order.
+  enum class Growth { kQuick, kPatient };
+
   // Begins anew from these scores (higher: earlier), one a block.
-  void Begin(const std::vector<double>& scores);
+  void Begin(const std::vector<double>& scores, Growth growth = Growth::kQuick);
 
   // One dive. `height`: of the best placement known, above lower_bound. True when it found a lower one, which is then
   // in *placement; after false *placement is of no use. O(n log n).
@@ -52,6 +55,7 @@ class SqueakyWheel {
   const ArcIndex& index_;
   Skyline& skyline_;
   Random random_;
+  float step_growth_ = 1;
   double aim_ = 0;      // the height aimed at, as a share of the way from the bound to the best
   uint64_t dives_ = 0;  // since Begin()
   std::vector<double> scores_;
