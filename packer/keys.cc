@@ -7,13 +7,12 @@
 namespace hotpack {
 
 KeyScorer::KeyScorer(const Timeline& timeline) {
-  constexpr double kFirst = 1e6;  // more than any sum of logarithms
   const std::vector<Bytes> loads = LargestLoadsMet(timeline);
   features_.reserve(loads.size());
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
     features_.push_back({std::log(static_cast<double>(timeline.sizes[block])),
                          std::log(static_cast<double>(timeline.lifetimes[block])),
-                         std::log(static_cast<double>(loads[block])), timeline.AlwaysResident(block) ? kFirst : 0.0});
+                         std::log(static_cast<double>(loads[block]))});
   }
 }
 
@@ -21,7 +20,7 @@ void KeyScorer::Score(const Key& key, Random* random, std::vector<double>* score
   scores->resize(features_.size());
   for (size_t block = 0; block < features_.size(); ++block) {
     const Features& of = features_[block];
-    (*scores)[block] = of.bonus + key.alpha * of.log_size + (1 - key.alpha) * of.log_lifetime + key.load * of.log_load;
+    (*scores)[block] = key.alpha * of.log_size + (1 - key.alpha) * of.log_lifetime + key.load * of.log_load;
   }
   if (key.noise > 0) Perturb(key.noise, 1.0, random, scores);
 }

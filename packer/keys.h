@@ -33,9 +33,6 @@ class KeyScorer {
     double log_size;
     double log_lifetime;
     double log_load;
-    // Blocks that are resident all the time go first, whatever the key: in some lowest placement they are at the
-    // bottom, and a skyline dive could take them up later only at a moment when the skyline is flat.
-    double bonus;
   };
   std::vector<Features> features_;
 };

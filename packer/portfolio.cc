@@ -23,15 +23,16 @@ namespace {
 
 // Dives with these come first: on most recorded training iterations one of them, or the published order before them, is
 // at the lower bound. The best of them is what the squeaky wheel begins with.
-constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 0, 0}, {0.25, 3, 0}, {0.5, 3, 0}};
+constexpr Key kDiveKeys[] = {{0.125, 0, 0}, {0.375, 3, 0}, {0.25, 0, 0}, {0.5, 3, 0}};
 
 // First-fit wins seldom (on some random instances, never on recorded iterations) and takes as long as several dives.
 constexpr Key kFirstFitKeys[] = {{1.0, 0, 0}, {0.75, 0, 0}, {1.0, 3, 0}, {0.0, 3, 0}, {0.75, 3, 0}, {0.125, 0, 0}};
-constexpr size_t kFirstFitAfter = 24;  // dives of the squeaky wheel
+constexpr size_t kFirstFitAfter = 48;  // dives of the squeaky wheel
 constexpr size_t kFirstFitEvery = 64;
 
 // Dives without success until the squeaky wheel begins anew, more each time.
-constexpr size_t kFirstPatience = 512;
+constexpr size_t kQuickPatience = 128;
+constexpr size_t kLongPatience = 1024;
 
 // The first turn of the wheel and of the exact search, in memory words touched a block: some thirty dives. Each is twice
 // as long as the last, so at most half of the time goes to the one that comes to nothing.
@@ -103,15 +104,18 @@ class Heuristics {
   }
 
   void BeginEpisode() {
-    wheel_.Begin(StartScores());
+    const bool quick = episodes_ % 2 == 0;
+    wheel_.Begin(StartScores(), quick ? SqueakyWheel::Growth::kQuick : SqueakyWheel::Growth::kPatient);
     failures_ = 0;
-    patience_ = kFirstPatience << std::min<size_t>(episodes_++ / 2, 16);
+    patience_ = (quick ? kQuickPatience : kLongPatience) << std::min<size_t>(episodes_ / 2, 16);
+    ++episodes_;
   }
 
-  // Alternately what was best so far and something random.
+  // What was best so far; each fourth time something random.
   const std::vector<double>& StartScores() {
-    if (episodes_ % 2 == 0 && !best_scores_.empty()) return best_scores_;
-    const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(), std::exp(-5 + 5 * random_.Unit())};
+    if (episodes_ % 4 != 3 && !best_scores_.empty()) return best_scores_;
+    const Key key{0.75 * random_.Unit(), random_.Unit() < 0.5 ? 0 : 8 * random_.Unit(),
+                  std::exp(-5 + 5 * random_.Unit())};
     shared_.scorer.Score(key, &random_, &scores_);
     return scores_;
   }

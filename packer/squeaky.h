@@ -24,8 +24,8 @@ namespace hotpack {
 //           │──┘       └─────┘
 //           └───────s───────────► slots
 //
-// The height aimed at lies between the lower bound and the best height known. It drops after a success and comes nearer
-// to the best height with each failure. Where the two are close the bound itself is aimed at every other time.
+// Every other dive (every eighth of very large instances) aims at the lower bound itself, the others at a height
+// between it and the best one known, which drops after a success and comes nearer to the best height with each failure.
 //
 // One dive costs O(n log n) at worst, what comes after it O(n + blamed * log n). Decisions depend on the seed and on
 // counts only. Not thread-safe: one a thread; `timeline`, `index` and `skyline` must outlive it.
@@ -33,8 +33,11 @@ class SqueakyWheel {
  public:
   SqueakyWheel(const Timeline& timeline, const ArcIndex& index, Skyline* skyline, uint64_t seed);
 
+  // How fast a block's step grows: quick frees a few hidden blocks soon, patient keeps more of the order.
+  enum class Growth { kQuick, kPatient };
+
   // Begins anew from these scores (higher: earlier), one a block.
-  void Begin(const std::vector<double>& scores);
+  void Begin(const std::vector<double>& scores, Growth growth = Growth::kQuick);
 
   // One dive. `height`: of the best placement known, above lower_bound. True when it found a lower one, which is then
   // in *placement; after false *placement is of no use. O(n log n).
@@ -52,6 +55,7 @@ class SqueakyWheel {
   const ArcIndex& index_;
   Skyline& skyline_;
   Random random_;
+  float step_growth_ = 1;
   double aim_ = 0;      // the height aimed at, as a share of the way from the bound to the best
   uint64_t dives_ = 0;  // since Begin()
   std::vector<double> scores_;
