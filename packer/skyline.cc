@@ -18,11 +18,13 @@ Offset RoundUp(Offset offset, Bytes alignment) {
 }  // namespace
 
 Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(timeline), unplaced_(timeline.slots) {
+  all_plain_ = timeline.arcs.size() == timeline.sizes.size();
   lines_.resize(timeline.slots);
   line_bits_.resize((static_cast<size_t>(timeline.slots) + 63) / 64);
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
     if (timeline.pins[block] != kNotPinned) pinned_.push_back(block);
   }
+  all_plain_ = all_plain_ && pinned_.empty();
   std::sort(pinned_.begin(), pinned_.end(), [&](int32_t a, int32_t b) {
     return timeline.pins[a] != timeline.pins[b] ? timeline.pins[a] < timeline.pins[b] : a < b;
   });
@@ -40,18 +42,18 @@ void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
   std::fill(line_bits_.begin(), line_bits_.end(), 0);
   if (timeline_.walled) {
     const int32_t wall = timeline_.slots - 1;
-    if (wall > 0) InsertLine(0, wall, wall, wall, 0);
-    InsertLine(wall, 1, 0, 0, kWallHeight);
+    if (wall > 0) InsertLine(0, {0, wall, wall});
+    InsertLine(wall, {kWallHeight, 1, 0});
   } else {
-    InsertLine(0, timeline_.slots, 0, 0, 0);
+    InsertLine(0, {0, timeline_.slots, 0});
   }
 }
 
-// Links a line in between two others (which may be the line itself, where it is the only one).
-void Skyline::InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height) {
-  lines_[begin] = {length, previous, next, height};
-  lines_[previous].next = begin;
-  lines_[next].previous = begin;
+// Links a line in between the one it names as the previous one, which has its length already, and the one that begins
+// where it ends (which may be the line itself, where it is the only one).
+void Skyline::InsertLine(int32_t begin, const Line& line) {
+  lines_[begin] = line;
+  lines_[NextLine(begin)].previous = begin;
   line_bits_[begin / 64] |= uint64_t{1} << (begin % 64);
   Push(begin);
 }
@@ -119,6 +121,9 @@ bool Skyline::Accepts(int32_t block, Offset line_height) const {
 
 int32_t Skyline::FindBlock(int32_t line) const {
   const Offset height = lines_[line].height;
+  if (all_plain_ && !IsWholeRing(line)) {
+    return candidates_.FindBest(line, line + lines_[line].length, [](int32_t) { return true; });
+  }
   const auto accept = [&](int32_t block) { return Accepts(block, height); };
   if (IsWholeRing(line)) return candidates_.FindBestAnywhere(accept);
   return candidates_.FindBest(line, line + lines_[line].length, accept);
@@ -126,18 +131,16 @@ int32_t Skyline::FindBlock(int32_t line) const {
 
 // The line takes over the slots of the one to its right.
 void Skyline::AbsorbNext(int32_t line) {
-  const int32_t gone = lines_[line].next;
-  const int32_t after = lines_[gone].next;  // the line itself where there were only two
+  const int32_t gone = NextLine(line);
   lines_[line].length += lines_[gone].length;
-  lines_[line].next = after;
-  lines_[after].previous = line;
+  lines_[NextLine(line)].previous = line;  // the line itself where there were only two
   EraseLine(gone);
 }
 
 // Joins the line with the neighbours that have its height. The heap needs no new entry: whichever line remains has one
 // for this height already.
 void Skyline::MergeWithEqualNeighbours(int32_t line) {
-  const int32_t next = lines_[line].next;
+  const int32_t next = NextLine(line);
   if (next != line && lines_[next].height == lines_[line].height) AbsorbNext(line);
   const int32_t previous = lines_[line].previous;
   if (previous != line && lines_[previous].height == lines_[line].height) AbsorbNext(previous);
@@ -149,46 +152,45 @@ void Skyline::Lift(int32_t line, Offset to) {
   MergeWithEqualNeighbours(line);
 }
 
-// Raises the slots of one arc, which lies within one line, to the height `to`.
+// Raises the slots of one arc, which lies within the line `at`, to the height `to`.
 //
 //      before ▁▁▁▁▁▁▁▁▁▁▁▁▁▁    after  ▁▁▁┌─────┐▁▁▁▁▁
-void Skyline::RaiseArc(Arc arc, Offset to) {
+void Skyline::RaiseArc(Arc arc, int32_t at, Offset to) {
   const int32_t slots = timeline_.slots;
   const int32_t length = arc.end - arc.begin;
-  int32_t at = LineAt(arc.begin);
   if (IsWholeRing(at)) {
     // A line without ends may be taken to begin anywhere: here, with the arc.
     const Offset height = lines_[at].height;
     EraseLine(at);
     at = arc.begin;
-    InsertLine(at, slots, at, at, height);
+    InsertLine(at, {height, slots, at});
   }
   const Line line = lines_[at];
   const int32_t skipped = arc.begin >= at ? arc.begin - at : arc.begin - at + slots;
   const int32_t rest = line.length - skipped - length;
+  if (rest > 0) InsertLine((arc.begin + length) % slots, {line.height, rest, arc.begin});
   if (skipped > 0) {
     lines_[at].length = skipped;  // keeps its height and its heap entry
-    InsertLine(arc.begin, length, at, line.next, to);
+    InsertLine(arc.begin, {to, length, at});
   } else {
     lines_[at].length = length;
     lines_[at].height = to;
     Push(at);
   }
-  if (rest > 0) {
-    const int32_t begin = (arc.begin + length) % slots;
-    InsertLine(begin, rest, arc.begin, lines_[arc.begin].next, line.height);
-  }
   MergeWithEqualNeighbours(arc.begin);
 }
 
-bool Skyline::Place(int32_t block, Offset offset, Bytes highest) {
+// `line`: the one in which a block's only arc lies, or -1.
+bool Skyline::Place(int32_t block, Offset offset, Bytes highest, int32_t line) {
   const Offset top = offset + timeline_.sizes[block];
   if (top > highest) return false;
   height_ = std::max(height_, top);
   (*offsets_)[block] = offset;
   candidates_.Remove(block);
   if (track_unplaced_) TakeFromUnplacedLoad(block);
-  for (const Arc& arc : timeline_.arcs_of(block)) RaiseArc(arc, top);
+  const std::span<const Arc> arcs = timeline_.arcs_of(block);
+  const bool line_known = line >= 0 && arcs.size() == 1;
+  for (const Arc& arc : arcs) RaiseArc(arc, line_known ? line : LineAt(arc.begin), top);
   return true;
 }
 
@@ -210,7 +212,7 @@ bool Skyline::IsHopeless(int32_t line, Offset height, Bytes highest) const {
 
 // The lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
 Offset Skyline::LiftTarget(int32_t line) const {
-  Offset target = std::min(lines_[lines_[line].previous].height, lines_[lines_[line].next].height);
+  Offset target = std::min(lines_[lines_[line].previous].height, lines_[NextLine(line)].height);
   if (IsWholeRing(line)) target = kWallHeight;
   const Arc slots{line, line + lines_[line].length};
   for (size_t i = next_pin_; i < pinned_.size() && timeline_.pins[pinned_[i]] < target; ++i) {
@@ -227,7 +229,7 @@ bool Skyline::PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block
   *block = -1;
   if (next_pin_ == pinned_.size() || timeline_.pins[pinned_[next_pin_]] != lowest) return true;
   *block = pinned_[next_pin_++];
-  return Place(*block, lowest, highest);
+  return Place(*block, lowest, highest, -1);
 }
 
 bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets,
@@ -243,7 +245,8 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
     if (!PlaceNextPinIfReached(step.height, highest, &step.block)) return false;
     if (step.block < 0) {
       step.block = FindBlock(line);
-      if (step.block >= 0 && !Place(step.block, RoundUp(step.height, timeline_.alignments[step.block]), highest)) {
+      if (step.block >= 0 &&
+          !Place(step.block, RoundUp(step.height, timeline_.alignments[step.block]), highest, line)) {
         return false;
       }
     }

@@ -53,10 +53,9 @@ class Skyline {
  private:
   // A line is named by its first slot.
   struct Line {
+    Offset height = 0;
     int32_t length = 0;  // 0: no line begins here
     int32_t previous = 0;
-    int32_t next = 0;
-    Offset height = 0;
   };
   struct HeapEntry {
     Offset height;
@@ -70,6 +69,10 @@ class Skyline {
   void Push(int32_t line);
   int32_t LowestLine();
   int32_t LineAt(int32_t slot) const;
+  int32_t NextLine(int32_t line) const {
+    const int32_t next = line + lines_[line].length;
+    return next < timeline_.slots ? next : next - timeline_.slots;
+  }
   bool IsWholeRing(int32_t line) const { return lines_[line].length == timeline_.slots; }
 
   int32_t FindBlock(int32_t line) const;
@@ -77,11 +80,11 @@ class Skyline {
   bool ClearOfPins(int32_t block, Offset end) const;
   bool ArcsAtHeight(int32_t block, Offset height) const;
 
-  bool Place(int32_t block, Offset offset, Bytes highest);
+  bool Place(int32_t block, Offset offset, Bytes highest, int32_t line);
   bool IsHopeless(int32_t line, Offset height, Bytes highest) const;
   void TakeFromUnplacedLoad(int32_t block);
-  void RaiseArc(Arc arc, Offset to);
-  void InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height);
+  void RaiseArc(Arc arc, int32_t at, Offset to);
+  void InsertLine(int32_t begin, const Line& line);
   void EraseLine(int32_t line);
   void AbsorbNext(int32_t line);
   void MergeWithEqualNeighbours(int32_t line);
@@ -91,7 +94,8 @@ class Skyline {
 
   const Timeline& timeline_;
   CandidateTree candidates_;
-  LoadTree unplaced_;  // load of the unplaced blocks; kept only while track_unplaced_
+  LoadTree unplaced_;       // load of the unplaced blocks; kept only while track_unplaced_
+  bool all_plain_ = false;  // no block has pins or several arcs: all accept any line they lie within
   bool track_unplaced_ = false;
   std::vector<Line> lines_;                 // by first slot
   std::vector<uint64_t> line_bits_;         // bit s: a line begins at slot s
