@@ -77,6 +77,12 @@ bool CandidateTree::Pull(const Node& below, Node* above, int32_t lane) {
 }
 
 void CandidateTree::Reset(std::span<const int32_t> ranks) {
+  begins_.assign(slots_, {std::numeric_limits<int32_t>::max(), 0});
+  for (const Arc& arc : timeline_.arcs) {
+    Begin& begin = begins_[arc.begin];
+    begin.min_end = std::min(begin.min_end, arc.end);
+    ++begin.left;
+  }
   const auto arcs = static_cast<int32_t>(arc_of_leaf_.size());
   const auto nodes_on = [&](size_t level) {
     const size_t end = level + 1 < level_starts_.size() ? static_cast<size_t>(level_starts_[level + 1]) : nodes_.size();
@@ -109,6 +115,7 @@ void CandidateTree::Reset(std::span<const int32_t> ranks) {
 
 void CandidateTree::Remove(int32_t block) {
   for (int32_t arc = timeline_.arc_starts[block]; arc < timeline_.arc_starts[block + 1]; ++arc) {
+    --begins_[timeline_.arcs[arc].begin].left;
     int32_t index = leaf_of_arc_[arc];
     Clear(&nodes_[index / 4], index % 4);
     for (size_t level = 1; level < level_starts_.size(); ++level) {

@@ -38,6 +38,7 @@ class CandidateTree {
   // kNone. 0 ≤ begin < slots, begin < end ≤ begin + slots: the line may go on at slot 0.
   template <typename Accept>
   int32_t FindBest(int32_t begin, int32_t end, const Accept& accept) const {
+    if (end - begin <= kShortLine && end <= slots_ && !AnyMayFit(begin, end)) return kNone;
     Best best;
     const int32_t root_level = static_cast<int32_t>(level_starts_.size()) - 1;
     Descend(root_level, 0, {begin, end}, accept, &best);
@@ -66,6 +67,19 @@ class CandidateTree {
     int32_t block = kNone;
     int32_t rank = -1;
   };
+
+  // Most searches are for short lines and find nothing: looking at the line's own slots says so sooner than the tree.
+  static constexpr int32_t kShortLine = 32;
+  struct Begin {
+    int32_t min_end;  // of all arcs that begin at the slot
+    int32_t left;     // how many of them are to be found still
+  };
+  bool AnyMayFit(int32_t begin, int32_t end) const {
+    for (int32_t slot = begin; slot < end; ++slot) {
+      if (begins_[slot].left > 0 && begins_[slot].min_end <= end) return true;
+    }
+    return false;
+  }
 
   void Clear(Node* node, int32_t lane) const;
   // Sums `below` up in one lane of `above`; false if that changed nothing.
@@ -101,6 +115,7 @@ class CandidateTree {
   std::vector<int32_t> level_starts_;  // where each begins in nodes_; the last level is the root alone
   std::vector<int32_t> arc_of_leaf_;   // indices into timeline.arcs along the curve; leaf i is lane i % 4 of node i / 4
   std::vector<int32_t> leaf_of_arc_;
+  std::vector<Begin> begins_;  // by slot
 };
 
 }  // namespace hotpack

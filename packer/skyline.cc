@@ -37,7 +37,7 @@ void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
   for (int32_t block : pinned_) candidates_.Remove(block);
   next_pin_ = 0;
   height_ = 0;
-  heap_.clear();
+  heap_.Clear();
   std::fill(lines_.begin(), lines_.end(), Line{});
   std::fill(line_bits_.begin(), line_bits_.end(), 0);
   if (timeline_.walled) {
@@ -64,18 +64,23 @@ void Skyline::EraseLine(int32_t line) {
 }
 
 void Skyline::Push(int32_t line) {
-  if (lines_[line].height == kWallHeight) return;
-  heap_.push_back({lines_[line].height, line});
-  std::push_heap(heap_.begin(), heap_.end());
+  if (lines_[line].height != kWallHeight) heap_.Push({lines_[line].height, line});
+}
+
+// For a line that got another height. Mostly it is the chosen one, whose entry is on top and of no more use.
+void Skyline::UpdateHeight(int32_t line) {
+  if (!heap_.empty() && heap_.top().line == line) {
+    heap_.ReplaceTop({lines_[line].height, line});
+  } else {
+    Push(line);
+  }
 }
 
 // The lowest line, of several the leftmost. There is one as long as a block is unplaced.
 int32_t Skyline::LowestLine() {
-  for (;;) {
-    const HeapEntry top = heap_.front();
+  for (;; heap_.Pop()) {
+    const LineHeap::Entry& top = heap_.top();
     if (lines_[top.line].length > 0 && lines_[top.line].height == top.height) return top.line;
-    std::pop_heap(heap_.begin(), heap_.end());
-    heap_.pop_back();
   }
 }
 
@@ -137,19 +142,25 @@ void Skyline::AbsorbNext(int32_t line) {
   EraseLine(gone);
 }
 
-// Joins the line with the neighbours that have its height. The heap needs no new entry: whichever line remains has one
-// for this height already.
-void Skyline::MergeWithEqualNeighbours(int32_t line) {
+// Joins the line with the neighbours that have its height. True if it is now part of the previous one, which has a heap
+// entry for this height already.
+bool Skyline::MergeWithEqualNeighbours(int32_t line) {
   const int32_t next = NextLine(line);
   if (next != line && lines_[next].height == lines_[line].height) AbsorbNext(line);
   const int32_t previous = lines_[line].previous;
-  if (previous != line && lines_[previous].height == lines_[line].height) AbsorbNext(previous);
+  if (previous == line || lines_[previous].height != lines_[line].height) return false;
+  AbsorbNext(previous);
+  return true;
 }
 
+// Lifts the lowest line.
 void Skyline::Lift(int32_t line, Offset to) {
   lines_[line].height = to;
-  Push(line);
-  MergeWithEqualNeighbours(line);
+  if (MergeWithEqualNeighbours(line)) {
+    heap_.Pop();
+  } else {
+    UpdateHeight(line);
+  }
 }
 
 // Raises the slots of one arc, which lies within the line `at`, to the height `to`.
@@ -168,14 +179,15 @@ void Skyline::RaiseArc(Arc arc, int32_t at, Offset to) {
   const Line line = lines_[at];
   const int32_t skipped = arc.begin >= at ? arc.begin - at : arc.begin - at + slots;
   const int32_t rest = line.length - skipped - length;
+  if (skipped == 0) {
+    lines_[at].length = length;
+    lines_[at].height = to;
+    UpdateHeight(at);
+  }
   if (rest > 0) InsertLine((arc.begin + length) % slots, {line.height, rest, arc.begin});
   if (skipped > 0) {
     lines_[at].length = skipped;  // keeps its height and its heap entry
     InsertLine(arc.begin, {to, length, at});
-  } else {
-    lines_[at].length = length;
-    lines_[at].height = to;
-    Push(at);
   }
   MergeWithEqualNeighbours(arc.begin);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packer/candidate_tree.h"
+#include "packer/line_heap.h"
 #include "packer/load_tree.h"
 #include "packer/stop.h"
 #include "packer/timeline.h"
@@ -57,16 +58,9 @@ class Skyline {
     int32_t length = 0;  // 0: no line begins here
     int32_t previous = 0;
   };
-  struct HeapEntry {
-    Offset height;
-    int32_t line;
-    bool operator<(const HeapEntry& other) const {  // std heap functions keep the largest first
-      return height != other.height ? height > other.height : line > other.line;
-    }
-  };
-
   void Reset(std::span<const int32_t> ranks, Bytes highest);
   void Push(int32_t line);
+  void UpdateHeight(int32_t line);
   int32_t LowestLine();
   int32_t LineAt(int32_t slot) const;
   int32_t NextLine(int32_t line) const {
@@ -87,7 +81,7 @@ class Skyline {
   void InsertLine(int32_t begin, const Line& line);
   void EraseLine(int32_t line);
   void AbsorbNext(int32_t line);
-  void MergeWithEqualNeighbours(int32_t line);
+  bool MergeWithEqualNeighbours(int32_t line);
   void Lift(int32_t line, Offset to);
   Offset LiftTarget(int32_t line) const;
   bool PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block);
@@ -99,7 +93,7 @@ class Skyline {
   bool track_unplaced_ = false;
   std::vector<Line> lines_;                 // by first slot
   std::vector<uint64_t> line_bits_;         // bit s: a line begins at slot s
-  std::vector<HeapEntry> heap_;             // lazily cleaned: an entry counts if its line still has that height
+  LineHeap heap_;                           // an entry counts if its line still has that height
   std::vector<int32_t> pinned_;             // pinned blocks by ascending offset
   size_t next_pin_ = 0;                     // those before it are placed
   std::vector<Offset>* offsets_ = nullptr;  // of the dive in progress
