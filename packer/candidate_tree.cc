@@ -115,8 +115,9 @@ void CandidateTree::Reset(std::span<const int32_t> ranks) {
 
 void CandidateTree::Remove(int32_t block) {
   for (int32_t arc = timeline_.arc_starts[block]; arc < timeline_.arc_starts[block + 1]; ++arc) {
-    --begins_[timeline_.arcs[arc].begin].left;
     int32_t index = leaf_of_arc_[arc];
+    if (nodes_[index / 4].max_rank[index % 4] < 0) return;
+    --begins_[timeline_.arcs[arc].begin].left;
     Clear(&nodes_[index / 4], index % 4);
     for (size_t level = 1; level < level_starts_.size(); ++level) {
       index /= 4;

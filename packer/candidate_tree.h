@@ -31,7 +31,7 @@ class CandidateTree {
 
   // Takes all blocks in again; `ranks` holds different numbers ≥ 0. O(n).
   void Reset(std::span<const int32_t> ranks);
-  // The block is no longer to be found. O(log n) an arc.
+  // The block is no longer to be found; nothing happens where it was not anyway. O(log n) an arc.
   void Remove(int32_t block);
 
   // The block of highest rank that has an arc within the slots [begin, end) and for which accept(block) is true, or
@@ -89,10 +89,11 @@ class CandidateTree {
   template <typename Accept>
   void Descend(int32_t level, int32_t index, Arc line, const Accept& accept, Best* best) const {
     const Node& node = nodes_[level_starts_[level] + index];
-    int32_t ranks[4];
-    for (int32_t lane = 0; lane < 4; ++lane) {
-      const bool fits = node.max_begin[lane] >= line.begin && node.min_end[lane] <= line.end;
-      ranks[lane] = fits ? node.max_rank[lane] : -1;
+    alignas(16) int32_t ranks[4];
+    for (int32_t lane = 0; lane < 4; ++lane) {  // all lanes at once, and all bits set is -1
+      const int32_t begins_before = -static_cast<int32_t>(node.max_begin[lane] < line.begin);
+      const int32_t ends_after = -static_cast<int32_t>(node.min_end[lane] > line.end);
+      ranks[lane] = node.max_rank[lane] | begins_before | ends_after;
     }
     for (;;) {  // the lane of highest rank first: what it holds may spare the others
       const int32_t left = ranks[1] > ranks[0] ? 1 : 0;

@@ -23,6 +23,13 @@ class LineHeap {
   bool empty() const { return entries_.empty(); }
   const Entry& top() const { return entries_.front(); }  // only while not empty
 
+  // Calls visit(line) for the lines that may be the top after this one.
+  template <typename Visit>
+  void VisitNext(const Visit& visit) const {
+    const size_t end = entries_.size() < 5 ? entries_.size() : 5;
+    for (size_t i = 1; i < end; ++i) visit(entries_[i].line);
+  }
+
   // O(log n).
   void Push(const Entry& entry) {
     entries_.push_back(entry);

@@ -253,6 +253,8 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
   for (int32_t placed = 0; placed < blocks;) {
     if ((*stop)(64)) return false;
     const int32_t line = LowestLine();
+    // Lines follow one another all over the ring. Of large instances they are not in the cache: fetch them meanwhile.
+    heap_.VisitNext([&](int32_t next) { __builtin_prefetch(&lines_[next]); });
     SkylineStep step{line, line + lines_[line].length, lines_[line].height, -1, 0};
     if (!PlaceNextPinIfReached(step.height, highest, &step.block)) return false;
     if (step.block < 0) {
