@@ -51,10 +51,14 @@ void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
 
 // Links a line in between the one it names as the previous one, which has its length already, and the one that begins
 // where it ends (which may be the line itself, where it is the only one).
-void Skyline::InsertLine(int32_t begin, const Line& line) {
+void Skyline::LinkLine(int32_t begin, const Line& line) {
   lines_[begin] = line;
   lines_[NextLine(begin)].previous = begin;
   line_bits_[begin / 64] |= uint64_t{1} << (begin % 64);
+}
+
+void Skyline::InsertLine(int32_t begin, const Line& line) {
+  LinkLine(begin, line);
   Push(begin);
 }
 
@@ -67,9 +71,9 @@ void Skyline::Push(int32_t line) {
   if (lines_[line].height != kWallHeight) heap_.Push({lines_[line].height, line});
 }
 
-// For a line that got another height. Mostly it is the chosen one, whose entry is on top and of no more use.
-void Skyline::UpdateHeight(int32_t line) {
-  if (!heap_.empty() && heap_.top().line == line) {
+// The entry of `old_line` holds no more; one for `line` is needed. Mostly the former is that of the chosen line, on top.
+void Skyline::ReplaceEntry(int32_t old_line, int32_t line) {
+  if (!heap_.empty() && heap_.top().line == old_line) {
     heap_.ReplaceTop({lines_[line].height, line});
   } else {
     Push(line);
@@ -159,7 +163,7 @@ void Skyline::Lift(int32_t line, Offset to) {
   if (MergeWithEqualNeighbours(line)) {
     heap_.Pop();
   } else {
-    UpdateHeight(line);
+    ReplaceEntry(line, line);
   }
 }
 
@@ -179,15 +183,22 @@ void Skyline::RaiseArc(Arc arc, int32_t at, Offset to) {
   const Line line = lines_[at];
   const int32_t skipped = arc.begin >= at ? arc.begin - at : arc.begin - at + slots;
   const int32_t rest = line.length - skipped - length;
-  if (skipped == 0) {
-    lines_[at].length = length;
-    lines_[at].height = to;
-    UpdateHeight(at);
-  }
-  if (rest > 0) InsertLine((arc.begin + length) % slots, {line.height, rest, arc.begin});
+  const int32_t rest_begin = (arc.begin + length) % slots;
   if (skipped > 0) {
+    if (rest > 0) InsertLine(rest_begin, {line.height, rest, arc.begin});
     lines_[at].length = skipped;  // keeps its height and its heap entry
     InsertLine(arc.begin, {to, length, at});
+  } else {
+    lines_[at].length = length;
+    lines_[at].height = to;
+    if (rest > 0) {
+      // The rest mostly is the lowest line now; so it takes the place on top, and the higher one goes in below.
+      LinkLine(rest_begin, {line.height, rest, at});
+      ReplaceEntry(at, rest_begin);
+      Push(at);
+    } else {
+      ReplaceEntry(at, at);
+    }
   }
   MergeWithEqualNeighbours(arc.begin);
 }

@@ -60,7 +60,7 @@ class Skyline {
   };
   void Reset(std::span<const int32_t> ranks, Bytes highest);
   void Push(int32_t line);
-  void UpdateHeight(int32_t line);
+  void ReplaceEntry(int32_t old_line, int32_t line);
   int32_t LowestLine();
   int32_t LineAt(int32_t slot) const;
   int32_t NextLine(int32_t line) const {
@@ -78,6 +78,7 @@ class Skyline {
   bool IsHopeless(int32_t line, Offset height, Bytes highest) const;
   void TakeFromUnplacedLoad(int32_t block);
   void RaiseArc(Arc arc, int32_t at, Offset to);
+  void LinkLine(int32_t begin, const Line& line);
   void InsertLine(int32_t begin, const Line& line);
   void EraseLine(int32_t line);
   void AbsorbNext(int32_t line);
