@@ -1,8 +1,9 @@
 #include "packer/best_fit.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <limits>
-#include <numeric>
+
+#include "packer/radix_sort.h"
 
 namespace hotpack {
 namespace {
@@ -16,16 +17,18 @@ Clock ClockOfSlot(const Timeline& timeline, int32_t slot) {
 }  // namespace
 
 std::vector<int32_t> BestFitRanks(const Timeline& timeline) {
-  std::vector<int32_t> order(timeline.blocks());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    if (timeline.lifetimes[a] != timeline.lifetimes[b]) return timeline.lifetimes[a] > timeline.lifetimes[b];
-    if (timeline.sizes[a] != timeline.sizes[b]) return timeline.sizes[a] > timeline.sizes[b];
-    return a < b;
-  });
+  // Stable sorts, the least important criterion first.
+  std::vector<KeyedIndex> order(timeline.sizes.size());
+  std::vector<KeyedIndex> scratch;
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    order[block] = {~static_cast<uint64_t>(timeline.sizes[block]), block};
+  }
+  StableSortByKey(&order, &scratch);
+  for (KeyedIndex& item : order) item.key = ~static_cast<uint64_t>(timeline.lifetimes[item.index]);
+  StableSortByKey(&order, &scratch);
   std::vector<int32_t> ranks(order.size());
   int32_t rank = timeline.blocks();
-  for (int32_t block : order) ranks[block] = --rank;
+  for (const KeyedIndex& item : order) ranks[item.index] = --rank;
   return ranks;
 }
 

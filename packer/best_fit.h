@@ -23,7 +23,8 @@ struct BestFitStep {
 };
 
 // Ranks for Skyline::Dive(): the longest lifetime (clock ticks in residency) first. The paper leaves blocks of equal
-// lifetime open; here the larger comes first, then the one with the smaller index. O(n log n).
+// lifetime open; here the larger comes first, then the one with the smaller index. O(n) for each 11
+// bits of the lifetimes and the sizes.
 std::vector<int32_t> BestFitRanks(const Timeline& timeline);
 
 // Packs a well-formed instance (CheckInstance() says kOk) by the published rule; packer/skyline.h says what is done

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -9,18 +10,28 @@
 
 namespace hotpack {
 
-// A segment tree over the arcs sorted by begin. Every node knows the highest rank and the lowest end below it, so a
-// search descends only where both allow something better; no list of overlapping pairs is ever made, and a search
-// takes about O(log n). Not thread-safe.
+// An arc is a point in the plane of begin and end; it lies within a line [begin, end) if the point is right of the one
+// and below the other:
+//
+//      end ▲ · ·   ·  ·  ·          The points are sorted along the Z-curve (Morton 1966), so that neighbours in the
+//          │ ·  · ┌──────────       order are neighbours in the plane, and every four neighbours make a node, four nodes
+//    line's│·     │ · fits  ·       one of the next level, and so on. A node knows the highest rank, the lowest end and
+//      end │ ·   ·│·    ·           the highest begin below it: a search enters it only if all three allow something
+//          │      │                 better than was found already. What it enters in vain are the nodes that the two
+//          └──────┴─────────► begin edges of the quadrant cut: about √n at worst, and few in practice, as those along
+//             line's begin          the edges hold short arcs. (Sorted by begin alone, there could be n of them.)
+//
+// Not thread-safe.
 class CandidateTree {
  public:
   static constexpr int32_t kNone = -1;
 
+  // O(n).
   explicit CandidateTree(const Timeline& timeline);
 
   // Takes all blocks in again; `ranks` holds different numbers ≥ 0. O(n).
   void Reset(std::span<const int32_t> ranks);
-  // The block is no longer to be found. O(log n) an arc.
+  // The block is no longer to be found; nothing happens where it was not anyway. O(log n) an arc.
   void Remove(int32_t block);
   bool Holds(int32_t block) const { return nodes_[leaves_ + leaf_of_arc_[timeline_.arc_starts[block]]].max_rank >= 0; }
 
@@ -28,73 +39,85 @@ class CandidateTree {
   // kNone. 0 ≤ begin < slots, begin < end ≤ begin + slots: the line may go on at slot 0.
   template <typename Accept>
   int32_t FindBest(int32_t begin, int32_t end, const Accept& accept) const {
+    if (end - begin <= kShortLine && end <= slots_ && !AnyMayFit(begin, end)) return kNone;
     Best best;
-    if (end <= slots_) {
-      Search(first_leaf_[begin], first_leaf_[end], end, accept, &best);
-    } else {
-      Search(first_leaf_[begin], first_leaf_[slots_], end, accept, &best);
-      Search(first_leaf_[0], first_leaf_[end - slots_], end - slots_, accept, &best);
-    }
+    const int32_t root_level = static_cast<int32_t>(level_starts_.size()) - 1;
+    Descend(root_level, 0, {begin, end}, accept, &best);
+    if (end > slots_) Descend(root_level, 0, {0, end - slots_}, accept, &best);
     return best.block;
   }
   // The same where the whole ring is one line, which has no ends.
   template <typename Accept>
   int32_t FindBestAnywhere(const Accept& accept) const {
     Best best;
-    Search(first_leaf_[0], first_leaf_[slots_], 2 * slots_, accept, &best);
+    Descend(static_cast<int32_t>(level_starts_.size()) - 1, 0, {0, std::numeric_limits<int32_t>::max() - 1}, accept,
+            &best);
     return best.block;
   }
 
  private:
-  struct Node {
-    int32_t max_rank;  // -1: nothing below
-    int32_t min_end;
+  // Four subtrees side by side, so that one cache line says which of them are worth a look. On the lowest level each is
+  // an arc.
+  struct alignas(64) Node {
+    int32_t max_rank[4];  // -1: nothing below
+    int32_t min_end[4];
+    int32_t max_begin[4];
+    int32_t block[4];  // lowest level only
   };
   struct Best {
     int32_t block = kNone;
     int32_t rank = -1;
   };
 
-  void Pull(int32_t node) {
-    const Node& left = nodes_[2 * node];
-    const Node& right = nodes_[2 * node + 1];
-    nodes_[node].max_rank = left.max_rank > right.max_rank ? left.max_rank : right.max_rank;
-    nodes_[node].min_end = left.min_end < right.min_end ? left.min_end : right.min_end;
+  // Most searches are for short lines and find nothing: looking at the line's own slots says so sooner than the tree.
+  static constexpr int32_t kShortLine = 32;
+  struct Begin {
+    int32_t min_end;  // of all arcs that begin at the slot
+    int32_t left;     // how many of them are to be found still
+  };
+  bool AnyMayFit(int32_t begin, int32_t end) const {
+    for (int32_t slot = begin; slot < end; ++slot) {
+      if (begins_[slot].left > 0 && begins_[slot].min_end <= end) return true;
+    }
+    return false;
   }
 
-  // Leaves [from, to) with end ≤ end_limit.
-  template <typename Accept>
-  void Search(int32_t from, int32_t to, int32_t end_limit, const Accept& accept, Best* best) const {
-    // The usual bottom-up cover of a range by whole subtrees; at most one a level and side.
-    int32_t left = from + leaves_;
-    int32_t right = to + leaves_;
-    for (; left < right; left /= 2, right /= 2) {
-      if (left & 1) Descend(left++, end_limit, accept, best);
-      if (right & 1) Descend(--right, end_limit, accept, best);
-    }
-  }
+  void Clear(Node* node, int32_t lane) const;
+  // Sums `below` up in one lane of `above`; false if that changed nothing.
+  static bool Pull(const Node& below, Node* above, int32_t lane);
 
+  // Levels count from the lowest, 0; nodes from 0 on each.
   template <typename Accept>
-  void Descend(int32_t node, int32_t end_limit, const Accept& accept, Best* best) const {
-    if (nodes_[node].max_rank <= best->rank || nodes_[node].min_end > end_limit) return;
-    if (node >= leaves_) {
-      const int32_t block = leaf_blocks_[node - leaves_];
-      if (accept(block)) *best = {block, nodes_[node].max_rank};
-      return;
+  void Descend(int32_t level, int32_t index, Arc line, const Accept& accept, Best* best) const {
+    const Node& node = nodes_[level_starts_[level] + index];
+    alignas(16) int32_t ranks[4];
+    for (int32_t lane = 0; lane < 4; ++lane) {  // all lanes at once, and all bits set is -1
+      const int32_t begins_before = -static_cast<int32_t>(node.max_begin[lane] < line.begin);
+      const int32_t ends_after = -static_cast<int32_t>(node.min_end[lane] > line.end);
+      ranks[lane] = node.max_rank[lane] | begins_before | ends_after;
     }
-    const int32_t first = 2 * node + (nodes_[2 * node + 1].max_rank > nodes_[2 * node].max_rank ? 1 : 0);
-    Descend(first, end_limit, accept, best);
-    Descend(first ^ 1, end_limit, accept, best);
+    for (;;) {  // the lane of highest rank first: what it holds may spare the others
+      const int32_t left = ranks[1] > ranks[0] ? 1 : 0;
+      const int32_t right = ranks[3] > ranks[2] ? 3 : 2;
+      const int32_t lane = ranks[right] > ranks[left] ? right : left;
+      if (ranks[lane] <= best->rank) return;
+      if (level > 0) {
+        Descend(level - 1, 4 * index + lane, line, accept, best);
+      } else if (accept(node.block[lane])) {
+        *best = {node.block[lane], ranks[lane]};
+        return;
+      }
+      ranks[lane] = -1;
+    }
   }
 
   const Timeline& timeline_;
   const int32_t slots_;
-  int32_t leaves_;                    // a power of two
-  std::vector<Node> nodes_;           // heap order, the root at 1
-  std::vector<int32_t> leaf_blocks_;  // by leaf
-  std::vector<int32_t> leaf_ends_;    // by leaf
-  std::vector<int32_t> leaf_of_arc_;  // by index into timeline.arcs
-  std::vector<int32_t> first_leaf_;   // by slot, slots + 1 entries: the first arc that begins there or later
+  std::vector<Node> nodes_;            // level by level
+  std::vector<int32_t> level_starts_;  // where each begins in nodes_; the last level is the root alone
+  std::vector<int32_t> arc_of_leaf_;   // indices into timeline.arcs along the curve; leaf i is lane i % 4 of node i / 4
+  std::vector<int32_t> leaf_of_arc_;
+  std::vector<Begin> begins_;  // by slot
 };
 
 }  // namespace hotpack

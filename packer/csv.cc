@@ -9,7 +9,8 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
@@ -32,7 +33,15 @@ constexpr ColumnName kColumnNames[] = {
 
 struct Field {
   absl::string_view text;
-  size_t column;  // of its first byte in the line, from 1
+  const char* begin;  // of the text, or of the empty field, in the line
+};
+
+// Of one line: as many as there can be columns, and the first one beyond.
+struct Fields {
+  std::array<Field, kColumns + 1> kept;
+  size_t count = 0;  // those beyond `kept` too
+
+  const Field& operator[](size_t i) const { return kept[i]; }
 };
 
 absl::string_view Trimmed(absl::string_view text) {
@@ -48,18 +57,57 @@ std::string Quoted(absl::string_view text) {
   return absl::StrCat("'", absl::CEscape({text.data(), cut ? kLongest : text.size()}), cut ? "..." : "", "'");
 }
 
-std::vector<Field> SplitFields(absl::string_view line) {
-  std::vector<Field> fields;
-  size_t begin = 0;
+void SplitFields(absl::string_view line, Fields* fields) {
+  fields->count = 0;
+  const char* begin = line.data();
+  const char* const line_end = begin + line.size();
   for (;;) {
-    const size_t comma = std::min(line.find(',', begin), line.size());
-    const absl::string_view whole = line.substr(begin, comma - begin);
-    const absl::string_view text = Trimmed(whole);
-    fields.push_back({text, begin + 1 + (text.empty() ? 0 : static_cast<size_t>(text.data() - whole.data()))});
-    if (comma == line.size()) return fields;
-    begin = comma + 1;
+    const char* end = begin;
+    while (end != line_end && *end != ',') ++end;
+    if (fields->count < fields->kept.size()) {
+      const absl::string_view text = Trimmed({begin, static_cast<size_t>(end - begin)});
+      fields->kept[fields->count] = {text, text.empty() ? begin : text.data()};
+    }
+    ++fields->count;
+    if (end == line_end) return;
+    begin = end + 1;
   }
 }
+
+// Shorter texts first, those of equal length as bytes: numbers counted up come in this order.
+bool ComesBefore(absl::string_view a, absl::string_view b) { return a.size() != b.size() ? a.size() < b.size() : a < b; }
+
+// Finds an id that was given before. Ids that ascend cannot be equal, so the set is made only when one does not.
+class IdSet {
+ public:
+  // Adds the newest of `ids`. The index of an equal one before it, or -1.
+  int64_t AddLast(const std::vector<std::string>& ids) {
+    const size_t last = ids.size() - 1;
+    if (ascending_) {
+      if (last == 0 || ComesBefore(ids[last - 1], ids[last])) return -1;
+      ascending_ = false;
+      indices_ = Indices(0, Hash{&ids}, Equal{&ids});
+      indices_.reserve(2 * ids.size());
+      for (size_t i = 0; i < last; ++i) indices_.insert(static_cast<uint32_t>(i));
+    }
+    const auto [found, is_new] = indices_.insert(static_cast<uint32_t>(last));
+    return is_new ? -1 : int64_t{*found};
+  }
+
+ private:
+  struct Hash {
+    const std::vector<std::string>* ids;
+    size_t operator()(uint32_t index) const { return absl::HashOf(absl::string_view((*ids)[index])); }
+  };
+  struct Equal {
+    const std::vector<std::string>* ids;
+    bool operator()(uint32_t a, uint32_t b) const { return (*ids)[a] == (*ids)[b]; }
+  };
+  using Indices = absl::flat_hash_set<uint32_t, Hash, Equal>;
+
+  bool ascending_ = true;
+  Indices indices_;
+};
 
 // One pass over the text. Every method that can fail returns false with error_ set.
 class Parser {
@@ -68,6 +116,7 @@ class Parser {
 
   absl::StatusOr<NamedInstance> Parse() {
     if (!ParseHeader()) return error_;
+    Reserve();
     while (NextLine()) {
       if (!ParseBlock()) return error_;
     }
@@ -76,9 +125,22 @@ class Parser {
   }
 
  private:
+  bool Fail(const char* at, absl::string_view reason) {
+    return Fail(static_cast<size_t>(at - line_.data()) + 1, reason);
+  }
   bool Fail(size_t column, absl::string_view reason) {
     error_ = absl::InvalidArgumentError(absl::StrCat(name_, ":", line_number_, ":", column, ": ", reason));
     return false;
+  }
+
+  // Room for all blocks at once: growing would copy them several times over, and at the last need twice the memory.
+  void Reserve() {
+    constexpr size_t kShortestLine = 8;  // 0,0,1,1 and its end
+    const auto lines = static_cast<size_t>(std::count(rest_.begin(), rest_.end(), '\n'));
+    const size_t blocks = std::min(lines, rest_.size() / kShortestLine) + 1;
+    result_.instance.blocks.reserve(blocks);
+    result_.ids.reserve(blocks);
+    if (positions_[kOffset]) result_.offsets.reserve(blocks);
   }
 
   // False at the end of the text, and with error_ set for an empty line that is followed by another one.
@@ -102,20 +164,21 @@ class Parser {
       line_number_ = 1;
       return Fail(1, "the file is empty; expected the column names id,lower,upper,size");
     }
-    const std::vector<Field> fields = SplitFields(line_);
-    for (size_t i = 0; i < fields.size(); ++i) {
+    Fields fields;
+    SplitFields(line_, &fields);
+    for (size_t i = 0; i < fields.count; ++i) {
       const auto* const found = std::find_if(std::begin(kColumnNames), std::end(kColumnNames),
                                              [&](const ColumnName& known) { return known.name == fields[i].text; });
       if (found == std::end(kColumnNames)) {
-        return Fail(fields[i].column, absl::StrCat("there is no column ", Quoted(fields[i].text)));
+        return Fail(fields[i].begin, absl::StrCat("there is no column ", Quoted(fields[i].text)));
       }
       if (positions_[found->column]) {
-        return Fail(fields[i].column, absl::StrCat("a second column of the meaning of ", Quoted(fields[i].text)));
+        return Fail(fields[i].begin, absl::StrCat("a second column of the meaning of ", Quoted(fields[i].text)));
       }
       positions_[found->column] = i;
       if (found->name == "end") inclusive_ = 1;
     }
-    field_count_ = fields.size();
+    field_count_ = fields.count;
     constexpr std::pair<Column, absl::string_view> kNeeded[] = {
         {kId, "id"}, {kLower, "lower"}, {kUpper, "upper"}, {kSize, "size"}};
     for (const auto& [column, name] : kNeeded) {
@@ -125,54 +188,64 @@ class Parser {
   }
 
   bool ParseBlock() {
-    const std::vector<Field> fields = SplitFields(line_);
-    if (fields.size() != field_count_) {
-      const size_t column = fields.size() > field_count_ ? fields[field_count_].column : line_.size() + 1;
-      return Fail(column, absl::StrCat("expected ", field_count_, " fields, found ", fields.size()));
+    SplitFields(line_, &fields_);
+    if (fields_.count != field_count_) {
+      const char* const at =
+          fields_.count > field_count_ ? fields_[field_count_].begin : line_.data() + line_.size();
+      return Fail(at, absl::StrCat("expected ", field_count_, " fields, found ", fields_.count));
     }
-    const auto field = [&](Column column) { return fields[*positions_[column]]; };
-    Block block;
+    const auto field = [&](Column column) -> const Field& { return fields_[*positions_[column]]; };
     if (!AddId(field(kId))) return false;
+    Block& block = result_.instance.blocks.emplace_back();
     if (!ParseResidency(field(kLower), field(kUpper), &block)) return false;
     if (!ParseSize(field(kSize), &block)) return false;
     if (positions_[kAlignment] && !ParseAlignment(field(kAlignment), &block)) return false;
     if (positions_[kGaps] && !ParseGaps(field(kGaps), &block)) return false;
-    if (positions_[kOffset] && !ParseOffset(field(kOffset))) return false;
-    result_.instance.blocks.push_back(std::move(block));
-    return true;
+    return !positions_[kOffset] || ParseOffset(field(kOffset));
   }
 
   bool AddId(const Field& field) {
-    if (field.text.empty()) return Fail(field.column, "the id is empty");
-    const auto [found, is_new] = id_lines_.try_emplace(field.text, line_number_);
-    if (!is_new) {
-      return Fail(field.column,
-                  absl::StrCat("the id ", Quoted(field.text), " was given in line ", found->second, " already"));
-    }
+    if (field.text.empty()) return Fail(field.begin, "the id is empty");
     result_.ids.emplace_back(field.text);
+    const int64_t equal = ids_.AddLast(result_.ids);
+    if (equal < 0) return true;
+    const int64_t line = equal + 2;  // below the column names, one block a line
+    return Fail(field.begin, absl::StrCat("the id ", Quoted(field.text), " was given in line ", line, " already"));
+  }
+
+  // The usual case: digits only, and too few to overflow.
+  static bool ParseShortNumber(absl::string_view digits, int64_t* number) {
+    if (digits.empty() || digits.size() > 18) return false;
+    int64_t value = 0;
+    for (char c : digits) {
+      if (c < '0' || c > '9') return false;
+      value = value * 10 + (c - '0');
+    }
+    *number = value;
     return true;
   }
 
   // An integer in [least, most].
   bool ParseNumber(const Field& field, absl::string_view what, int64_t least, int64_t most, int64_t* number) {
+    if (ParseShortNumber(field.text, number) && *number >= least && *number <= most) return true;
     absl::string_view digits = field.text;
     const bool negative = !digits.empty() && digits.front() == '-';
     if (negative) digits.remove_prefix(1);
     const bool numeric =
         !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!numeric) return Fail(field.column, absl::StrCat(what, " is not an integer: ", Quoted(field.text)));
+    if (!numeric) return Fail(field.begin, absl::StrCat(what, " is not an integer: ", Quoted(field.text)));
     int64_t value = 0;
     for (char digit : digits) {
       // Digits of a negative number stop counting where it is too small anyway.
       if (value > (most - (digit - '0')) / 10) {
         if (negative) break;
-        return Fail(field.column, absl::StrCat(what, " is larger than ", most, ": ", Quoted(field.text)));
+        return Fail(field.begin, absl::StrCat(what, " is larger than ", most, ": ", Quoted(field.text)));
       }
       value = value * 10 + (digit - '0');
     }
     *number = negative ? -value : value;
     if (*number < least) {
-      return Fail(field.column, absl::StrCat(what, " is less than ", least, ": ", Quoted(field.text)));
+      return Fail(field.begin, absl::StrCat(what, " is less than ", least, ": ", Quoted(field.text)));
     }
     return true;
   }
@@ -182,15 +255,15 @@ class Parser {
     if (!ParseNumber(lower, "the begin", 0, kLargestClock, &residency.begin)) return false;
     if (!ParseNumber(upper, "the end", 0, kLargestClock - inclusive_, &residency.end)) return false;
     residency.end += inclusive_;
-    if (residency.begin >= residency.end) return Fail(upper.column, "the block ends before it begins");
-    block->residency = {residency};
+    if (residency.begin >= residency.end) return Fail(upper.begin, "the block ends before it begins");
+    block->residency.push_back(residency);
     return true;
   }
 
   bool ParseSize(const Field& field, Block* block) {
     if (!ParseNumber(field, "the size", 1, kLargestSize, &block->size)) return false;
     if (block->size > kLargestSize - total_size_) {
-      return Fail(field.column, "the sizes add up to more than 2^62 bytes");
+      return Fail(field.begin, "the sizes add up to more than 2^62 bytes");
     }
     total_size_ += block->size;
     return true;
@@ -214,7 +287,7 @@ class Parser {
     while ((at = field.text.find_first_not_of(' ', at)) != absl::string_view::npos) {
       const size_t end = std::min(field.text.find(' ', at), field.text.size());
       Residency gap{0, 0};
-      if (!ParseGap({field.text.substr(at, end - at), field.column + at}, block->residency[0], &gap)) return false;
+      if (!ParseGap({field.text.substr(at, end - at), field.text.data() + at}, block->residency[0], &gap)) return false;
       gaps.push_back(gap);
       at = end;
     }
@@ -224,31 +297,31 @@ class Parser {
     block->residency.clear();
     Clock begin = whole.begin;
     for (const Residency& gap : gaps) {
-      if (gap.begin < begin) return Fail(field.column, "two gaps overlap");
+      if (gap.begin < begin) return Fail(field.begin, "two gaps overlap");
       if (gap.begin > begin) block->residency.push_back({begin, gap.begin});
       begin = gap.end;
     }
     if (begin < whole.end) block->residency.push_back({begin, whole.end});
-    if (block->residency.empty()) return Fail(field.column, "the gaps leave nothing of the block");
+    if (block->residency.empty()) return Fail(field.begin, "the gaps leave nothing of the block");
     return true;
   }
 
   bool ParseGap(const Field& field, const Residency& whole, Residency* gap) {
     if (field.text.find('@') != absl::string_view::npos) {
-      return Fail(field.column, absl::StrCat("a gap of only some of the bytes is not supported: ", Quoted(field.text)));
+      return Fail(field.begin, absl::StrCat("a gap of only some of the bytes is not supported: ", Quoted(field.text)));
     }
     const size_t dash = field.text.find('-');
     if (dash == absl::string_view::npos) {
-      return Fail(field.column, absl::StrCat("expected a gap like 3-5, found ", Quoted(field.text)));
+      return Fail(field.begin, absl::StrCat("expected a gap like 3-5, found ", Quoted(field.text)));
     }
-    const Field begin{field.text.substr(0, dash), field.column};
-    const Field end{field.text.substr(dash + 1), field.column + dash + 1};
+    const Field begin{field.text.substr(0, dash), field.begin};
+    const Field end{field.text.substr(dash + 1), field.begin + dash + 1};
     if (!ParseNumber(begin, "the gap's begin", 0, kLargestClock, &gap->begin)) return false;
     if (!ParseNumber(end, "the gap's end", 0, kLargestClock - inclusive_, &gap->end)) return false;
     gap->end += inclusive_;
-    if (gap->begin >= gap->end) return Fail(field.column, "the gap ends before it begins");
+    if (gap->begin >= gap->end) return Fail(field.begin, "the gap ends before it begins");
     if (gap->begin < whole.begin || gap->end > whole.end) {
-      return Fail(field.column, "the gap is not within the block's begin and end");
+      return Fail(field.begin, "the gap is not within the block's begin and end");
     }
     return true;
   }
@@ -261,7 +334,8 @@ class Parser {
   size_t field_count_ = 0;
   Clock inclusive_ = 0;  // added to ends: 1 where they are inclusive
   int64_t total_size_ = 0;
-  absl::flat_hash_map<absl::string_view, size_t> id_lines_;
+  Fields fields_;  // of the line
+  IdSet ids_;
   NamedInstance result_;
   absl::Status error_;
 };

@@ -1,6 +1,8 @@
 #include "packer/first_fit.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 namespace hotpack {
 namespace {
@@ -51,6 +53,20 @@ bool FirstFit::Place(std::span<const int32_t> order, Bytes highest, StopCheck* s
   return true;
 }
 
+// Bit i: entry group + i is resident together with one of the spans. Written so that the compiler takes four entries at
+// a time; what lies beyond the chunk's entries is compared too, and means nothing.
+uint32_t FirstFit::MeetingInGroup(const Chunk& chunk, int group, std::span<const Span> spans) {
+  const int32_t* const begins = chunk.begins + group;
+  const int32_t* const ends = chunk.ends + group;
+  int32_t meets[kGroup] = {};
+  for (const Span& span : spans) {
+    for (int i = 0; i < kGroup; ++i) meets[i] |= -static_cast<int32_t>((begins[i] < span.end) & (span.begin < ends[i]));
+  }
+  uint32_t bits = 0;
+  for (int i = 0; i < kGroup; ++i) bits |= static_cast<uint32_t>(meets[i]) & (uint32_t{1} << i);
+  return bits;
+}
+
 // Goes up through the placed blocks in offset order and jumps over each that collides, until a gap is high enough.
 Offset FirstFit::LowestFree(int32_t block, StopCheck* stop) const {
   const Bytes size = timeline_.sizes[block];
@@ -59,18 +75,15 @@ Offset FirstFit::LowestFree(int32_t block, StopCheck* stop) const {
   Offset offset = 0;
   for (int index : chunk_order_) {
     const Chunk& chunk = chunks_[index];
-    if (chunk.entries[0].offset >= offset + size) break;
+    if (chunk.offsets[0] >= offset + size) break;
     if (chunk.max_top <= offset) continue;
     (*stop)(Chunk::kCapacity);
-    for (int i = 0; i < chunk.count; ++i) {
-      const Entry& entry = chunk.entries[i];
-      if (entry.offset >= offset + size) return offset;
-      if (entry.top <= offset) continue;
-      for (const Span& span : spans) {
-        if (entry.span.begin < span.end && span.begin < entry.span.end) {
-          offset = RoundUp(entry.top, alignment);
-          break;
-        }
+    for (int group = 0; group < chunk.count; group += kGroup) {
+      for (uint32_t meeting = MeetingInGroup(chunk, group, spans); meeting != 0; meeting &= meeting - 1) {
+        const int i = group + std::countr_zero(meeting);
+        if (i >= chunk.count) break;
+        if (chunk.offsets[i] >= offset + size) return offset;
+        if (chunk.tops[i] > offset) offset = RoundUp(chunk.tops[i], alignment);
       }
     }
   }
@@ -89,35 +102,43 @@ int FirstFit::NewChunk() {
   return chunks_used_++;
 }
 
+// Moves the upper half of a full chunk to an empty one.
+void FirstFit::Split(Chunk* lower, Chunk* upper) {
+  constexpr int kHalf = Chunk::kCapacity / 2;
+  const auto move = [&](auto& from, auto& to) { std::copy(from + kHalf, from + Chunk::kCapacity, to); };
+  move(lower->begins, upper->begins);
+  move(lower->ends, upper->ends);
+  move(lower->offsets, upper->offsets);
+  move(lower->tops, upper->tops);
+  lower->count = kHalf;
+  upper->count = Chunk::kCapacity - kHalf;
+  for (Chunk* half : {lower, upper}) half->max_top = *std::max_element(half->tops, half->tops + half->count);
+}
+
 void FirstFit::InsertEntry(const Entry& entry) {
   if (chunk_order_.empty()) chunk_order_.push_back(NewChunk());
   // The last chunk that begins at or below the entry, else the first one.
-  auto at = std::upper_bound(chunk_order_.begin(), chunk_order_.end(), entry.offset, [&](Offset offset, int index) {
-    return chunks_[index].count > 0 && offset < chunks_[index].entries[0].offset;
-  });
+  auto at = std::upper_bound(
+      chunk_order_.begin(), chunk_order_.end(), entry.offset,
+      [&](Offset offset, int index) { return chunks_[index].count > 0 && offset < chunks_[index].offsets[0]; });
   if (at != chunk_order_.begin()) --at;
   if (chunks_[*at].count == Chunk::kCapacity) {
     const int lower_index = *at;
     const int upper_index = NewChunk();
     at = chunk_order_.insert(at + 1, upper_index) - 1;
-    Chunk& lower = chunks_[lower_index];
-    Chunk& upper = chunks_[upper_index];
-    constexpr int kHalf = Chunk::kCapacity / 2;
-    std::copy(lower.entries + kHalf, lower.entries + Chunk::kCapacity, upper.entries);
-    lower.count = kHalf;
-    upper.count = Chunk::kCapacity - kHalf;
-    for (Chunk* half : {&lower, &upper}) {
-      half->max_top = 0;
-      for (int i = 0; i < half->count; ++i) half->max_top = std::max(half->max_top, half->entries[i].top);
-    }
-    if (entry.offset >= upper.entries[0].offset) ++at;
+    Split(&chunks_[lower_index], &chunks_[upper_index]);
+    if (entry.offset >= chunks_[upper_index].offsets[0]) ++at;
   }
   Chunk& chunk = chunks_[*at];
-  Entry* const end = chunk.entries + chunk.count;
-  Entry* const place = std::upper_bound(chunk.entries, end, entry.offset,
-                                        [](Offset offset, const Entry& other) { return offset < other.offset; });
-  std::copy_backward(place, end, end + 1);
-  *place = entry;
+  const auto place = std::upper_bound(chunk.offsets, chunk.offsets + chunk.count, entry.offset) - chunk.offsets;
+  const auto insert = [&](auto& array, auto value) {
+    std::copy_backward(array + place, array + chunk.count, array + chunk.count + 1);
+    array[place] = value;
+  };
+  insert(chunk.begins, entry.span.begin);
+  insert(chunk.ends, entry.span.end);
+  insert(chunk.offsets, entry.offset);
+  insert(chunk.tops, entry.top);
   ++chunk.count;
   chunk.max_top = std::max(chunk.max_top, entry.top);
 }

@@ -35,17 +35,25 @@ class FirstFit {
     Offset top;
     Span span;
   };
+  // Entries by ascending offset. Their slots lie side by side, so that a scan compares several at once and looks at the
+  // offsets only of those that are resident together with the block.
   struct Chunk {
     static constexpr int kCapacity = 128;
+    int32_t begins[kCapacity] = {};
+    int32_t ends[kCapacity] = {};
+    Offset offsets[kCapacity];
+    Offset tops[kCapacity];
     Offset max_top = 0;
     int count = 0;
-    Entry entries[kCapacity];  // ascending offset
   };
 
   std::span<const Span> SpansOf(int32_t block) const {
     return {spans_.data() + span_starts_[block], spans_.data() + span_starts_[block + 1]};
   }
   Offset LowestFree(int32_t block, StopCheck* stop) const;
+  static constexpr int kGroup = 16;
+  static uint32_t MeetingInGroup(const Chunk& chunk, int group, std::span<const Span> spans);
+  static void Split(Chunk* lower, Chunk* upper);
   void Insert(int32_t block, Offset offset);
   void InsertEntry(const Entry& entry);
   int NewChunk();

@@ -6,11 +6,11 @@
 namespace hotpack {
 
 LoadTree::LoadTree(int32_t slots)
-    : leaves_(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(slots, 1))))),
-      nodes_(2 * static_cast<size_t>(leaves_)) {}
+    : leaves_(static_cast<int32_t>(std::bit_ceil(static_cast<uint32_t>(std::max(slots, 1))))) {}
 
 void LoadTree::Reset(const std::vector<Bytes>& values) {
   const auto slots = static_cast<int32_t>(values.size());
+  nodes_.resize(2 * static_cast<size_t>(leaves_));
   for (int32_t leaf = 0; leaf < leaves_; ++leaf) nodes_[leaves_ + leaf] = {leaf < slots ? values[leaf] : 0, 0};
   for (int32_t node = leaves_ - 1; node >= 1; --node) {
     nodes_[node] = {std::max(nodes_[2 * node].max, nodes_[2 * node + 1].max), 0};

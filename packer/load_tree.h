@@ -12,6 +12,7 @@ namespace hotpack {
 // nodes that cover the range and are summed up on the way down, so nothing is ever pushed. Not thread-safe.
 class LoadTree {
  public:
+  // Takes memory only at the first Reset(), which has to come before everything else.
   explicit LoadTree(int32_t slots);
 
   // values: one a slot. O(slots).
@@ -39,7 +40,7 @@ class LoadTree {
   int32_t FirstBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const;
 
   int32_t leaves_;  // a power of two
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_;  // heap order, the root at 1
 };
 
 }  // namespace hotpack

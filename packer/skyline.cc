@@ -18,11 +18,13 @@ Offset RoundUp(Offset offset, Bytes alignment) {
 }  // namespace
 
 Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(timeline), unplaced_(timeline.slots) {
+  all_plain_ = timeline.arcs.size() == timeline.sizes.size();
   lines_.resize(timeline.slots);
   line_bits_.resize((static_cast<size_t>(timeline.slots) + 63) / 64);
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
     if (timeline.pins[block] != kNotPinned) pinned_.push_back(block);
   }
+  all_plain_ = all_plain_ && pinned_.empty();
   std::sort(pinned_.begin(), pinned_.end(), [&](int32_t a, int32_t b) {
     return timeline.pins[a] != timeline.pins[b] ? timeline.pins[a] < timeline.pins[b] : a < b;
   });
@@ -36,24 +38,28 @@ void Skyline::Reset(std::span<const int32_t> ranks, Bytes highest) {
   next_pin_ = 0;
   height_ = 0;
   stuck_slot_ = -1;
-  heap_.clear();
+  heap_.Clear();
   std::fill(lines_.begin(), lines_.end(), Line{});
   std::fill(line_bits_.begin(), line_bits_.end(), 0);
   if (timeline_.walled) {
     const int32_t wall = timeline_.slots - 1;
-    if (wall > 0) InsertLine(0, wall, wall, wall, 0);
-    InsertLine(wall, 1, 0, 0, kWallHeight);
+    if (wall > 0) InsertLine(0, {0, wall, wall});
+    InsertLine(wall, {kWallHeight, 1, 0});
   } else {
-    InsertLine(0, timeline_.slots, 0, 0, 0);
+    InsertLine(0, {0, timeline_.slots, 0});
   }
 }
 
-// Links a line in between two others (which may be the line itself, where it is the only one).
-void Skyline::InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height) {
-  lines_[begin] = {length, previous, next, height};
-  lines_[previous].next = begin;
-  lines_[next].previous = begin;
+// Links a line in between the one it names as the previous one, which has its length already, and the one that begins
+// where it ends (which may be the line itself, where it is the only one).
+void Skyline::LinkLine(int32_t begin, const Line& line) {
+  lines_[begin] = line;
+  lines_[NextLine(begin)].previous = begin;
   line_bits_[begin / 64] |= uint64_t{1} << (begin % 64);
+}
+
+void Skyline::InsertLine(int32_t begin, const Line& line) {
+  LinkLine(begin, line);
   Push(begin);
 }
 
@@ -63,18 +69,23 @@ void Skyline::EraseLine(int32_t line) {
 }
 
 void Skyline::Push(int32_t line) {
-  if (lines_[line].height == kWallHeight) return;
-  heap_.push_back({lines_[line].height, line});
-  std::push_heap(heap_.begin(), heap_.end());
+  if (lines_[line].height != kWallHeight) heap_.Push({lines_[line].height, line});
+}
+
+// The entry of `old_line` holds no more; one for `line` is needed. Mostly the former is that of the chosen line, on top.
+void Skyline::ReplaceEntry(int32_t old_line, int32_t line) {
+  if (!heap_.empty() && heap_.top().line == old_line) {
+    heap_.ReplaceTop({lines_[line].height, line});
+  } else {
+    Push(line);
+  }
 }
 
 // The lowest line, of several the leftmost. There is one as long as a block is unplaced.
 int32_t Skyline::LowestLine() {
-  for (;;) {
-    const HeapEntry top = heap_.front();
+  for (;; heap_.Pop()) {
+    const LineHeap::Entry& top = heap_.top();
     if (lines_[top.line].length > 0 && lines_[top.line].height == top.height) return top.line;
-    std::pop_heap(heap_.begin(), heap_.end());
-    heap_.pop_back();
   }
 }
 
@@ -120,6 +131,9 @@ bool Skyline::Accepts(int32_t block, Offset line_height) const {
 
 int32_t Skyline::FindBlock(int32_t line) const {
   const Offset height = lines_[line].height;
+  if (all_plain_ && !IsWholeRing(line)) {
+    return candidates_.FindBest(line, line + lines_[line].length, [](int32_t) { return true; });
+  }
   const auto accept = [&](int32_t block) { return Accepts(block, height); };
   if (IsWholeRing(line)) return candidates_.FindBestAnywhere(accept);
   return candidates_.FindBest(line, line + lines_[line].length, accept);
@@ -127,69 +141,80 @@ int32_t Skyline::FindBlock(int32_t line) const {
 
 // The line takes over the slots of the one to its right.
 void Skyline::AbsorbNext(int32_t line) {
-  const int32_t gone = lines_[line].next;
-  const int32_t after = lines_[gone].next;  // the line itself where there were only two
+  const int32_t gone = NextLine(line);
   lines_[line].length += lines_[gone].length;
-  lines_[line].next = after;
-  lines_[after].previous = line;
+  lines_[NextLine(line)].previous = line;  // the line itself where there were only two
   EraseLine(gone);
 }
 
-// Joins the line with the neighbours that have its height. The heap needs no new entry: whichever line remains has one
-// for this height already.
-void Skyline::MergeWithEqualNeighbours(int32_t line) {
-  const int32_t next = lines_[line].next;
+// Joins the line with the neighbours that have its height. True if it is now part of the previous one, which has a heap
+// entry for this height already.
+bool Skyline::MergeWithEqualNeighbours(int32_t line) {
+  const int32_t next = NextLine(line);
   if (next != line && lines_[next].height == lines_[line].height) AbsorbNext(line);
   const int32_t previous = lines_[line].previous;
-  if (previous != line && lines_[previous].height == lines_[line].height) AbsorbNext(previous);
+  if (previous == line || lines_[previous].height != lines_[line].height) return false;
+  AbsorbNext(previous);
+  return true;
 }
 
+// Lifts the lowest line.
 void Skyline::Lift(int32_t line, Offset to) {
   lines_[line].height = to;
-  Push(line);
-  MergeWithEqualNeighbours(line);
+  if (MergeWithEqualNeighbours(line)) {
+    heap_.Pop();
+  } else {
+    ReplaceEntry(line, line);
+  }
 }
 
-// Raises the slots of one arc, which lies within one line, to the height `to`.
+// Raises the slots of one arc, which lies within the line `at`, to the height `to`.
 //
 //      before ▁▁▁▁▁▁▁▁▁▁▁▁▁▁    after  ▁▁▁┌─────┐▁▁▁▁▁
-void Skyline::RaiseArc(Arc arc, Offset to) {
+void Skyline::RaiseArc(Arc arc, int32_t at, Offset to) {
   const int32_t slots = timeline_.slots;
   const int32_t length = arc.end - arc.begin;
-  int32_t at = LineAt(arc.begin);
   if (IsWholeRing(at)) {
     // A line without ends may be taken to begin anywhere: here, with the arc.
     const Offset height = lines_[at].height;
     EraseLine(at);
     at = arc.begin;
-    InsertLine(at, slots, at, at, height);
+    InsertLine(at, {height, slots, at});
   }
   const Line line = lines_[at];
   const int32_t skipped = arc.begin >= at ? arc.begin - at : arc.begin - at + slots;
   const int32_t rest = line.length - skipped - length;
+  const int32_t rest_begin = (arc.begin + length) % slots;
   if (skipped > 0) {
+    if (rest > 0) InsertLine(rest_begin, {line.height, rest, arc.begin});
     lines_[at].length = skipped;  // keeps its height and its heap entry
-    InsertLine(arc.begin, length, at, line.next, to);
+    InsertLine(arc.begin, {to, length, at});
   } else {
     lines_[at].length = length;
     lines_[at].height = to;
-    Push(at);
-  }
-  if (rest > 0) {
-    const int32_t begin = (arc.begin + length) % slots;
-    InsertLine(begin, rest, arc.begin, lines_[arc.begin].next, line.height);
+    if (rest > 0) {
+      // The rest mostly is the lowest line now; so it takes the place on top, and the higher one goes in below.
+      LinkLine(rest_begin, {line.height, rest, at});
+      ReplaceEntry(at, rest_begin);
+      Push(at);
+    } else {
+      ReplaceEntry(at, at);
+    }
   }
   MergeWithEqualNeighbours(arc.begin);
 }
 
-bool Skyline::Place(int32_t block, Offset offset, Bytes highest) {
+// `line`: the one in which a block's only arc lies, or -1.
+bool Skyline::Place(int32_t block, Offset offset, Bytes highest, int32_t line) {
   const Offset top = offset + timeline_.sizes[block];
   if (top > highest) return false;
   height_ = std::max(height_, top);
   (*offsets_)[block] = offset;
   candidates_.Remove(block);
   if (track_unplaced_) TakeFromUnplacedLoad(block);
-  for (const Arc& arc : timeline_.arcs_of(block)) RaiseArc(arc, top);
+  const std::span<const Arc> arcs = timeline_.arcs_of(block);
+  const bool line_known = line >= 0 && arcs.size() == 1;
+  for (const Arc& arc : arcs) RaiseArc(arc, line_known ? line : LineAt(arc.begin), top);
   return true;
 }
 
@@ -218,7 +243,7 @@ int32_t Skyline::FirstHopelessSlot(int32_t line, Offset height, Bytes highest) c
 
 // The lowest neighbour's height, or the offset of a pinned block above the line if that is lower.
 Offset Skyline::LiftTarget(int32_t line) const {
-  Offset target = std::min(lines_[lines_[line].previous].height, lines_[lines_[line].next].height);
+  Offset target = std::min(lines_[lines_[line].previous].height, lines_[NextLine(line)].height);
   if (IsWholeRing(line)) target = kWallHeight;
   const Arc slots{line, line + lines_[line].length};
   for (size_t i = next_pin_; i < pinned_.size() && timeline_.pins[pinned_[i]] < target; ++i) {
@@ -235,7 +260,7 @@ bool Skyline::PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block
   *block = -1;
   if (next_pin_ == pinned_.size() || timeline_.pins[pinned_[next_pin_]] != lowest) return true;
   *block = pinned_[next_pin_++];
-  return Place(*block, lowest, highest);
+  return Place(*block, lowest, highest, -1);
 }
 
 bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets,
@@ -247,11 +272,14 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
   for (int32_t placed = 0; placed < blocks;) {
     if ((*stop)(64)) return false;
     const int32_t line = LowestLine();
+    // Lines follow one another all over the ring. Of large instances they are not in the cache: fetch them meanwhile.
+    heap_.VisitNext([&](int32_t next) { __builtin_prefetch(&lines_[next]); });
     SkylineStep step{line, line + lines_[line].length, lines_[line].height, -1, 0};
     if (!PlaceNextPinIfReached(step.height, highest, &step.block)) return false;
     if (step.block < 0) {
       step.block = FindBlock(line);
-      if (step.block >= 0 && !Place(step.block, RoundUp(step.height, timeline_.alignments[step.block]), highest)) {
+      if (step.block >= 0 &&
+          !Place(step.block, RoundUp(step.height, timeline_.alignments[step.block]), highest, line)) {
         return false;
       }
     }

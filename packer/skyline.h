@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packer/candidate_tree.h"
+#include "packer/line_heap.h"
 #include "packer/load_tree.h"
 #include "packer/stop.h"
 #include "packer/timeline.h"
@@ -59,23 +60,19 @@ class Skyline {
  private:
   // A line is named by its first slot.
   struct Line {
+    Offset height = 0;
     int32_t length = 0;  // 0: no line begins here
     int32_t previous = 0;
-    int32_t next = 0;
-    Offset height = 0;
   };
-  struct HeapEntry {
-    Offset height;
-    int32_t line;
-    bool operator<(const HeapEntry& other) const {  // std heap functions keep the largest first
-      return height != other.height ? height > other.height : line > other.line;
-    }
-  };
-
   void Reset(std::span<const int32_t> ranks, Bytes highest);
   void Push(int32_t line);
+  void ReplaceEntry(int32_t old_line, int32_t line);
   int32_t LowestLine();
   int32_t LineAt(int32_t slot) const;
+  int32_t NextLine(int32_t line) const {
+    const int32_t next = line + lines_[line].length;
+    return next < timeline_.slots ? next : next - timeline_.slots;
+  }
   bool IsWholeRing(int32_t line) const { return lines_[line].length == timeline_.slots; }
 
   int32_t FindBlock(int32_t line) const;
@@ -83,26 +80,28 @@ class Skyline {
   bool ClearOfPins(int32_t block, Offset end) const;
   bool ArcsAtHeight(int32_t block, Offset height) const;
 
-  bool Place(int32_t block, Offset offset, Bytes highest);
+  bool Place(int32_t block, Offset offset, Bytes highest, int32_t line);
   bool IsHopeless(int32_t line, Offset height, Bytes highest) const;
   int32_t FirstHopelessSlot(int32_t line, Offset height, Bytes highest) const;
   void TakeFromUnplacedLoad(int32_t block);
-  void RaiseArc(Arc arc, Offset to);
-  void InsertLine(int32_t begin, int32_t length, int32_t previous, int32_t next, Offset height);
+  void RaiseArc(Arc arc, int32_t at, Offset to);
+  void LinkLine(int32_t begin, const Line& line);
+  void InsertLine(int32_t begin, const Line& line);
   void EraseLine(int32_t line);
   void AbsorbNext(int32_t line);
-  void MergeWithEqualNeighbours(int32_t line);
+  bool MergeWithEqualNeighbours(int32_t line);
   void Lift(int32_t line, Offset to);
   Offset LiftTarget(int32_t line) const;
   bool PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block);
 
   const Timeline& timeline_;
   CandidateTree candidates_;
-  LoadTree unplaced_;  // load of the unplaced blocks; kept only while track_unplaced_
+  LoadTree unplaced_;       // load of the unplaced blocks; kept only while track_unplaced_
+  bool all_plain_ = false;  // no block has pins or several arcs: all accept any line they lie within
   bool track_unplaced_ = false;
   std::vector<Line> lines_;                 // by first slot
   std::vector<uint64_t> line_bits_;         // bit s: a line begins at slot s
-  std::vector<HeapEntry> heap_;             // lazily cleaned: an entry counts if its line still has that height
+  LineHeap heap_;                           // an entry counts if its line still has that height
   std::vector<int32_t> pinned_;             // pinned blocks by ascending offset
   size_t next_pin_ = 0;                     // those before it are placed
   std::vector<Offset>* offsets_ = nullptr;  // of the dive in progress

@@ -2,33 +2,100 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "packer/radix_sort.h"
 
 namespace hotpack {
 namespace {
 
-std::vector<Clock> SortedEndpoints(const Instance& instance) {
-  std::vector<Clock> clocks;
-  clocks.reserve(instance.blocks.size() * 2);
+template <typename Visit>
+void ForEachEndpoint(const Instance& instance, const Visit& visit) {
   for (const Block& block : instance.blocks) {
     for (const Residency& residency : block.residency) {
-      clocks.push_back(residency.begin);
-      clocks.push_back(residency.end);
+      visit(residency.begin);
+      visit(residency.end);
     }
   }
-  std::sort(clocks.begin(), clocks.end());
-  clocks.erase(std::unique(clocks.begin(), clocks.end()), clocks.end());
-  return clocks;
 }
 
-int32_t SlotOf(const std::vector<Clock>& clocks, Clock clock) {
-  return static_cast<int32_t>(std::lower_bound(clocks.begin(), clocks.end(), clock) - clocks.begin());
-}
+// Of every endpoint, block by block, its place among the different clock values; these, ascending, go to `clocks`.
+class SlotNumbers {
+ public:
+  SlotNumbers(const Instance& instance, std::vector<Clock>* clocks) {
+    Clock least = std::numeric_limits<Clock>::max();
+    Clock most = std::numeric_limits<Clock>::min();
+    size_t count = 0;
+    ForEachEndpoint(instance, [&](Clock clock) {
+      least = std::min(least, clock);
+      most = std::max(most, clock);
+      ++count;
+    });
+    numbers_.reserve(count);
+    if (count == 0) return;
+    // As a rule every clock tick is some endpoint, or few are not: then a bit for each tick is no more memory than the
+    // endpoints themselves, and spares sorting them.
+    if (static_cast<uint64_t>(most - least) < 64 * static_cast<uint64_t>(count)) {
+      Mark(instance, least, most, clocks);
+    } else {
+      Sort(instance, least, count, clocks);
+    }
+  }
 
-// Appends the block's arcs; touching intervals become one, and so do the two at the ends of time.
-void AppendArcs(const Block& block, const std::vector<Clock>& clocks, int32_t slots, std::vector<Arc>* arcs) {
+  const std::vector<int32_t>& numbers() const { return numbers_; }
+
+ private:
+  void Mark(const Instance& instance, Clock least, Clock most, std::vector<Clock>* clocks) {
+    std::vector<uint64_t> marks(static_cast<size_t>(most - least) / 64 + 1);
+    ForEachEndpoint(instance, [&](Clock clock) {
+      const auto tick = static_cast<uint64_t>(clock - least);
+      marks[tick / 64] |= uint64_t{1} << (tick % 64);
+    });
+    std::vector<int32_t> before(marks.size());  // how many are marked in the words before
+    int32_t sum = 0;
+    for (size_t word = 0; word < marks.size(); ++word) {
+      before[word] = sum;
+      sum += std::popcount(marks[word]);
+    }
+    clocks->reserve(sum);
+    for (size_t word = 0; word < marks.size(); ++word) {
+      for (uint64_t bits = marks[word]; bits != 0; bits &= bits - 1) {
+        clocks->push_back(least + static_cast<Clock>(word * 64) + std::countr_zero(bits));
+      }
+    }
+    ForEachEndpoint(instance, [&](Clock clock) {
+      const auto tick = static_cast<uint64_t>(clock - least);
+      const uint64_t lower = (uint64_t{1} << (tick % 64)) - 1;
+      numbers_.push_back(before[tick / 64] + std::popcount(marks[tick / 64] & lower));
+    });
+  }
+
+  void Sort(const Instance& instance, Clock least, size_t count, std::vector<Clock>* clocks) {
+    std::vector<KeyedIndex> endpoints;
+    endpoints.reserve(count);
+    ForEachEndpoint(instance, [&](Clock clock) {
+      endpoints.push_back({static_cast<uint64_t>(clock - least), static_cast<int32_t>(endpoints.size())});
+    });
+    std::vector<KeyedIndex> scratch;
+    StableSortByKey(&endpoints, &scratch);
+    numbers_.resize(count);
+    for (const KeyedIndex& endpoint : endpoints) {
+      const Clock clock = least + static_cast<Clock>(endpoint.key);
+      if (clocks->empty() || clocks->back() != clock) clocks->push_back(clock);
+      numbers_[endpoint.index] = static_cast<int32_t>(clocks->size()) - 1;
+    }
+  }
+
+  std::vector<int32_t> numbers_;
+};
+
+// Appends the block's arcs; touching intervals become one, and so do the two at the ends of time. `number` goes through
+// the slot numbers of the block's endpoints.
+void AppendArcs(const Block& block, const int32_t* number, int32_t slots, std::vector<Arc>* arcs) {
   const size_t first = arcs->size();
-  for (const Residency& residency : block.residency) {
-    const Arc arc{SlotOf(clocks, residency.begin), SlotOf(clocks, residency.end)};
+  for (size_t i = 0; i < block.residency.size(); ++i, number += 2) {
+    const Arc arc{number[0], number[1]};
     if (arcs->size() > first && arcs->back().end == arc.begin) {
       arcs->back().end = arc.end;
     } else {
@@ -90,7 +157,8 @@ class RangeMax {
 
 Timeline MakeTimeline(const Instance& instance) {
   Timeline timeline;
-  timeline.clocks = SortedEndpoints(instance);
+  const SlotNumbers slot_numbers(instance, &timeline.clocks);
+  const int32_t* number = slot_numbers.numbers().data();
   timeline.slots = static_cast<int32_t>(timeline.clocks.size()) - (timeline.clocks.empty() ? 0 : 1);
   const size_t blocks = instance.blocks.size();
   timeline.sizes.reserve(blocks);
@@ -107,7 +175,8 @@ Timeline MakeTimeline(const Instance& instance) {
     Clock lifetime = 0;
     for (const Residency& residency : block.residency) lifetime += residency.end - residency.begin;
     timeline.lifetimes.push_back(lifetime);
-    AppendArcs(block, timeline.clocks, timeline.slots, &timeline.arcs);
+    AppendArcs(block, number, timeline.slots, &timeline.arcs);
+    number += 2 * block.residency.size();
     timeline.arc_starts.push_back(static_cast<int32_t>(timeline.arcs.size()));
   }
   AddWallUnlessCrossed(&timeline);

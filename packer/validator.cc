@@ -1,9 +1,11 @@
 #include "packer/validator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
-#include <map>
 #include <vector>
+
+#include "absl/container/btree_map.h"
 
 namespace hotpack {
 namespace {
@@ -39,50 +41,54 @@ std::string BlockFault(const Block& block, Offset offset) {
 
 struct Change {
   Clock clock;
-  bool arrives;  // departures sort first: intervals are half-open
   size_t block;
 
   bool operator<(const Change& other) const {
-    if (clock != other.clock) return clock < other.clock;
-    if (arrives != other.arrives) return other.arrives;
-    return block < other.block;
+    return clock != other.clock ? clock < other.clock : block < other.block;
   }
 };
 
+void SortUnlessSorted(std::vector<Change>* changes) {
+  if (!std::is_sorted(changes->begin(), changes->end())) std::sort(changes->begin(), changes->end());
+}
+
 // Walks through time with the resident blocks in a map by offset: a new block may only touch its two neighbours there.
 std::string FirstCollision(const Instance& instance, const Placement& placement) {
-  std::vector<Change> changes;
+  std::vector<Change> arrivals;
+  std::vector<Change> departures;
+  arrivals.reserve(instance.blocks.size());
+  departures.reserve(instance.blocks.size());
   for (size_t block = 0; block < instance.blocks.size(); ++block) {
     for (const Residency& residency : instance.blocks[block].residency) {
-      changes.push_back({residency.begin, true, block});
-      changes.push_back({residency.end, false, block});
+      arrivals.push_back({residency.begin, block});
+      departures.push_back({residency.end, block});
     }
   }
-  std::sort(changes.begin(), changes.end());
-  std::map<Offset, size_t> resident;
+  SortUnlessSorted(&arrivals);
+  SortUnlessSorted(&departures);
+  absl::btree_map<Offset, size_t> resident;
   const auto fault = [&](size_t a, size_t b, Clock clock) {
     return BlockName(std::min(a, b)) + " and " + BlockName(std::max(a, b)) + " overlap at clock " +
            std::to_string(clock) + ": " +
            Range(placement.offsets[std::min(a, b)], instance.blocks[std::min(a, b)].size) + " and " +
            Range(placement.offsets[std::max(a, b)], instance.blocks[std::max(a, b)].size);
   };
-  for (const Change& change : changes) {
-    const Offset offset = placement.offsets[change.block];
-    if (!change.arrives) {
-      resident.erase(offset);
-      continue;
-    }
+  auto departure = departures.begin();  // whatever arrives departs later, so this never gets to the end
+  for (const Change& arrival : arrivals) {
+    // Intervals are half-open: at equal clock values the departures come first.
+    for (; departure->clock <= arrival.clock; ++departure) resident.erase(placement.offsets[departure->block]);
+    const Offset offset = placement.offsets[arrival.block];
     const auto above = resident.lower_bound(offset);
-    if (above != resident.end() && above->first < offset + instance.blocks[change.block].size) {
-      return fault(above->second, change.block, change.clock);
+    if (above != resident.end() && above->first < offset + instance.blocks[arrival.block].size) {
+      return fault(above->second, arrival.block, arrival.clock);
     }
     if (above != resident.begin()) {
       const auto below = std::prev(above);
       if (below->first + instance.blocks[below->second].size > offset) {
-        return fault(below->second, change.block, change.clock);
+        return fault(below->second, arrival.block, arrival.clock);
       }
     }
-    resident.emplace_hint(above, offset, change.block);
+    resident.emplace_hint(above, offset, arrival.block);
   }
   return "";
 }
