@@ -33,7 +33,10 @@ class CandidateTree {
   void Reset(std::span<const int32_t> ranks);
   // The block is no longer to be found; nothing happens where it was not anyway. O(log n) an arc.
   void Remove(int32_t block);
-  bool Holds(int32_t block) const { return nodes_[leaves_ + leaf_of_arc_[timeline_.arc_starts[block]]].max_rank >= 0; }
+  bool Holds(int32_t block) const {
+    const int32_t leaf = leaf_of_arc_[timeline_.arc_starts[block]];
+    return nodes_[leaf / 4].max_rank[leaf % 4] >= 0;
+  }
 
   // The block of highest rank that has an arc within the slots [begin, end) and for which accept(block) is true, or
   // kNone. 0 ≤ begin < slots, begin < end ≤ begin + slots: the line may go on at slot 0.
