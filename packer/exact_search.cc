@@ -44,20 +44,54 @@ void ExactSearch::FindRanges() {
   }
 }
 
+// Of two arcs that meet, one begins within the other.
 void ExactSearch::FindPairs() {
-  std::vector<int32_t> seen_by(timeline_.blocks(), -1);
-  meet_starts_.push_back(0);
+  const std::vector<Arc>& arcs = timeline_.arcs;
+  const auto count = static_cast<int32_t>(arcs.size());
+  std::vector<int32_t> blocks(arcs.size());
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
-    seen_by[block] = block;
-    for (int32_t clique : cliques_.CliquesOf(block)) {
-      for (int32_t other : cliques_.MembersOf(clique)) {
-        if (seen_by[other] == block) continue;
-        seen_by[other] = block;
-        meets_.push_back(other);
-      }
-    }
-    meet_starts_.push_back(static_cast<int32_t>(meets_.size()));
+    std::fill(blocks.begin() + timeline_.arc_starts[block], blocks.begin() + timeline_.arc_starts[block + 1], block);
   }
+  std::vector<int32_t> order(arcs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return arcs[a].begin < arcs[b].begin; });
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int32_t i = 0; i < count; ++i) {
+    const Arc& arc = arcs[order[i]];
+    for (int32_t step = 1; step < count; ++step) {
+      const int32_t j = i + step < count ? i + step : i + step - count;
+      if (arcs[order[j]].begin + (j < i ? timeline_.slots : 0) >= arc.end) break;
+      if (blocks[order[i]] != blocks[order[j]]) pairs.emplace_back(blocks[order[i]], blocks[order[j]]);
+    }
+  }
+  meet_starts_.assign(timeline_.blocks() + 1, 0);
+  for (const auto& [a, b] : pairs) {
+    ++meet_starts_[a + 1];
+    ++meet_starts_[b + 1];
+  }
+  std::partial_sum(meet_starts_.begin(), meet_starts_.end(), meet_starts_.begin());
+  meets_.resize(2 * pairs.size());
+  std::vector<int32_t> at(meet_starts_.begin(), meet_starts_.end() - 1);
+  for (const auto& [a, b] : pairs) {
+    meets_[at[a]++] = b;
+    meets_[at[b]++] = a;
+  }
+  if (arcs.size() > static_cast<size_t>(timeline_.blocks()) || !timeline_.walled) DropRepeatedPairs();
+}
+
+// Blocks of several arcs, or arcs that go round, may meet more than once.
+void ExactSearch::DropRepeatedPairs() {
+  std::vector<int32_t> kept;
+  std::vector<int32_t> starts{0};
+  std::vector<int32_t> seen_by(timeline_.blocks(), -1);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    for (int32_t other : Meets(block)) {
+      if (std::exchange(seen_by[other], block) != block) kept.push_back(other);
+    }
+    starts.push_back(static_cast<int32_t>(kept.size()));
+  }
+  meets_ = std::move(kept);
+  meet_starts_ = std::move(starts);
 }
 
 // Blocks that may take each other's places. A pinned block is like no other.

@@ -94,6 +94,7 @@ class ExactSearch {
 
   void FindRanges();
   void FindPairs();
+  void DropRepeatedPairs();
   void FindClasses();
   void ListPinsMet();
   void Start(Bytes capacity);

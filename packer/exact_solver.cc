@@ -29,6 +29,9 @@ bool ExactSolver::Takes(const Timeline& timeline) {
   return CountPairs(timeline) <= ExactSearch::kMostPairs;
 }
 
+// Long blocks rise with nearly every block placed, so each node visits a fair share of all members.
+int64_t ExactSolver::WorkOfOneDescent(const Timeline& timeline) { return timeline.blocks() * CountMembers(timeline) / 8; }
+
 ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best)
     : timeline_(timeline),
       best_(*best),

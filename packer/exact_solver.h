@@ -24,8 +24,10 @@ namespace hotpack {
 // Not thread-safe; several solvers may share `best`.
 class ExactSolver {
  public:
-  // False for instances that are too large: members of cliques and pairs would not fit some 100 MB.
+  // False for instances that are so large that it would come to nothing.
   static bool Takes(const Timeline& timeline);
+  // About the work of a run without a dead end. Turns shorter than that are of no use. O(n + slots).
+  static int64_t WorkOfOneDescent(const Timeline& timeline);
 
   // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders.
   ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best);

@@ -47,6 +47,7 @@ struct Shared {
         options(the_options),
         deadline_ns(the_deadline_ns),
         exact_takes_it(ExactSolver::Takes(the_timeline)),
+        least_exact_turn(exact_takes_it ? ExactSolver::WorkOfOneDescent(the_timeline) : 0),
         best(*the_best) {}
 
   const Timeline& timeline;
@@ -55,6 +56,7 @@ struct Shared {
   const PackOptions& options;
   const int64_t deadline_ns;
   const bool exact_takes_it;
+  const int64_t least_exact_turn;
   SharedBest& best;
   std::atomic<size_t> next_dive_key{0};
   std::atomic<size_t> next_first_fit_key{0};
@@ -162,6 +164,7 @@ void RunThread(Shared* shared, int index) {
   for (int64_t turn = kFirstTurn * shared->timeline.blocks(); (heuristics || shared->exact_takes_it) && !best.done() && !stop.Now(); turn *= 2) {
     if (heuristics) heuristics->RunWheel(turn);
     if (!shared->exact_takes_it || best.done() || stop.Now()) continue;
+    if (heuristics && turn < shared->least_exact_turn) continue;
     if (!exact) exact.emplace(shared->timeline, shared->options.seed, index, &best);
     exact->Run(turn, &stop);
   }
