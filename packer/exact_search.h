@@ -29,6 +29,7 @@ namespace hotpack {
 // Pruned by, per clique:
 //  - the one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on;
 //  - not first: a block that could not lie lowest without exceeding the capacity rises to the ceiling of the others;
+//    Where all alignments have a common divisor, sizes are first rounded up to it, but for the topmost block's;
 //  - equal blocks (same size, alignment, cliques) are tried once.
 // A clique that fails gains weight, and is asked earlier. Weights outlive a run: restarts with few failures allowed and
 // other ranks profit from them.
@@ -61,7 +62,9 @@ class ExactSearch {
     int32_t first;        // of its entries in unplaced_
     int32_t count;        // of the unplaced ones; the placed ones come after
     int32_t choices;      // blocks with head == floor
-    Bytes rest;           // sum of the unplaced sizes
+    Bytes unit;           // all alignments here are multiples of it, so offsets are, and sizes may be padded to it
+    Bytes rest;           // sum of the unplaced sizes, padded
+    Bytes most_padding;   // of an unplaced block: what the topmost one may do without
     Offset floor;
     Offset ceiling;
     Offset next_floor;    // the least that the floor can be when none of the choices is taken
@@ -109,7 +112,9 @@ class ExactSearch {
   bool Propagate();
   bool Visit(int32_t clique);
   void SortByHead(int32_t* blocks, int32_t count) const;
+  Bytes Padded(int32_t block, Bytes unit) const;
   bool RaiseThoseNotFirst(const Clique& clique);
+  Offset HighestFloor(const Clique& clique) const { return capacity_ - (clique.rest - clique.most_padding); }
 
   int32_t ChooseClique();
   bool NothingFitsUnder(int32_t block);
