@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "packer/random.h"
+
 namespace hotpack {
 namespace {
 
@@ -19,6 +21,7 @@ Offset RoundUp(Offset offset, Bytes alignment) {
 }  // namespace
 
 ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : timeline_(timeline), cliques_(cliques) {
+  DrawMultipliers();
   FindRanges();
   FindPairs();
   FindClasses();
@@ -33,6 +36,43 @@ ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : tim
   }
   weights_.assign(cliques.cliques(), 1.0);
   dirty_.assign((static_cast<size_t>(cliques.cliques()) + 63) / 64, 0);
+}
+
+void ExactSearch::DrawMultipliers() {
+  Random random(0x6a09e667f3bcc908);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) multipliers_.push_back({random.Next() | 1, random.Next() | 1});
+}
+
+// One head's share of the key: products of 64 bits each, folded, so that every bit of the head counts everywhere.
+ExactSearch::StateKey ExactSearch::ShareOf(int32_t block) const {
+  const auto fold = [](uint64_t a, uint64_t b) {
+    const auto product = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  };
+  const auto head = static_cast<uint64_t>(heads_[block]);
+  const StateKey& by = multipliers_[block];
+  return {fold(head ^ by.high, by.low), fold(head + 0x9e3779b97f4a7c15, by.high ^ (head << 32))};
+}
+
+void ExactSearch::AddToKey(int32_t block) {
+  const StateKey share = ShareOf(block);
+  key_.low += share.low;
+  key_.high += share.high;
+}
+
+void ExactSearch::TakeFromKey(int32_t block) {
+  const StateKey share = ShareOf(block);
+  key_.low -= share.low;
+  key_.high -= share.high;
+}
+
+bool ExactSearch::IsHopeless() const {
+  return !hopeless_.empty() && hopeless_[key_.low % hopeless_.size()] == key_;
+}
+
+void ExactSearch::RememberHopeless(const StateKey& key) {
+  if (hopeless_.empty()) hopeless_.assign(kHopelessStates, {0, 0});
+  hopeless_[key.low % hopeless_.size()] = key;
 }
 
 void ExactSearch::FindRanges() {
@@ -160,7 +200,11 @@ void ExactSearch::Start(Bytes capacity) {
     weights_[clique] = 1 + (weights_[clique] - 1) / 2;
   }
   heads_.resize(timeline_.blocks());
-  for (int32_t block = 0; block < timeline_.blocks(); ++block) heads_[block] = Settle(block, 0);
+  key_ = {static_cast<uint64_t>(capacity), static_cast<uint64_t>(capacity) * 0x9e3779b97f4a7c15};
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    heads_[block] = Settle(block, 0);
+    AddToKey(block);
+  }
 }
 
 // The lowest offset from `offset` on that the block may have: aligned, and clear of the pinned blocks it meets. kNever
@@ -187,7 +231,9 @@ bool ExactSearch::Raise(int32_t block, Offset offset) {
   const Offset head = Settle(block, offset);
   if (head > capacity_ - timeline_.sizes[block]) return false;
   head_trail_.push_back({block, heads_[block]});
+  TakeFromKey(block);
   heads_[block] = head;
+  AddToKey(block);
   MarkCliques(block);
   return true;
 }
@@ -363,7 +409,8 @@ void ExactSearch::Open(int32_t clique) {
     if (is_new) choices_.push_back(block);
   }
   std::sort(choices_.begin() + begin, choices_.end(), [&](int32_t a, int32_t b) { return ranks_[a] > ranks_[b]; });
-  frames_.push_back({.clique = clique,
+  frames_.push_back({.key = key_,
+                     .clique = clique,
                      .next = begin,
                      .begin = begin,
                      .end = static_cast<int32_t>(choices_.size()),
@@ -377,6 +424,7 @@ void ExactSearch::Open(int32_t clique) {
 // At its head. False at a dead end.
 bool ExactSearch::Place(int32_t block) {
   const Offset top = heads_[block] + timeline_.sizes[block];
+  TakeFromKey(block);
   placed_[block] = 1;
   --unplaced_blocks_;
   for (int32_t clique : cliques_.CliquesOf(block)) {
@@ -437,6 +485,7 @@ bool ExactSearch::Skip(const Frame& frame) {
 }
 
 void ExactSearch::Undo(const Frame& frame) {
+  key_ = frame.key;
   for (; head_trail_.size() > frame.head_trail; head_trail_.pop_back()) {
     heads_[head_trail_.back().block] = head_trail_.back().head;
   }
@@ -456,7 +505,10 @@ bool ExactSearch::Advance(Frame* frame) {
     if (frame->placed >= 0 || frame->skipped) Undo(*frame);
     if (frame->placed >= 0) TakeBack(frame->placed);
     frame->placed = -1;
-    if (frame->skipped) return false;
+    if (frame->skipped) {
+      RememberHopeless(frame->key);
+      return false;
+    }
     bool alive;
     if (frame->next < frame->end) {
       frame->placed = choices_[frame->next++];
@@ -465,7 +517,7 @@ bool ExactSearch::Advance(Frame* frame) {
       frame->skipped = true;
       alive = Skip(*frame);
     }
-    if (alive) return true;
+    if (alive && !IsHopeless()) return true;
     ++failures_;
   }
 }
