@@ -126,6 +126,7 @@ class ExactSearch {
   Offset Settle(int32_t block, Offset offset) const;
   bool Raise(int32_t block, Offset offset);
   void MarkCliques(int32_t block);
+  void MarkCliquesThatFeel(int32_t block, Offset before, Offset after);
   void ClearMarks();
   bool Propagate();
   bool Visit(int32_t clique);
