@@ -61,8 +61,9 @@ Bytes ExactSolver::HeightOf(size_t level) const {
 void ExactSolver::Run(int64_t work, StopCheck* stop) {
   const int64_t end = stop->total_work() + work;
   do {
-    const size_t level = next_level_;
-    next_level_ = (next_level_ + 1) % levels_.size();
+    static constexpr size_t kTurns[] = {0, 1, 2, 1};
+    const size_t level = kTurns[next_turn_];
+    next_turn_ = (next_turn_ + 1) % std::size(kTurns);
     RunOnce(&levels_[level], HeightOf(level), end, stop);
   } while (stop->total_work() < end && !best_.done() && !stop->stopped());
 }

@@ -20,7 +20,7 @@ namespace hotpack {
 // (1993): 1, 1, 2, 1, 1, 2, 4, ..., so every run length comes back for ever and the search is complete.
 //
 // While the best height is above the bound, the heights asked for take turns: the target itself (a proof or the end), half
-// way down to it, and a little less than the best. What a run proves raises the bound; what it finds lowers the height.
+// way down to it (twice as often), and a little less than the best. What a run proves raises the bound; what it finds lowers the height.
 // Not thread-safe; several solvers may share `best`.
 class ExactSolver {
  public:
@@ -68,7 +68,7 @@ class ExactSolver {
   Bytes unit_ = 1;  // all heights worth asking for are multiples of it
   std::vector<std::array<double, 3>> features_;  // by block: logarithms of largest load met, size and number of cliques
   std::array<Level, 3> levels_;
-  size_t next_level_ = 0;
+  size_t next_turn_ = 0;
   std::vector<double> scores_;
   std::vector<int32_t> order_;
   std::vector<int32_t> ranks_;

@@ -163,12 +163,22 @@ void RunThread(Shared* shared, int index) {
   }
   if (best.done() || stop.Now()) return;
   std::optional<ExactSolver> exact;
-  for (int64_t turn = kFirstTurn * shared->timeline.blocks(); (heuristics || shared->exact_takes_it) && !best.done() && !stop.Now(); turn *= 2) {
-    if (heuristics) heuristics->RunWheel(turn);
+  int wheel_halvings = 0;
+  for (int64_t turn = kFirstTurn * shared->timeline.blocks();
+       (heuristics || shared->exact_takes_it) && !best.done() && !stop.Now(); turn *= 2) {
+    const Bytes at_first = best.height();
+    if (heuristics) heuristics->RunWheel(turn >> wheel_halvings);
+    const Bytes after_wheel = best.height();
     if (!shared->exact_takes_it || best.done() || stop.Now()) continue;
     if (heuristics && turn < shared->least_exact_turn) continue;
     if (!exact) exact.emplace(shared->timeline, shared->options.seed, index, &best);
     exact->Run(turn, &stop);
+    // Where only the exact search finds anything, the wheel's turns become shorter, down to an eighth.
+    if (after_wheel < at_first) {
+      wheel_halvings = 0;
+    } else if (best.height() < after_wheel) {
+      wheel_halvings = std::min(wheel_halvings + 1, 3);
+    }
   }
 }
 
