@@ -5,8 +5,7 @@
     docs/images/draw.py skyline best-fit.csv docs/images/skyline.svg
     hotpack pack docs/images/example.csv --algorithm exact --out exact.csv
     docs/images/draw.py node exact.csv docs/images/node.svg
-    grep -v mark tests/data/cnn-carried.csv > unmarked.csv
-    hotpack pack unmarked.csv --out packed.csv
+    hotpack pack tests/data/cnn-carried.csv --out packed.csv
     docs/images/draw.py packing packed.csv docs/images/packing.svg
 
 The standard library is all it needs. The steps of best-fit and the node of the exact search are worked out here by the
@@ -82,19 +81,17 @@ def skyline(blocks, path):
 
 
 def packing(blocks, path):
-    """The whole placement over its load. Blocks of several intervals are framed."""
+    """The whole placement over its load."""
     steps = model.load(blocks)
     bound, top = max(now for _, now in steps), model.height_of(blocks)
     begin, end = steps[0][0], steps[-1][0]
-    picture = Picture(960, 560, "A packed training step and its load")
+    picture = Picture(960, 545, "A packed training step and its load")
     frame = Frame(picture, 60, 40, 880, 330, begin, end, top * 1.06)
     picture.text(60, 20, f"{len(blocks)} blocks, height {top:,} bytes", 13, weight="bold")
     frame.axes()
     for i, block in enumerate(blocks):
-        carried = len(block.intervals) > 1
         for a, b in block.intervals:
-            frame.box(a, b, block.offset, block.offset + block.size, fill_of(i), stroke=ACCENT if carried else FAINT,
-                      stroke_width=1.6 if carried else 0.6)
+            frame.box(a, b, block.offset, block.offset + block.size, fill_of(i), stroke=FAINT, stroke_width=0.6)
     frame.level(begin, end, bound, BLUE, 2, "7 4")
     picture.text(936, frame.y(bound) - 5, f"lower bound {bound:,}", 12, "end", BLUE)
     curve = Frame(picture, 60, 420, 880, 100, begin, end, top * 1.06)
@@ -107,8 +104,6 @@ def packing(blocks, path):
     picture.text(60, 404, "load", 13, weight="bold")
     for under in (frame, curve):
         picture.text(936, under.y(0) + 17, "clock", 12, "end")
-    if any(len(block.intervals) > 1 for block in blocks):
-        picture.text(60, 548, "Framed in orange: carried over the iteration's end. One offset for both intervals.")
     picture.text(54, frame.y(top), "offset", 12, "end")
     write(picture, path)
 
