@@ -1,6 +1,8 @@
 #include "packer/bounds.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,12 +28,80 @@ Bytes MaxLoad(const Instance& instance) {
   return max_load;
 }
 
-Bytes LowerBound(const Instance& instance) {
-  Bytes bound = MaxLoad(instance);
-  for (const Block& block : instance.blocks) {
-    if (block.pinned != kNotPinned) bound = std::max(bound, block.pinned + block.size);
+namespace {
+
+// The alignments for which some block that counts has a size between two multiples; of many the largest.
+std::vector<Bytes> AlignmentsThatLeaveGaps(const Timeline& timeline) {
+  constexpr size_t kMost = 8;
+  std::vector<Bytes> all = timeline.alignments;
+  std::sort(all.begin(), all.end(), std::greater<>());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::vector<Bytes> found;
+  for (Bytes alignment : all) {
+    if (alignment == 1 || found.size() == kMost) break;
+    for (int32_t block = 0; block < timeline.blocks(); ++block) {
+      if (timeline.alignments[block] % alignment != 0 || timeline.sizes[block] % alignment == 0) continue;
+      found.push_back(alignment);
+      break;
+    }
+  }
+  return found;
+}
+
+// Goes round with the sum of the padded sizes and the paddings of the resident blocks.
+Bytes LargestAlignedLoad(const Timeline& timeline, Bytes alignment) {
+  struct Change {
+    int32_t slot;
+    bool arrives;  // departures sort first
+    int32_t block;
+  };
+  std::vector<Change> changes;
+  const auto add = [&](int32_t begin, int32_t end, int32_t block) {
+    changes.push_back({begin, true, block});
+    changes.push_back({end, false, block});
+  };
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    if (timeline.alignments[block] % alignment != 0) continue;
+    for (const Arc& arc : timeline.arcs_of(block)) {
+      add(arc.begin, std::min(arc.end, timeline.slots), block);
+      if (arc.end > timeline.slots) add(0, arc.end - timeline.slots, block);
+    }
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const Change& a, const Change& b) { return a.slot != b.slot ? a.slot < b.slot : a.arrives < b.arrives; });
+  Bytes load = 0;
+  Bytes largest = 0;
+  std::multiset<Bytes> paddings;
+  for (const Change& change : changes) {
+    const Bytes size = timeline.sizes[change.block];
+    const Bytes padding = (alignment - size % alignment) % alignment;
+    if (change.arrives) {
+      load += size + padding;
+      paddings.insert(padding);
+      largest = std::max(largest, load - *paddings.rbegin());
+    } else {
+      load -= size + padding;
+      paddings.erase(paddings.find(padding));
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+Bytes LowerBound(const Timeline& timeline) {
+  Bytes bound = *std::max_element(timeline.loads.begin(), timeline.loads.end());
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    if (timeline.pins[block] != kNotPinned) bound = std::max(bound, timeline.pins[block] + timeline.sizes[block]);
+  }
+  for (Bytes alignment : AlignmentsThatLeaveGaps(timeline)) {
+    bound = std::max(bound, LargestAlignedLoad(timeline, alignment));
   }
   return bound;
+}
+
+Bytes LowerBound(const Instance& instance) {
+  return instance.blocks.empty() ? 0 : LowerBound(MakeTimeline(instance));
 }
 
 }  // namespace hotpack

@@ -1,6 +1,7 @@
 // Lower bounds on the height of any placement.
 #pragma once
 
+#include "packer/timeline.h"
 #include "packer/types.h"
 
 namespace hotpack {
@@ -9,7 +10,16 @@ namespace hotpack {
 // of all sizes must fit (Pack() calls the opposite kOverflow). Thread-safe.
 Bytes MaxLoad(const Instance& instance);
 
-// The best bound that is known cheaply: the larger of MaxLoad() and the top of the highest pinned block. O(n log n).
+// The best bound that is known cheaply, the largest of
+//  - the load's maximum;
+//  - the top of the highest pinned block;
+//  - for each alignment a that leaves gaps, the largest aligned load: only the blocks whose alignment is a multiple of a
+//    count. All of them begin at multiples of a, so those resident together are as high as the sum of their sizes rounded
+//    up to a, less what rounding added to the topmost.
+// O(n log n) times the number of such alignments, of which at most eight are tried. The timeline must have blocks.
+Bytes LowerBound(const Timeline& timeline);
+
+// The same; 0 for an empty instance. The instance must be well-formed (CheckInstance() says kOk).
 Bytes LowerBound(const Instance& instance);
 
 }  // namespace hotpack

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "packer/random.h"
+
 namespace hotpack {
 namespace {
 
@@ -19,14 +21,58 @@ Offset RoundUp(Offset offset, Bytes alignment) {
 }  // namespace
 
 ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : timeline_(timeline), cliques_(cliques) {
+  DrawMultipliers();
   FindRanges();
   FindPairs();
   FindClasses();
   ListPinsMet();
   state_.resize(cliques.cliques());
-  for (int32_t clique = 0; clique < cliques.cliques(); ++clique) state_[clique].first = cliques.clique_starts[clique];
+  for (int32_t clique = 0; clique < cliques.cliques(); ++clique) {
+    state_[clique].first = cliques.clique_starts[clique];
+    state_[clique].unit = 0;
+    for (int32_t block : cliques.MembersOf(clique)) {
+      state_[clique].unit = std::gcd(state_[clique].unit, timeline.alignments[block]);
+    }
+  }
   weights_.assign(cliques.cliques(), 1.0);
   dirty_.assign((static_cast<size_t>(cliques.cliques()) + 63) / 64, 0);
+}
+
+void ExactSearch::DrawMultipliers() {
+  Random random(0x6a09e667f3bcc908);
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) multipliers_.push_back({random.Next() | 1, random.Next() | 1});
+}
+
+// One head's share of the key: products of 64 bits each, folded, so that every bit of the head counts everywhere.
+ExactSearch::StateKey ExactSearch::ShareOf(int32_t block) const {
+  const auto fold = [](uint64_t a, uint64_t b) {
+    const auto product = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+  };
+  const auto head = static_cast<uint64_t>(heads_[block]);
+  const StateKey& by = multipliers_[block];
+  return {fold(head ^ by.high, by.low), fold(head + 0x9e3779b97f4a7c15, by.high ^ (head << 32))};
+}
+
+void ExactSearch::AddToKey(int32_t block) {
+  const StateKey share = ShareOf(block);
+  key_.low += share.low;
+  key_.high += share.high;
+}
+
+void ExactSearch::TakeFromKey(int32_t block) {
+  const StateKey share = ShareOf(block);
+  key_.low -= share.low;
+  key_.high -= share.high;
+}
+
+bool ExactSearch::IsHopeless() const {
+  return !hopeless_.empty() && hopeless_[key_.low % hopeless_.size()] == key_;
+}
+
+void ExactSearch::RememberHopeless(const StateKey& key) {
+  if (hopeless_.empty()) hopeless_.assign(kHopelessStates, {0, 0});
+  hopeless_[key.low % hopeless_.size()] = key;
 }
 
 void ExactSearch::FindRanges() {
@@ -146,13 +192,19 @@ void ExactSearch::Start(Bytes capacity) {
   lowest_marked_ = 0;
   for (int32_t clique = 0; clique < cliques_.cliques(); ++clique) {
     Clique& state = state_[clique];
-    state = {state.first, cliques_.clique_starts[clique + 1] - state.first, 0, 0, 0, 0, 0};
-    for (int32_t block : cliques_.MembersOf(clique)) state.rest += timeline_.sizes[block];
+    state.count = cliques_.clique_starts[clique + 1] - state.first;
+    state.choices = 0;
+    state.rest = state.most_padding = state.floor = state.ceiling = state.next_floor = 0;
+    for (int32_t block : cliques_.MembersOf(clique)) state.rest += Padded(block, state.unit);
     dirty_[clique / 64] |= uint64_t{1} << (clique % 64);
     weights_[clique] = 1 + (weights_[clique] - 1) / 2;
   }
   heads_.resize(timeline_.blocks());
-  for (int32_t block = 0; block < timeline_.blocks(); ++block) heads_[block] = Settle(block, 0);
+  key_ = {static_cast<uint64_t>(capacity), static_cast<uint64_t>(capacity) * 0x9e3779b97f4a7c15};
+  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
+    heads_[block] = Settle(block, 0);
+    AddToKey(block);
+  }
 }
 
 // The lowest offset from `offset` on that the block may have: aligned, and clear of the pinned blocks it meets. kNever
@@ -179,7 +231,9 @@ bool ExactSearch::Raise(int32_t block, Offset offset) {
   const Offset head = Settle(block, offset);
   if (head > capacity_ - timeline_.sizes[block]) return false;
   head_trail_.push_back({block, heads_[block]});
+  TakeFromKey(block);
   heads_[block] = head;
+  AddToKey(block);
   MarkCliques(block);
   return true;
 }
@@ -234,6 +288,11 @@ void ExactSearch::SortByHead(int32_t* blocks, int32_t count) const {
   }
 }
 
+Bytes ExactSearch::Padded(int32_t block, Bytes unit) const {
+  const Bytes size = timeline_.sizes[block];
+  return unit > 1 ? RoundUp(size, unit) : size;
+}
+
 // Brings the clique's values up to date with the heads of its blocks. False if it cannot keep below the capacity.
 bool ExactSearch::Visit(int32_t clique) {
   Clique& state = state_[clique];
@@ -244,11 +303,14 @@ bool ExactSearch::Visit(int32_t clique) {
   Offset top = floor;  // of the blocks one after the other, each from its head on
   Offset ceiling = kNever;
   Offset second = kNever;
+  Bytes most_padding = 0;
   int32_t choices = 0;
   for (int32_t i = 0; i < state.count; ++i) {
     const Offset head = heads_[blocks[i]];
     const Bytes size = timeline_.sizes[blocks[i]];
-    top = std::max(top, head) + size;
+    const Bytes padded = Padded(blocks[i], state.unit);
+    most_padding = std::max(most_padding, padded - size);
+    top = std::max(top, head) + padded;
     ceiling = std::min(ceiling, head + size);
     if (head == floor) {
       ++choices;
@@ -256,7 +318,8 @@ bool ExactSearch::Visit(int32_t clique) {
       second = std::min(second, head);
     }
   }
-  if (top > capacity_) return false;
+  if (top - most_padding > capacity_) return false;
+  state.most_padding = most_padding;
   const Offset next_floor = std::min(second, ceiling);
   if (floor != state.floor || ceiling != state.ceiling || choices != state.choices || next_floor != state.next_floor) {
     clique_trail_.push_back({clique, state.choices, state.floor, state.ceiling, state.next_floor});
@@ -271,7 +334,7 @@ bool ExactSearch::Visit(int32_t clique) {
 // A block on which all the others of its clique cannot be stacked lies on one of them.
 bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
   const int32_t* const blocks = unplaced_.data() + clique.first;
-  const Offset highest_first = capacity_ - clique.rest;
+  const Offset highest_first = HighestFloor(clique);
   Offset lowest_top = kNever;  // of a block that may be first
   int32_t i = 0;
   for (; i < clique.count && heads_[blocks[i]] <= highest_first; ++i) {
@@ -321,7 +384,7 @@ int32_t ExactSearch::ChooseClique() {
   for (int32_t i = 0; i < cliques_.cliques(); ++i) {
     const Clique& clique = state_[i];
     if (clique.count == 0) continue;
-    const Bytes room = capacity_ - clique.floor - clique.rest;
+    const Bytes room = HighestFloor(clique) - clique.floor;
     const bool may_skip = clique.next_floor - clique.floor <= room;
     const double score = (clique.choices + (may_skip ? 1 : 0)) / weights_[i];
     if (best >= 0 && (score > best_score || (score == best_score && room >= best_room))) continue;
@@ -346,7 +409,8 @@ void ExactSearch::Open(int32_t clique) {
     if (is_new) choices_.push_back(block);
   }
   std::sort(choices_.begin() + begin, choices_.end(), [&](int32_t a, int32_t b) { return ranks_[a] > ranks_[b]; });
-  frames_.push_back({.clique = clique,
+  frames_.push_back({.key = key_,
+                     .clique = clique,
                      .next = begin,
                      .begin = begin,
                      .end = static_cast<int32_t>(choices_.size()),
@@ -359,8 +423,8 @@ void ExactSearch::Open(int32_t clique) {
 
 // At its head. False at a dead end.
 bool ExactSearch::Place(int32_t block) {
-  const Bytes size = timeline_.sizes[block];
-  const Offset top = heads_[block] + size;
+  const Offset top = heads_[block] + timeline_.sizes[block];
+  TakeFromKey(block);
   placed_[block] = 1;
   --unplaced_blocks_;
   for (int32_t clique : cliques_.CliquesOf(block)) {
@@ -369,7 +433,7 @@ bool ExactSearch::Place(int32_t block) {
     int32_t* const at = std::find(blocks, blocks + state.count, block);
     std::copy(at + 1, blocks + state.count, at);
     blocks[--state.count] = block;
-    state.rest -= size;
+    state.rest -= Padded(block, state.unit);
   }
   MarkCliques(block);
   work_ += static_cast<int64_t>(Meets(block).size());
@@ -388,7 +452,7 @@ void ExactSearch::TakeBack(int32_t block) {
   ++unplaced_blocks_;
   for (int32_t clique : cliques_.CliquesOf(block)) {
     ++state_[clique].count;
-    state_[clique].rest += timeline_.sizes[block];
+    state_[clique].rest += Padded(block, state_[clique].unit);
   }
 }
 
@@ -421,6 +485,7 @@ bool ExactSearch::Skip(const Frame& frame) {
 }
 
 void ExactSearch::Undo(const Frame& frame) {
+  key_ = frame.key;
   for (; head_trail_.size() > frame.head_trail; head_trail_.pop_back()) {
     heads_[head_trail_.back().block] = head_trail_.back().head;
   }
@@ -440,7 +505,10 @@ bool ExactSearch::Advance(Frame* frame) {
     if (frame->placed >= 0 || frame->skipped) Undo(*frame);
     if (frame->placed >= 0) TakeBack(frame->placed);
     frame->placed = -1;
-    if (frame->skipped) return false;
+    if (frame->skipped) {
+      RememberHopeless(frame->key);
+      return false;
+    }
     bool alive;
     if (frame->next < frame->end) {
       frame->placed = choices_[frame->next++];
@@ -449,7 +517,7 @@ bool ExactSearch::Advance(Frame* frame) {
       frame->skipped = true;
       alive = Skip(*frame);
     }
-    if (alive) return true;
+    if (alive && !IsHopeless()) return true;
     ++failures_;
   }
 }

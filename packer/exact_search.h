@@ -29,7 +29,12 @@ namespace hotpack {
 // Pruned by, per clique:
 //  - the one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on;
 //  - not first: a block that could not lie lowest without exceeding the capacity rises to the ceiling of the others;
+//    Where all alignments have a common divisor, sizes are first rounded up to it, but for the topmost block's;
 //  - equal blocks (same size, alignment, cliques) are tried once.
+// A state is what is left to place and the heads of it: nothing else decides whether that can be done. States that came
+// to nothing are remembered, over restarts too, so ways to fill the bottom that leave the same heads count once. They are
+// told apart by 128-bit hashes: that any two of 10^10 states are taken for each other has a probability of 10^-19.
+//
 // A clique that fails gains weight, and is asked earlier. Weights outlive a run: restarts with few failures allowed and
 // other ranks profit from them.
 //
@@ -57,11 +62,15 @@ class ExactSearch {
   int64_t nodes() const { return nodes_; }  // of all runs
 
  private:
+  static constexpr size_t kHopelessStates = size_t{1} << 17;
+
   struct Clique {
     int32_t first;        // of its entries in unplaced_
     int32_t count;        // of the unplaced ones; the placed ones come after
     int32_t choices;      // blocks with head == floor
-    Bytes rest;           // sum of the unplaced sizes
+    Bytes unit;           // all alignments here are multiples of it, so offsets are, and sizes may be padded to it
+    Bytes rest;           // sum of the unplaced sizes, padded
+    Bytes most_padding;   // of an unplaced block: what the topmost one may do without
     Offset floor;
     Offset ceiling;
     Offset next_floor;    // the least that the floor can be when none of the choices is taken
@@ -81,7 +90,13 @@ class ExactSearch {
     int32_t begin;
     int32_t end;
   };
+  struct StateKey {
+    uint64_t low;
+    uint64_t high;
+    bool operator==(const StateKey&) const = default;
+  };
   struct Frame {
+    StateKey key;         // of the state before any branch
     int32_t clique;
     int32_t next;         // index in choices_ of the branch to try; == end: none of them
     int32_t begin;        // its choices are choices_[begin, end)
@@ -102,6 +117,12 @@ class ExactSearch {
   std::span<const int32_t> Meets(int32_t block) const {
     return {meets_.data() + meet_starts_[block], meets_.data() + meet_starts_[block + 1]};
   }
+  void DrawMultipliers();
+  StateKey ShareOf(int32_t block) const;
+  void AddToKey(int32_t block);
+  void TakeFromKey(int32_t block);
+  bool IsHopeless() const;
+  void RememberHopeless(const StateKey& key);
   Offset Settle(int32_t block, Offset offset) const;
   bool Raise(int32_t block, Offset offset);
   void MarkCliques(int32_t block);
@@ -109,7 +130,9 @@ class ExactSearch {
   bool Propagate();
   bool Visit(int32_t clique);
   void SortByHead(int32_t* blocks, int32_t count) const;
+  Bytes Padded(int32_t block, Bytes unit) const;
   bool RaiseThoseNotFirst(const Clique& clique);
+  Offset HighestFloor(const Clique& clique) const { return capacity_ - (clique.rest - clique.most_padding); }
 
   int32_t ChooseClique();
   bool NothingFitsUnder(int32_t block);
@@ -141,6 +164,9 @@ class ExactSearch {
     bool closed = false;
   };
   std::vector<Answer> answers_;         // of NothingFitsUnder(), by block, for the node given
+  StateKey key_{0, 0};                  // of the present state: a sum over the unplaced blocks, and the capacity
+  std::vector<StateKey> multipliers_;   // by block
+  std::vector<StateKey> hopeless_;      // direct-mapped; empty until there is one
   std::vector<Clique> state_;
   std::vector<int32_t> unplaced_;       // by clique
   std::vector<double> weights_;         // by clique

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packer/best_fit.h"
+#include "packer/bounds.h"
 #include "packer/first_fit.h"
 #include "packer/shared_best.h"
 #include "packer/skyline.h"
@@ -55,7 +56,7 @@ void UseStart(const Instance& instance, const Placement* start, Incumbent* incum
 void SolveInstance(const Instance& instance, const PackOptions& options, int64_t begin_ns, PackResult* result) {
   const int64_t deadline_ns = Deadline(begin_ns, options.time_limit_ns);
   const Timeline timeline = MakeTimeline(instance);
-  result->lower_bound = LowerBoundOf(timeline);
+  result->lower_bound = LowerBound(timeline);
   if (options.capacity > 0 && options.capacity < result->lower_bound) {
     result->status = PackStatus::kInfeasible;
     return;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packer/best_fit.h"
+#include "packer/bounds.h"
 #include "packer/parts.h"
 #include "packer/portfolio.h"
 #include "packer/skyline.h"
@@ -48,7 +49,9 @@ class PartsSolver {
       part.instance = Subset(instance, blocks);
       part.timeline = MakeTimeline(part.instance);
       part.blocks = std::move(blocks);
-      part.solution = {{Stacked(part.timeline), "stacked"}, LowerBoundOf(part.timeline)};
+      part.solution.incumbent.placement = Stacked(part.timeline);
+      part.solution.incumbent.algorithm = "stacked";
+      part.solution.lower = LowerBound(part.timeline);
     }
   }
 
@@ -135,14 +138,6 @@ Placement Stacked(const Timeline& timeline) {
     placement.height = placement.offsets[block] + timeline.sizes[block];
   }
   return placement;
-}
-
-Bytes LowerBoundOf(const Timeline& timeline) {
-  Bytes bound = *std::max_element(timeline.loads.begin(), timeline.loads.end());
-  for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    if (timeline.pins[block] != kNotPinned) bound = std::max(bound, timeline.pins[block] + timeline.sizes[block]);
-  }
-  return bound;
 }
 
 Solution Solve(const Instance& instance, const Timeline& timeline, const PackOptions& options, Incumbent start,

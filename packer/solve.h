@@ -24,7 +24,4 @@ Solution Solve(const Instance& instance, const Timeline& timeline, const PackOpt
 // Every block above all others, the pinned ones below: valid, and there in O(n).
 Placement Stacked(const Timeline& timeline);
 
-// The largest load, or the top of the highest pinned block if that is more. O(n + slots).
-Bytes LowerBoundOf(const Timeline& timeline);
-
 }  // namespace hotpack
