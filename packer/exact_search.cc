@@ -230,12 +230,27 @@ bool ExactSearch::Raise(int32_t block, Offset offset) {
   if (heads_[block] >= offset) return true;
   const Offset head = Settle(block, offset);
   if (head > capacity_ - timeline_.sizes[block]) return false;
-  head_trail_.push_back({block, heads_[block]});
+  const Offset before = heads_[block];
+  head_trail_.push_back({block, before});
   TakeFromKey(block);
   heads_[block] = head;
   AddToKey(block);
-  MarkCliques(block);
+  MarkCliquesThatFeel(block, before, head);
   return true;
+}
+
+// The raise of one block's head from `before` to `after` changes nothing in a clique whose floor and ceiling are
+// another block's, and on which it could still be the first.
+void ExactSearch::MarkCliquesThatFeel(int32_t block, Offset before, Offset after) {
+  const Offset top_before = before + timeline_.sizes[block];
+  for (int32_t i = range_starts_[block]; i < range_starts_[block + 1]; ++i) {
+    for (int32_t at = ranges_[i].begin; at < ranges_[i].end; ++at) {
+      const Clique& clique = state_[at];
+      if (before > clique.floor && top_before > clique.ceiling && after <= HighestFloor(clique)) continue;
+      dirty_[at / 64] |= uint64_t{1} << (at % 64);
+      lowest_marked_ = std::min(lowest_marked_, static_cast<size_t>(at / 64));
+    }
+  }
 }
 
 void ExactSearch::MarkCliques(int32_t block) {

@@ -48,10 +48,6 @@ class ExactSearch {
     kStopped,  // a limit, or `stop`
   };
 
-  // Pairs of blocks that meet, and members of cliques, at most: beyond that it is too slow to be of use.
-  static constexpr int64_t kMostPairs = 1'000'000;
-  static constexpr int64_t kMostMembers = 1'000'000;
-
   ExactSearch(const Timeline& timeline, const Cliques& cliques);
 
   // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told to
@@ -126,6 +122,7 @@ class ExactSearch {
   Offset Settle(int32_t block, Offset offset) const;
   bool Raise(int32_t block, Offset offset);
   void MarkCliques(int32_t block);
+  void MarkCliquesThatFeel(int32_t block, Offset before, Offset after);
   void ClearMarks();
   bool Propagate();
   bool Visit(int32_t clique);

@@ -24,9 +24,8 @@ Bytes UnitOf(const Timeline& timeline) {
 
 }  // namespace
 
-bool ExactSolver::Takes(const Timeline& timeline) {
-  if (CountMembers(timeline) > ExactSearch::kMostMembers) return false;
-  return CountPairs(timeline) <= ExactSearch::kMostPairs;
+bool ExactSolver::Takes(const Timeline& timeline, int64_t most_pairs) {
+  return CountMembers(timeline) <= most_pairs && CountPairs(timeline) <= most_pairs;
 }
 
 // Long blocks rise with nearly every block placed, so each node visits a fair share of all members.

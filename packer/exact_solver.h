@@ -24,8 +24,13 @@ namespace hotpack {
 // Not thread-safe; several solvers may share `best`.
 class ExactSolver {
  public:
-  // False for instances that are so large that it would come to nothing.
-  static bool Takes(const Timeline& timeline);
+  // Pairs of blocks that meet, and members of cliques, with which there is a chance that it comes to something.
+  static constexpr int64_t kFewPairs = 1'000'000;
+  // And what memory allows: some 25 bytes for each.
+  static constexpr int64_t kMostPairs = 16'000'000;
+
+  // Whether there are no more pairs and members than this. O(n + slots).
+  static bool Takes(const Timeline& timeline, int64_t most_pairs);
   // About the work of a run without a dead end. Turns shorter than that are of no use. O(n + slots).
   static int64_t WorkOfOneDescent(const Timeline& timeline);
 

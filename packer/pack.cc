@@ -46,11 +46,25 @@ int64_t Deadline(int64_t begin_ns, int64_t limit_ns) {
   return limit_ns > kNever - begin_ns ? kNever : begin_ns + limit_ns;
 }
 
-// A placement to begin from counts only if it is one.
-void UseStart(const Instance& instance, const Placement* start, Incumbent* incumbent) {
-  if (start == nullptr || start->offsets.size() != instance.blocks.size()) return;
-  if (start->height >= incumbent->placement.height || !Validate(instance, *start).empty()) return;
-  *incumbent = {*start, "start"};
+// What is no placement is mended: blocks in the order of their offsets, each at the lowest free offset.
+void UseStart(const Instance& instance, const Timeline& timeline, const Placement* start, StopCheck* stop,
+              Incumbent* incumbent) {
+  if (start == nullptr || start->offsets.size() != timeline.sizes.size()) return;
+  Placement given{start->offsets, 0};
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    given.height = std::max(given.height, given.offsets[block] + timeline.sizes[block]);
+  }
+  if (Validate(instance, given).empty()) {
+    if (given.height < incumbent->placement.height) *incumbent = {std::move(given), "start"};
+    return;
+  }
+  std::vector<int32_t> order(timeline.sizes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return start->offsets[a] < start->offsets[b]; });
+  Placement placement;
+  if (!FirstFit(timeline).Place(order, incumbent->placement.height - 1, stop, &placement.offsets, &placement.height)) return;
+  *incumbent = {std::move(placement), "start"};
 }
 
 void SolveInstance(const Instance& instance, const PackOptions& options, int64_t begin_ns, PackResult* result) {
@@ -63,9 +77,10 @@ void SolveInstance(const Instance& instance, const PackOptions& options, int64_t
   }
   Incumbent incumbent{Stacked(timeline), "stacked"};
   if (options.algorithm == Algorithm::kAuto || options.algorithm == Algorithm::kExact) {
-    UseStart(instance, options.start, &incumbent);
+    StopCheck stop(deadline_ns, options.cancel);
+    UseStart(instance, timeline, options.start, &stop, &incumbent);
     Solution solution = Solve(instance, timeline, options, std::move(incumbent), result->lower_bound,
-                              {.enough = options.capacity, .decide = options.capacity > 0}, deadline_ns);
+                              {.enough = std::max(options.capacity, options.enough), .decide = options.capacity > 0}, deadline_ns);
     incumbent = std::move(solution.incumbent);
     result->lower_bound = solution.lower;
   } else {

@@ -13,7 +13,8 @@ namespace hotpack {
 enum class Algorithm {
   kAuto,      // portfolio: everything below, best result; stops at the lower bound
   kBestFit,   // the best-fit heuristic as published (Sekiyama 2018, §3.2)
-  kExact,     // the published best-fit to begin with, then exact search alone: for proofs and for research
+  kExact,     // the published best-fit to begin with, then exact search alone, unless there are more than 16 million
+              // pairs of blocks that meet: for proofs and for research
   kFirstFit,  // blocks in a fixed order of decreasing size, each at its lowest free offset
 };
 
@@ -23,10 +24,14 @@ struct PackOptions {
   // > 0: only whether there is a placement of at most this height is asked. With kAuto and kExact the answer is kOk and
   // such a height, or kInfeasible, or (undecided when time was up) kOk and a larger height.
   Bytes capacity = 0;
+  Bytes enough = 0;                           // > 0: a height of at most this is as good as any lower one
   uint64_t seed = 1;                          // same seed, one thread, no time-out: same placement
   int threads = 1;                            // ≥ 1
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best found so far
-  const Placement* start = nullptr;           // a placement to begin from (offsets for all blocks), or null
+  // Offsets for all blocks to begin from, or null: with kAuto and kExact the result is never higher than they are. Where
+  // they are no placement any more (sizes grew, blocks were pinned), blocks are first moved up from below, as little as
+  // it takes. Its `height` is not looked at.
+  const Placement* start = nullptr;
 };
 
 enum class PackStatus {

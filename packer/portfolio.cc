@@ -46,7 +46,9 @@ struct Shared {
         index(the_timeline),
         options(the_options),
         deadline_ns(the_deadline_ns),
-        exact_takes_it(ExactSolver::Takes(the_timeline)),
+        exact_takes_it(ExactSolver::Takes(the_timeline, the_options.algorithm == Algorithm::kExact
+                                                            ? ExactSolver::kMostPairs
+                                                            : ExactSolver::kFewPairs)),
         least_exact_turn(exact_takes_it ? ExactSolver::WorkOfOneDescent(the_timeline) : 0),
         best(*the_best) {}
 

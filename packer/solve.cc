@@ -58,12 +58,11 @@ class PartsSolver {
   // Offers what it finds. Raises best's lower bound where a part proves more.
   void Run(SharedBest* best) {
     StopCheck stop(deadline_ns_, options_.cancel);
+    for (const Part& part : parts_) best->RaiseLower(split_.floor_height + part.solution.lower);
+    OfferWhole(best);
     for (uint64_t pass = 0; !best->done() && !stop.Now(); ++pass) {
       size_t left = CountUnfinished(best);
-      if (left == 0) {
-        OfferWhole(best);
-        break;
-      }
+      if (left == 0) break;
       for (Part& part : parts_) {
         if (part.done || best->done()) continue;
         const int64_t now = MonotonicNanoseconds();

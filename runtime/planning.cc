@@ -93,7 +93,7 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
   if (first.status != PackStatus::kOk || first.placement.height <= enough || time_limit_ns <= moment) return first;
   options.time_limit_ns = time_limit_ns - moment;
-  options.capacity = enough;
+  options.enough = enough;
   options.start = &first.placement;
   PackResult second = Pack(instance, options);
   return second.status == PackStatus::kOk ? second : first;
