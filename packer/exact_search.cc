@@ -33,7 +33,13 @@ ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : tim
     for (int32_t block : cliques.MembersOf(clique)) {
       state_[clique].unit = std::gcd(state_[clique].unit, timeline.alignments[block]);
     }
+    const std::span<const int32_t> members = cliques.MembersOf(clique);
+    if (std::all_of(members.begin(), members.end(),
+                    [&](int32_t block) { return timeline.sizes[block] % state_[clique].unit == 0; })) {
+      state_[clique].unit = 1;  // nothing to pad
+    }
   }
+  for (Bytes size : timeline.sizes) spots_.push_back({0, size});
   weights_.assign(cliques.cliques(), 1.0);
   dirty_.assign((static_cast<size_t>(cliques.cliques()) + 63) / 64, 0);
 }
@@ -49,7 +55,7 @@ ExactSearch::StateKey ExactSearch::ShareOf(int32_t block) const {
     const auto product = static_cast<unsigned __int128>(a) * b;
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   };
-  const auto head = static_cast<uint64_t>(heads_[block]);
+  const auto head = static_cast<uint64_t>(spots_[block].head);
   const StateKey& by = multipliers_[block];
   return {fold(head ^ by.high, by.low), fold(head + 0x9e3779b97f4a7c15, by.high ^ (head << 32))};
 }
@@ -199,10 +205,9 @@ void ExactSearch::Start(Bytes capacity) {
     dirty_[clique / 64] |= uint64_t{1} << (clique % 64);
     weights_[clique] = 1 + (weights_[clique] - 1) / 2;
   }
-  heads_.resize(timeline_.blocks());
   key_ = {static_cast<uint64_t>(capacity), static_cast<uint64_t>(capacity) * 0x9e3779b97f4a7c15};
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
-    heads_[block] = Settle(block, 0);
+    spots_[block].head = Settle(block, 0);
     AddToKey(block);
   }
 }
@@ -227,13 +232,13 @@ Offset ExactSearch::Settle(int32_t block, Offset offset) const {
 
 // The block's offset is at least this. False if it then exceeds the capacity.
 bool ExactSearch::Raise(int32_t block, Offset offset) {
-  if (heads_[block] >= offset) return true;
+  if (spots_[block].head >= offset) return true;
   const Offset head = Settle(block, offset);
   if (head > capacity_ - timeline_.sizes[block]) return false;
-  const Offset before = heads_[block];
+  const Offset before = spots_[block].head;
   head_trail_.push_back({block, before});
   TakeFromKey(block);
-  heads_[block] = head;
+  spots_[block].head = head;
   AddToKey(block);
   MarkCliquesThatFeel(block, before, head);
   return true;
@@ -296,9 +301,9 @@ void ExactSearch::ClearMarks() {
 void ExactSearch::SortByHead(int32_t* blocks, int32_t count) const {
   for (int32_t i = 1; i < count; ++i) {
     const int32_t block = blocks[i];
-    const Offset head = heads_[block];
+    const Offset head = spots_[block].head;
     int32_t to = i;
-    for (; to > 0 && heads_[blocks[to - 1]] > head; --to) blocks[to] = blocks[to - 1];
+    for (; to > 0 && spots_[blocks[to - 1]].head > head; --to) blocks[to] = blocks[to - 1];
     blocks[to] = block;
   }
 }
@@ -313,27 +318,27 @@ bool ExactSearch::Visit(int32_t clique) {
   Clique& state = state_[clique];
   work_ += state.count;
   int32_t* const blocks = unplaced_.data() + state.first;
-  SortByHead(blocks, state.count);
-  const Offset floor = heads_[blocks[0]];
-  Offset top = floor;  // of the blocks one after the other, each from its head on
+  Offset floor = kNever;
   Offset ceiling = kNever;
-  Offset second = kNever;
-  Bytes most_padding = 0;
+  Offset second = kNever;  // lowest head above the floor
+  Offset highest = 0;
   int32_t choices = 0;
+  Bytes most_padding = 0;
   for (int32_t i = 0; i < state.count; ++i) {
-    const Offset head = heads_[blocks[i]];
-    const Bytes size = timeline_.sizes[blocks[i]];
-    const Bytes padded = Padded(blocks[i], state.unit);
-    most_padding = std::max(most_padding, padded - size);
-    top = std::max(top, head) + padded;
-    ceiling = std::min(ceiling, head + size);
-    if (head == floor) {
+    const Spot& spot = spots_[blocks[i]];
+    ceiling = std::min(ceiling, spot.head + spot.size);
+    highest = std::max(highest, spot.head);
+    if (spot.head < floor) {
+      second = floor;
+      floor = spot.head;
+      choices = 1;
+    } else if (spot.head == floor) {
       ++choices;
     } else {
-      second = std::min(second, head);
+      second = std::min(second, spot.head);
     }
+    if (state.unit > 1) most_padding = std::max(most_padding, Padded(blocks[i], state.unit) - spot.size);
   }
-  if (top - most_padding > capacity_) return false;
   state.most_padding = most_padding;
   const Offset next_floor = std::min(second, ceiling);
   if (floor != state.floor || ceiling != state.ceiling || choices != state.choices || next_floor != state.next_floor) {
@@ -343,7 +348,22 @@ bool ExactSearch::Visit(int32_t clique) {
     state.ceiling = ceiling;
     state.next_floor = next_floor;
   }
-  return RaiseThoseNotFirst(state);
+  // Where every block could be the first, there is nothing to be found out.
+  if (highest <= HighestFloor(state)) return true;
+  if (floor > HighestFloor(state)) return false;
+  SortByHead(blocks, state.count);
+  return OneMachineTop(state) <= capacity_ && RaiseThoseNotFirst(state);
+}
+
+// Of the blocks one after the other, each from its head on; by ascending head that is lowest. Sorted.
+Offset ExactSearch::OneMachineTop(const Clique& clique) const {
+  const int32_t* const blocks = unplaced_.data() + clique.first;
+  Offset top = 0;
+  for (int32_t i = 0; i < clique.count; ++i) {
+    const Spot& spot = spots_[blocks[i]];
+    top = std::max(top, spot.head) + (clique.unit > 1 ? Padded(blocks[i], clique.unit) : spot.size);
+  }
+  return top - clique.most_padding;
 }
 
 // A block on which all the others of its clique cannot be stacked lies on one of them.
@@ -352,10 +372,10 @@ bool ExactSearch::RaiseThoseNotFirst(const Clique& clique) {
   const Offset highest_first = HighestFloor(clique);
   Offset lowest_top = kNever;  // of a block that may be first
   int32_t i = 0;
-  for (; i < clique.count && heads_[blocks[i]] <= highest_first; ++i) {
-    lowest_top = std::min(lowest_top, heads_[blocks[i]] + timeline_.sizes[blocks[i]]);
+  for (; i < clique.count && spots_[blocks[i]].head <= highest_first; ++i) {
+    lowest_top = std::min(lowest_top, spots_[blocks[i]].head + spots_[blocks[i]].size);
   }
-  for (; i < clique.count && heads_[blocks[i]] < lowest_top; ++i) {
+  for (; i < clique.count && spots_[blocks[i]].head < lowest_top; ++i) {
     if (!Raise(blocks[i], lowest_top)) return false;
   }
   return true;
@@ -366,7 +386,7 @@ bool ExactSearch::NothingFitsUnder(int32_t block) {
   Answer& answer = answers_[block];
   if (answer.node == nodes_) return answer.closed;
   answer = {nodes_, true};
-  const Offset head = heads_[block];
+  const Offset head = spots_[block].head;
   for (int32_t i = range_starts_[block]; i < range_starts_[block + 1]; ++i) {
     for (int32_t clique = ranges_[i].begin; clique < ranges_[i].end; ++clique) {
       ++work_;
@@ -381,7 +401,7 @@ bool ExactSearch::NothingFitsUnder(int32_t block) {
 bool ExactSearch::ChoicesAreClosed(const Clique& clique) {
   for (int32_t i = 0; i < clique.count; ++i) {
     const int32_t block = unplaced_[clique.first + i];
-    if (heads_[block] == clique.floor && !NothingFitsUnder(block)) return false;
+    if (spots_[block].head == clique.floor && !NothingFitsUnder(block)) return false;
   }
   return true;
 }
@@ -418,7 +438,7 @@ void ExactSearch::Open(int32_t clique) {
   const auto begin = static_cast<int32_t>(choices_.size());
   for (int32_t i = 0; i < state.count; ++i) {
     const int32_t block = unplaced_[state.first + i];
-    if (heads_[block] != state.floor) continue;
+    if (spots_[block].head != state.floor) continue;
     const bool is_new = std::none_of(choices_.begin() + begin, choices_.end(),
                                      [&](int32_t other) { return classes_[other] == classes_[block]; });
     if (is_new) choices_.push_back(block);
@@ -438,7 +458,7 @@ void ExactSearch::Open(int32_t clique) {
 
 // At its head. False at a dead end.
 bool ExactSearch::Place(int32_t block) {
-  const Offset top = heads_[block] + timeline_.sizes[block];
+  const Offset top = spots_[block].head + timeline_.sizes[block];
   TakeFromKey(block);
   placed_[block] = 1;
   --unplaced_blocks_;
@@ -474,7 +494,7 @@ void ExactSearch::TakeBack(int32_t block) {
 Offset ExactSearch::LowestTopMet(int32_t block) const {
   Offset lowest = kNever;
   for (int32_t other : Meets(block)) {
-    if (placed_[other] == 0) lowest = std::min(lowest, heads_[other] + timeline_.sizes[other]);
+    if (placed_[other] == 0) lowest = std::min(lowest, spots_[other].head + spots_[other].size);
   }
   return lowest;
 }
@@ -486,7 +506,7 @@ bool ExactSearch::Skip(const Frame& frame) {
   const size_t first = raises_.size();
   for (int32_t i = 0; i < clique.count; ++i) {
     const int32_t block = unplaced_[clique.first + i];
-    if (heads_[block] != clique.floor) continue;
+    if (spots_[block].head != clique.floor) continue;
     raises_.push_back({block, LowestTopMet(block)});
     work_ += static_cast<int64_t>(Meets(block).size());
   }
@@ -502,7 +522,7 @@ bool ExactSearch::Skip(const Frame& frame) {
 void ExactSearch::Undo(const Frame& frame) {
   key_ = frame.key;
   for (; head_trail_.size() > frame.head_trail; head_trail_.pop_back()) {
-    heads_[head_trail_.back().block] = head_trail_.back().head;
+    spots_[head_trail_.back().block].head = head_trail_.back().head;
   }
   for (; clique_trail_.size() > frame.clique_trail; clique_trail_.pop_back()) {
     const CliqueChange& change = clique_trail_.back();
@@ -542,7 +562,7 @@ ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> r
   ranks_ = ranks;
   Start(capacity);
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
-    if (heads_[block] > capacity - timeline_.sizes[block]) return Outcome::kNone;
+    if (spots_[block].head > capacity - timeline_.sizes[block]) return Outcome::kNone;
   }
   if (!Propagate()) return Outcome::kNone;
   if (unplaced_blocks_ > 0) Open(ChooseClique());
@@ -557,7 +577,8 @@ ExactSearch::Outcome ExactSearch::Run(Bytes capacity, std::span<const int32_t> r
       Open(ChooseClique());
     }
   }
-  *offsets = heads_;
+  offsets->resize(spots_.size());
+  for (size_t block = 0; block < spots_.size(); ++block) (*offsets)[block] = spots_[block].head;
   return Outcome::kFound;
 }
 

@@ -60,6 +60,10 @@ class ExactSearch {
  private:
   static constexpr size_t kHopelessStates = size_t{1} << 17;
 
+  struct Spot {
+    Offset head;  // of a placed block: its offset
+    Bytes size;
+  };
   struct Clique {
     int32_t first;        // of its entries in unplaced_
     int32_t count;        // of the unplaced ones; the placed ones come after
@@ -128,6 +132,7 @@ class ExactSearch {
   bool Visit(int32_t clique);
   void SortByHead(int32_t* blocks, int32_t count) const;
   Bytes Padded(int32_t block, Bytes unit) const;
+  Offset OneMachineTop(const Clique& clique) const;
   bool RaiseThoseNotFirst(const Clique& clique);
   Offset HighestFloor(const Clique& clique) const { return capacity_ - (clique.rest - clique.most_padding); }
 
@@ -154,7 +159,7 @@ class ExactSearch {
 
   Bytes capacity_ = 0;
   std::span<const int32_t> ranks_;
-  std::vector<Offset> heads_;           // of placed blocks: their offset
+  std::vector<Spot> spots_;             // by block
   std::vector<char> placed_;
   struct Answer {
     int64_t node = -1;
