@@ -6,25 +6,20 @@
 #include <numeric>
 #include <utility>
 
-#include "packer/random.h"
-
 namespace hotpack {
 namespace {
 
 constexpr Offset kNever = std::numeric_limits<Offset>::max();
 
-Offset RoundUp(Offset offset, Bytes alignment) {
-  const Offset rest = offset % alignment;
-  return rest == 0 ? offset : offset + (alignment - rest);
-}
-
 }  // namespace
 
-ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : timeline_(timeline), cliques_(cliques) {
-  DrawMultipliers();
+ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques)
+    : timeline_(timeline),
+      cliques_(cliques),
+      pairs_(MakePairs(timeline)),
+      classes_(ClassesOfEqualBlocks(timeline, cliques)),
+      states_(timeline.blocks()) {
   FindRanges();
-  FindPairs();
-  FindClasses();
   ListPinsMet();
   state_.resize(cliques.cliques());
   for (int32_t clique = 0; clique < cliques.cliques(); ++clique) {
@@ -44,43 +39,6 @@ ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques) : tim
   dirty_.assign((static_cast<size_t>(cliques.cliques()) + 63) / 64, 0);
 }
 
-void ExactSearch::DrawMultipliers() {
-  Random random(0x6a09e667f3bcc908);
-  for (int32_t block = 0; block < timeline_.blocks(); ++block) multipliers_.push_back({random.Next() | 1, random.Next() | 1});
-}
-
-// One head's share of the key: products of 64 bits each, folded, so that every bit of the head counts everywhere.
-ExactSearch::StateKey ExactSearch::ShareOf(int32_t block) const {
-  const auto fold = [](uint64_t a, uint64_t b) {
-    const auto product = static_cast<unsigned __int128>(a) * b;
-    return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-  };
-  const auto head = static_cast<uint64_t>(spots_[block].head);
-  const StateKey& by = multipliers_[block];
-  return {fold(head ^ by.high, by.low), fold(head + 0x9e3779b97f4a7c15, by.high ^ (head << 32))};
-}
-
-void ExactSearch::AddToKey(int32_t block) {
-  const StateKey share = ShareOf(block);
-  key_.low += share.low;
-  key_.high += share.high;
-}
-
-void ExactSearch::TakeFromKey(int32_t block) {
-  const StateKey share = ShareOf(block);
-  key_.low -= share.low;
-  key_.high -= share.high;
-}
-
-bool ExactSearch::IsHopeless() const {
-  return !hopeless_.empty() && hopeless_[key_.low % hopeless_.size()] == key_;
-}
-
-void ExactSearch::RememberHopeless(const StateKey& key) {
-  if (hopeless_.empty()) hopeless_.assign(kHopelessStates, {0, 0});
-  hopeless_[key.low % hopeless_.size()] = key;
-}
-
 void ExactSearch::FindRanges() {
   range_starts_.push_back(0);
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
@@ -96,86 +54,11 @@ void ExactSearch::FindRanges() {
   }
 }
 
-// Of two arcs that meet, one begins within the other.
-void ExactSearch::FindPairs() {
-  const std::vector<Arc>& arcs = timeline_.arcs;
-  const auto count = static_cast<int32_t>(arcs.size());
-  std::vector<int32_t> blocks(arcs.size());
-  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
-    std::fill(blocks.begin() + timeline_.arc_starts[block], blocks.begin() + timeline_.arc_starts[block + 1], block);
-  }
-  std::vector<int32_t> order(arcs.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return arcs[a].begin < arcs[b].begin; });
-  std::vector<std::pair<int32_t, int32_t>> pairs;
-  for (int32_t i = 0; i < count; ++i) {
-    const Arc& arc = arcs[order[i]];
-    for (int32_t step = 1; step < count; ++step) {
-      const int32_t j = i + step < count ? i + step : i + step - count;
-      if (arcs[order[j]].begin + (j < i ? timeline_.slots : 0) >= arc.end) break;
-      if (blocks[order[i]] != blocks[order[j]]) pairs.emplace_back(blocks[order[i]], blocks[order[j]]);
-    }
-  }
-  meet_starts_.assign(timeline_.blocks() + 1, 0);
-  for (const auto& [a, b] : pairs) {
-    ++meet_starts_[a + 1];
-    ++meet_starts_[b + 1];
-  }
-  std::partial_sum(meet_starts_.begin(), meet_starts_.end(), meet_starts_.begin());
-  meets_.resize(2 * pairs.size());
-  std::vector<int32_t> at(meet_starts_.begin(), meet_starts_.end() - 1);
-  for (const auto& [a, b] : pairs) {
-    meets_[at[a]++] = b;
-    meets_[at[b]++] = a;
-  }
-  if (arcs.size() > static_cast<size_t>(timeline_.blocks()) || !timeline_.walled) DropRepeatedPairs();
-}
-
-// Blocks of several arcs, or arcs that go round, may meet more than once.
-void ExactSearch::DropRepeatedPairs() {
-  std::vector<int32_t> kept;
-  std::vector<int32_t> starts{0};
-  std::vector<int32_t> seen_by(timeline_.blocks(), -1);
-  for (int32_t block = 0; block < timeline_.blocks(); ++block) {
-    for (int32_t other : Meets(block)) {
-      if (std::exchange(seen_by[other], block) != block) kept.push_back(other);
-    }
-    starts.push_back(static_cast<int32_t>(kept.size()));
-  }
-  meets_ = std::move(kept);
-  meet_starts_ = std::move(starts);
-}
-
-// Blocks that may take each other's places. A pinned block is like no other.
-void ExactSearch::FindClasses() {
-  std::vector<int32_t> order(timeline_.blocks());
-  std::iota(order.begin(), order.end(), 0);
-  const auto compare = [&](int32_t a, int32_t b) {
-    if (timeline_.sizes[a] != timeline_.sizes[b]) return timeline_.sizes[a] < timeline_.sizes[b] ? -1 : 1;
-    if (timeline_.alignments[a] != timeline_.alignments[b]) {
-      return timeline_.alignments[a] < timeline_.alignments[b] ? -1 : 1;
-    }
-    if (timeline_.pins[a] != timeline_.pins[b]) return timeline_.pins[a] < timeline_.pins[b] ? -1 : 1;
-    const std::span<const int32_t> of_a = cliques_.CliquesOf(a);
-    const std::span<const int32_t> of_b = cliques_.CliquesOf(b);
-    if (std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end())) return 0;
-    return std::lexicographical_compare(of_a.begin(), of_a.end(), of_b.begin(), of_b.end()) ? -1 : 1;
-  };
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    const int by_value = compare(a, b);
-    return by_value != 0 ? by_value < 0 : a < b;
-  });
-  classes_.assign(timeline_.blocks(), 0);
-  for (size_t i = 1; i < order.size(); ++i) {
-    classes_[order[i]] = classes_[order[i - 1]] + (compare(order[i - 1], order[i]) != 0 ? 1 : 0);
-  }
-}
-
 void ExactSearch::ListPinsMet() {
   pins_met_starts_.push_back(0);
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
     const size_t first = pins_met_.size();
-    for (int32_t other : Meets(block)) {
+    for (int32_t other : pairs_.Of(block)) {
       if (timeline_.pins[other] != kNotPinned) pins_met_.push_back(other);
     }
     std::sort(pins_met_.begin() + static_cast<std::ptrdiff_t>(first), pins_met_.end(),
@@ -205,10 +88,10 @@ void ExactSearch::Start(Bytes capacity) {
     dirty_[clique / 64] |= uint64_t{1} << (clique % 64);
     weights_[clique] = 1 + (weights_[clique] - 1) / 2;
   }
-  key_ = {static_cast<uint64_t>(capacity), static_cast<uint64_t>(capacity) * 0x9e3779b97f4a7c15};
+  states_.Begin(capacity);
   for (int32_t block = 0; block < timeline_.blocks(); ++block) {
     spots_[block].head = Settle(block, 0);
-    AddToKey(block);
+    states_.Add(block, spots_[block].head);
   }
 }
 
@@ -237,9 +120,9 @@ bool ExactSearch::Raise(int32_t block, Offset offset) {
   if (head > capacity_ - timeline_.sizes[block]) return false;
   const Offset before = spots_[block].head;
   head_trail_.push_back({block, before});
-  TakeFromKey(block);
+  states_.Remove(block, before);
+  states_.Add(block, head);
   spots_[block].head = head;
-  AddToKey(block);
   MarkCliquesThatFeel(block, before, head);
   return true;
 }
@@ -444,7 +327,7 @@ void ExactSearch::Open(int32_t clique) {
     if (is_new) choices_.push_back(block);
   }
   std::sort(choices_.begin() + begin, choices_.end(), [&](int32_t a, int32_t b) { return ranks_[a] > ranks_[b]; });
-  frames_.push_back({.key = key_,
+  frames_.push_back({.state = states_.present(),
                      .clique = clique,
                      .next = begin,
                      .begin = begin,
@@ -459,7 +342,7 @@ void ExactSearch::Open(int32_t clique) {
 // At its head. False at a dead end.
 bool ExactSearch::Place(int32_t block) {
   const Offset top = spots_[block].head + timeline_.sizes[block];
-  TakeFromKey(block);
+  states_.Remove(block, spots_[block].head);
   placed_[block] = 1;
   --unplaced_blocks_;
   for (int32_t clique : cliques_.CliquesOf(block)) {
@@ -471,8 +354,8 @@ bool ExactSearch::Place(int32_t block) {
     state.rest -= Padded(block, state.unit);
   }
   MarkCliques(block);
-  work_ += static_cast<int64_t>(Meets(block).size());
-  for (int32_t other : Meets(block)) {
+  work_ += static_cast<int64_t>(pairs_.Of(block).size());
+  for (int32_t other : pairs_.Of(block)) {
     if (placed_[other] != 0 || Raise(other, top)) continue;
     ClearMarks();
     return false;
@@ -493,7 +376,7 @@ void ExactSearch::TakeBack(int32_t block) {
 
 Offset ExactSearch::LowestTopMet(int32_t block) const {
   Offset lowest = kNever;
-  for (int32_t other : Meets(block)) {
+  for (int32_t other : pairs_.Of(block)) {
     if (placed_[other] == 0) lowest = std::min(lowest, spots_[other].head + spots_[other].size);
   }
   return lowest;
@@ -508,7 +391,7 @@ bool ExactSearch::Skip(const Frame& frame) {
     const int32_t block = unplaced_[clique.first + i];
     if (spots_[block].head != clique.floor) continue;
     raises_.push_back({block, LowestTopMet(block)});
-    work_ += static_cast<int64_t>(Meets(block).size());
+    work_ += static_cast<int64_t>(pairs_.Of(block).size());
   }
   bool possible = true;
   for (size_t i = first; i < raises_.size() && possible; ++i) {
@@ -520,7 +403,7 @@ bool ExactSearch::Skip(const Frame& frame) {
 }
 
 void ExactSearch::Undo(const Frame& frame) {
-  key_ = frame.key;
+  states_.Return(frame.state);
   for (; head_trail_.size() > frame.head_trail; head_trail_.pop_back()) {
     spots_[head_trail_.back().block].head = head_trail_.back().head;
   }
@@ -541,7 +424,7 @@ bool ExactSearch::Advance(Frame* frame) {
     if (frame->placed >= 0) TakeBack(frame->placed);
     frame->placed = -1;
     if (frame->skipped) {
-      RememberHopeless(frame->key);
+      states_.RememberHopeless(frame->state);
       return false;
     }
     bool alive;
@@ -552,7 +435,7 @@ bool ExactSearch::Advance(Frame* frame) {
       frame->skipped = true;
       alive = Skip(*frame);
     }
-    if (alive && !IsHopeless()) return true;
+    if (alive && !states_.IsHopeless()) return true;
     ++failures_;
   }
 }

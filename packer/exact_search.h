@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "packer/cliques.h"
+#include "packer/pairs.h"
+#include "packer/state_table.h"
 #include "packer/stop.h"
 #include "packer/timeline.h"
 #include "packer/types.h"
@@ -32,8 +34,8 @@ namespace hotpack {
 //    Where all alignments have a common divisor, sizes are first rounded up to it, but for the topmost block's;
 //  - equal blocks (same size, alignment, cliques) are tried once.
 // A state is what is left to place and the heads of it: nothing else decides whether that can be done. States that came
-// to nothing are remembered, over restarts too, so ways to fill the bottom that leave the same heads count once. They are
-// told apart by 128-bit hashes: that any two of 10^10 states are taken for each other has a probability of 10^-19.
+// to nothing are remembered (packer/state_table.h), over restarts too, so ways to fill the bottom that leave the same
+// heads count once.
 //
 // A clique that fails gains weight, and is asked earlier. Weights outlive a run: restarts with few failures allowed and
 // other ranks profit from them.
@@ -58,8 +60,6 @@ class ExactSearch {
   int64_t nodes() const { return nodes_; }  // of all runs
 
  private:
-  static constexpr size_t kHopelessStates = size_t{1} << 17;
-
   struct Spot {
     Offset head;  // of a placed block: its offset
     Bytes size;
@@ -90,13 +90,8 @@ class ExactSearch {
     int32_t begin;
     int32_t end;
   };
-  struct StateKey {
-    uint64_t low;
-    uint64_t high;
-    bool operator==(const StateKey&) const = default;
-  };
   struct Frame {
-    StateKey key;         // of the state before any branch
+    StateTable::State state;  // before any branch
     int32_t clique;
     int32_t next;         // index in choices_ of the branch to try; == end: none of them
     int32_t begin;        // its choices are choices_[begin, end)
@@ -108,21 +103,9 @@ class ExactSearch {
   };
 
   void FindRanges();
-  void FindPairs();
-  void DropRepeatedPairs();
-  void FindClasses();
   void ListPinsMet();
   void Start(Bytes capacity);
 
-  std::span<const int32_t> Meets(int32_t block) const {
-    return {meets_.data() + meet_starts_[block], meets_.data() + meet_starts_[block + 1]};
-  }
-  void DrawMultipliers();
-  StateKey ShareOf(int32_t block) const;
-  void AddToKey(int32_t block);
-  void TakeFromKey(int32_t block);
-  bool IsHopeless() const;
-  void RememberHopeless(const StateKey& key);
   Offset Settle(int32_t block, Offset offset) const;
   bool Raise(int32_t block, Offset offset);
   void MarkCliques(int32_t block);
@@ -149,9 +132,9 @@ class ExactSearch {
 
   const Timeline& timeline_;
   const Cliques& cliques_;
-  std::vector<int32_t> meet_starts_;
-  std::vector<int32_t> meets_;
-  std::vector<int32_t> classes_;        // equal blocks have equal numbers
+  const Pairs pairs_;
+  const std::vector<int32_t> classes_;
+  StateTable states_;
   std::vector<int32_t> range_starts_;
   std::vector<Range> ranges_;           // by block: its cliques as ranges
   std::vector<int32_t> pins_met_starts_;
@@ -166,9 +149,6 @@ class ExactSearch {
     bool closed = false;
   };
   std::vector<Answer> answers_;         // of NothingFitsUnder(), by block, for the node given
-  StateKey key_{0, 0};                  // of the present state: a sum over the unplaced blocks, and the capacity
-  std::vector<StateKey> multipliers_;   // by block
-  std::vector<StateKey> hopeless_;      // direct-mapped; empty until there is one
   std::vector<Clique> state_;
   std::vector<int32_t> unplaced_;       // by clique
   std::vector<double> weights_;         // by clique

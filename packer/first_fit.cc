@@ -5,15 +5,6 @@
 #include <cstdint>
 
 namespace hotpack {
-namespace {
-
-Offset RoundUp(Offset offset, Bytes alignment) {
-  const Offset rest = offset % alignment;
-  return rest == 0 ? offset : offset + (alignment - rest);
-}
-
-}  // namespace
-
 FirstFit::FirstFit(const Timeline& timeline) : timeline_(timeline) {
   span_starts_.reserve(timeline.sizes.size() + 1);
   spans_.reserve(timeline.arcs.size());

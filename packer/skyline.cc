@@ -10,11 +10,6 @@ namespace {
 constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
 constexpr Offset kWallHeight = std::numeric_limits<Offset>::max();
 
-Offset RoundUp(Offset offset, Bytes alignment) {
-  const Offset rest = offset % alignment;
-  return rest == 0 ? offset : offset + (alignment - rest);
-}
-
 }  // namespace
 
 Skyline::Skyline(const Timeline& timeline) : timeline_(timeline), candidates_(timeline), unplaced_(timeline.slots) {

@@ -15,11 +15,6 @@
 namespace hotpack {
 namespace {
 
-Offset RoundUp(Offset offset, Bytes alignment) {
-  const Offset rest = offset % alignment;
-  return rest == 0 ? offset : offset + (alignment - rest);
-}
-
 void Publish(const Timeline& timeline, StopCheck* stop, SharedBest* best) {
   Placement placement;
   Skyline skyline(timeline);

@@ -42,6 +42,12 @@ struct Residency {
 
 inline constexpr Offset kNotPinned = -1;
 
+// The lowest multiple of `alignment` that is at least `offset`. offset ≥ 0, alignment ≥ 1.
+constexpr Offset RoundUp(Offset offset, Bytes alignment) {
+  const Offset rest = offset % alignment;
+  return rest == 0 ? offset : offset + (alignment - rest);
+}
+
 struct Block {
   Bytes size = 0;                   // > 0
   Bytes alignment = 1;              // ≥ 1; the offset is a multiple of it. Need not be a power of two
