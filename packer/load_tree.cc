@@ -28,6 +28,12 @@ void LoadTree::Add(int32_t begin, int32_t end, Bytes change) {
   PullAbove(end - 1 + leaves_);
 }
 
+Bytes LoadTree::At(int32_t slot) const {
+  Bytes value = nodes_[slot + leaves_].max;
+  for (int32_t node = (slot + leaves_) / 2; node >= 1; node /= 2) value += nodes_[node].added;
+  return value;
+}
+
 void LoadTree::PullAbove(int32_t leaf) {
   for (int32_t node = leaf / 2; node >= 1; node /= 2) {
     nodes_[node].max = std::max(nodes_[2 * node].max, nodes_[2 * node + 1].max) + nodes_[node].added;

@@ -20,6 +20,7 @@ class LoadTree {
   // Slots [begin, end), 0 ≤ begin < end ≤ slots.
   void Add(int32_t begin, int32_t end, Bytes change);
   bool AnyAbove(Bytes limit, int32_t begin, int32_t end) const { return AnyBelow(1, 0, leaves_, limit, begin, end); }
+  Bytes At(int32_t slot) const;  // O(log slots)
   // The first slot of the range whose value is above the limit, or -1.
   int32_t FirstAbove(Bytes limit, int32_t begin, int32_t end) const {
     return FirstBelow(1, 0, leaves_, limit, begin, end);

@@ -109,7 +109,7 @@ class Heuristics {
 
   void BeginEpisode() {
     const bool quick = episodes_ % 2 == 0;
-    wheel_.Begin(StartScores(), quick ? SqueakyWheel::Growth::kQuick : SqueakyWheel::Growth::kPatient);
+    wheel_.Begin(StartScores(), quick ? SqueakyWheel::Steps::kSmall : SqueakyWheel::Steps::kLarge);
     failures_ = 0;
     patience_ = (quick ? kQuickPatience : kLongPatience) << std::min<size_t>(episodes_ / 2, 16);
     ++episodes_;

@@ -8,6 +8,8 @@ namespace hotpack {
 namespace {
 
 constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
+// How many walls on one side, each higher than the last, foresight looks at.
+constexpr int kWallsForeseen = 8;
 constexpr Offset kWallHeight = std::numeric_limits<Offset>::max();
 
 }  // namespace
@@ -124,8 +126,80 @@ bool Skyline::Accepts(int32_t block, Offset line_height) const {
   return ClearOfPins(block, RoundUp(line_height, timeline_.alignments[block]) + timeline_.sizes[block]);
 }
 
+// False when some slot of the valley could not be brought up to the brim: what has to be placed in it below the brim, as
+// there is no room for it above, is more than the waiting blocks that lie within the valley. Of the slots for which that
+// is a question only the first is looked at, mostly there is none.
+bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
+  const int32_t slots = timeline_.slots;
+  const Bytes room = highest_ - brim;
+  int32_t slot = unplaced_.FirstAbove(room, valley.begin, std::min(valley.end, slots));
+  if (slot < 0 && valley.end > slots) slot = unplaced_.FirstAbove(room, 0, valley.end - slots);
+  if (slot < 0) return true;
+  Bytes missing = unplaced_.At(slot) - room;
+  // Takes what it is offered into account, and accepts the block that is enough.
+  const auto accept = [&](int32_t block) {
+    const Arc& arc = timeline_.arcs[timeline_.arc_starts[block]];
+    const int32_t at = slot >= arc.begin ? slot : slot + slots;
+    if (at < arc.end) missing -= timeline_.sizes[block];
+    return missing <= 0;
+  };
+  return candidates_.FindBest(valley.begin, valley.end, accept) != CandidateTree::kNone;
+}
+
+// The valleys left of a wall that is to rise at slot `begin` (which may be past the ring's end) of the line up to `top`.
+bool Skyline::HopeOnTheLeft(int32_t begin, int32_t line, Offset top) const {
+  int32_t left = line;
+  int32_t wall = lines_[line].previous;
+  Offset brim = lines_[line].height;
+  for (int walls = 0; walls < kWallsForeseen; ++walls) {
+    for (; lines_[wall].height <= brim && begin - left < timeline_.slots; wall = lines_[wall].previous) {
+      left -= lines_[wall].length;
+    }
+    if (begin - left >= timeline_.slots) return true;
+    brim = std::min(top, lines_[wall].height);
+    if (left < begin) {
+      const int32_t from = left < 0 ? left + timeline_.slots : left;
+      if (!ValleyHasHope({from, from + (begin - left)}, brim)) return false;
+    }
+    if (brim == top) return true;
+  }
+  return true;
+}
+
+// The same on the right of the slot before `end`.
+bool Skyline::HopeOnTheRight(int32_t end, int32_t line, Offset top) const {
+  int32_t right = line + lines_[line].length;
+  int32_t wall = NextLine(line);
+  Offset brim = lines_[line].height;
+  for (int walls = 0; walls < kWallsForeseen; ++walls) {
+    for (; lines_[wall].height <= brim && right - end < timeline_.slots; wall = NextLine(wall)) {
+      right += lines_[wall].length;
+    }
+    if (right - end >= timeline_.slots) return true;
+    brim = std::min(top, lines_[wall].height);
+    if (end < right) {
+      const int32_t from = end < timeline_.slots ? end : end - timeline_.slots;
+      if (!ValleyHasHope({from, from + (right - end)}, brim)) return false;
+    }
+    if (brim == top) return true;
+  }
+  return true;
+}
+
+// Neither side of the block, put on the line, walls in slots without hope.
+bool Skyline::LeavesHope(int32_t block, int32_t line) const {
+  const Arc& arc = timeline_.arcs[timeline_.arc_starts[block]];
+  const int32_t begin = arc.begin >= line ? arc.begin : arc.begin + timeline_.slots;
+  const Offset top = RoundUp(lines_[line].height, timeline_.alignments[block]) + timeline_.sizes[block];
+  return top <= highest_ && HopeOnTheLeft(begin, line, top) && HopeOnTheRight(begin + (arc.end - arc.begin), line, top);
+}
+
 int32_t Skyline::FindBlock(int32_t line) const {
   const Offset height = lines_[line].height;
+  if (foresees_ && !IsWholeRing(line)) {
+    return candidates_.FindBest(line, line + lines_[line].length,
+                                [&](int32_t block) { return LeavesHope(block, line); });
+  }
   if (all_plain_ && !IsWholeRing(line)) {
     return candidates_.FindBest(line, line + lines_[line].length, [](int32_t) { return true; });
   }
@@ -259,11 +333,13 @@ bool Skyline::PlaceNextPinIfReached(Offset lowest, Bytes highest, int32_t* block
 }
 
 bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets,
-                   Bytes* height, std::vector<SkylineStep>* steps) {
+                   Bytes* height, std::vector<SkylineStep>* steps, Foresight foresight) {
   const int32_t blocks = timeline_.blocks();
   offsets->assign(blocks, 0);
   offsets_ = offsets;
   Reset(ranks, highest);
+  highest_ = highest;
+  foresees_ = foresight == Foresight::kValleys && all_plain_ && track_unplaced_;
   for (int32_t placed = 0; placed < blocks;) {
     if ((*stop)(64)) return false;
     const int32_t line = LowestLine();

@@ -38,18 +38,28 @@ struct SkylineStep {
 //  - Pinned blocks: a block fits only if it stays clear of the pinned blocks above the line; a lift stops at the first
 //    pinned block above the line; a pinned block is placed as soon as the lowest line has come up to its offset.
 //
+// With Foresight::kValleys a block is passed over where its sides would wall in slots that can then no longer be filled:
+//
+//    highest ─────────────────────────        the block would be a wall of height `top` left and right of it. What comes
+//    top    ▲  ┌─────┐                        to lie between that and the next wall must be brought up to the lower of
+//           │  │block│    ┌──────             the two by blocks that fit in between (and then to the next higher one,
+//           │▁▁│     │▁▁▁▁│                   over wider slots). A slot there has hope if what may be wasted at it and
+//           └─────────valley──────► slots     the waiting blocks that cover it in between come up to that.
+//
 // Each of at most n placements and n + lines lifts takes about O(log n). Not thread-safe; reusable for further dives
 // without allocation.
 class Skyline {
  public:
+  enum class Foresight { kNone, kValleys };
+
   explicit Skyline(const Timeline& timeline);
 
   // ranks: by block, different numbers ≥ 0, the highest preferred. offsets: by block, overwritten. Gives up and returns
   // false when `stop` says so, or as soon as it is clear that the height would exceed `highest`: at each lift, no slot
   // of the line may come to be higher than `highest` less what is still to be placed in it. `steps`, unless null, is
-  // appended to.
+  // appended to. Foresight counts only below a `highest` and where every block has one arc and none is pinned.
   bool Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* stop, std::vector<Offset>* offsets, Bytes* height,
-            std::vector<SkylineStep>* steps = nullptr);
+            std::vector<SkylineStep>* steps = nullptr, Foresight foresight = Foresight::kNone);
 
   // Of a dive that gave up: the first slot at which what is unplaced would no longer fit below `highest`, or -1 where
   // another reason ended it (a block's alignment, a pinned block, `stop`).
@@ -77,6 +87,10 @@ class Skyline {
 
   int32_t FindBlock(int32_t line) const;
   bool Accepts(int32_t block, Offset line_height) const;
+  bool LeavesHope(int32_t block, int32_t line) const;
+  bool HopeOnTheLeft(int32_t begin, int32_t line, Offset top) const;
+  bool HopeOnTheRight(int32_t end, int32_t line, Offset top) const;
+  bool ValleyHasHope(Arc valley, Offset brim) const;
   bool ClearOfPins(int32_t block, Offset end) const;
   bool ArcsAtHeight(int32_t block, Offset height) const;
 
@@ -97,6 +111,8 @@ class Skyline {
   const Timeline& timeline_;
   CandidateTree candidates_;
   LoadTree unplaced_;       // load of the unplaced blocks; kept only while track_unplaced_
+  Bytes highest_ = 0;
+  bool foresees_ = false;
   bool all_plain_ = false;  // no block has pins or several arcs: all accept any line they lie within
   bool track_unplaced_ = false;
   std::vector<Line> lines_;                 // by first slot
