@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 namespace hotpack {
 namespace {
@@ -132,12 +133,14 @@ bool Skyline::Accepts(int32_t block, Offset line_height) const {
 bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   const int32_t slots = timeline_.slots;
   const Bytes room = highest_ - brim;
+  foresight_work_ += 32;
   int32_t slot = unplaced_.FirstAbove(room, valley.begin, std::min(valley.end, slots));
   if (slot < 0 && valley.end > slots) slot = unplaced_.FirstAbove(room, 0, valley.end - slots);
   if (slot < 0) return true;
   Bytes missing = unplaced_.At(slot) - room;
   // Takes what it is offered into account, and accepts the block that is enough.
   const auto accept = [&](int32_t block) {
+    foresight_work_ += 16;
     const Arc& arc = timeline_.arcs[timeline_.arc_starts[block]];
     const int32_t at = slot >= arc.begin ? slot : slot + slots;
     if (at < arc.end) missing -= timeline_.sizes[block];
@@ -341,7 +344,7 @@ bool Skyline::Dive(std::span<const int32_t> ranks, Bytes highest, StopCheck* sto
   highest_ = highest;
   foresees_ = foresight == Foresight::kValleys && all_plain_ && track_unplaced_;
   for (int32_t placed = 0; placed < blocks;) {
-    if ((*stop)(64)) return false;
+    if ((*stop)(64 + std::exchange(foresight_work_, 0))) return false;
     const int32_t line = LowestLine();
     // Lines follow one another all over the ring. Of large instances they are not in the cache: fetch them meanwhile.
     heap_.VisitNext([&](int32_t next) { __builtin_prefetch(&lines_[next]); });

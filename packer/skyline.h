@@ -112,6 +112,7 @@ class Skyline {
   CandidateTree candidates_;
   LoadTree unplaced_;       // load of the unplaced blocks; kept only while track_unplaced_
   Bytes highest_ = 0;
+  mutable int64_t foresight_work_ = 0;  // memory words touched, about, since the last step
   bool foresees_ = false;
   bool all_plain_ = false;  // no block has pins or several arcs: all accept any line they lie within
   bool track_unplaced_ = false;
