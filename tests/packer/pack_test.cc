@@ -21,7 +21,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit};
+constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit,
+                                     Algorithm::kExact};
 
 Block MakeBlock(Bytes size, absl::InlinedVector<Residency, 1> residency) {
   Block block;
@@ -247,7 +248,7 @@ TEST(PackPropertyTest, EveryPlacementIsValidAndNotBelowTheBound) {
       ASSERT_THAT(Validate(instance, result.placement), IsEmpty())
           << "run " << run << ", " << AlgorithmName(algorithm) << ", " << result.algorithm;
       ASSERT_GE(result.placement.height, result.lower_bound) << "run " << run;
-      ASSERT_EQ(result.lower_bound, LowerBound(instance)) << "run " << run;
+      ASSERT_GE(result.lower_bound, LowerBound(instance)) << "run " << run;
       ASSERT_EQ(result.proven_optimal, result.placement.height == result.lower_bound) << "run " << run;
     }
   }
