@@ -20,6 +20,12 @@ namespace {
 
 using ::testing::IsEmpty;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 double Ratio(Bytes height, Bytes bound) { return static_cast<double>(height) / static_cast<double>(bound); }
 
 // Best-fit with the other plausible tie rule: of blocks with equal lifetime the one with the smaller index, whatever
@@ -88,6 +94,21 @@ TEST(SharedInstancesTest, AutoIsValidAndNotWorseThanBestFit) {
     const PackResult best = PackFor(read->instance, Algorithm::kAuto, 1000);
     PrintResult(FileStem(path), read->ids.size(), best_fit, best);
     EXPECT_LE(best.placement.height, best_fit.placement.height) << path;
+  }
+}
+
+// The load is the least height of each, which is proved by a placement of that height. Most take a fraction of a second.
+TEST(SharedInstancesTest, KnownBenchmarksArePackedAtTheirBound) {
+  if (kSanitized) GTEST_SKIP() << "too slow with a sanitizer";
+  const std::string folder = SharedFolder("instances");
+  if (folder.empty()) GTEST_SKIP() << "no shared instances (set HOTPACK_SHARED)";
+  for (const char* name : {"A", "B", "C", "F", "G", "I", "K"}) {
+    const absl::StatusOr<NamedInstance> read = ReadCsvFile(folder + "/" + name + ".csv");
+    if (!read.ok()) continue;
+    const PackResult best = PackFor(read->instance, Algorithm::kAuto, 10'000);
+    PrintResult(name, read->ids.size(), best, best);
+    EXPECT_EQ(best.placement.height, MaxLoad(read->instance)) << name;
+    EXPECT_TRUE(best.proven_optimal) << name;
   }
 }
 

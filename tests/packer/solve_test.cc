@@ -247,7 +247,7 @@ TEST(SolvePropertyTest, InstancesSideBySideAreAsHighAsTheHighest) {
     Instance instance;
     Bytes least = 0;
     for (Clock part = 0; part < 3; ++part) {
-      const Instance small = testing::SmallInstance(7, &random);
+      const Instance small = testing::SmallInstance(6, &random);
       least = std::max(least, testing::ReferenceOptimum(small).height);
       Clock first = kNoLimit;
       for (const Block& block : small.blocks) first = std::min(first, block.residency.front().begin);
@@ -273,7 +273,7 @@ TEST(SolvePropertyTest, InstancesSideBySideAreAsHighAsTheHighest) {
 TEST(SolvePropertyTest, SmallInstancesAreSolved) {
   Random random(testing::TestSeed() + 71);
   for (int run = 0; run < 1500; ++run) {
-    const Instance instance = testing::SmallInstance(8, &random);
+    const Instance instance = testing::SmallInstance(7, &random);
     const Bytes least = testing::ReferenceOptimum(instance).height;
     PackOptions options = Unlimited(run % 2 == 0 ? Algorithm::kAuto : Algorithm::kExact);
     options.seed = random.Next();
