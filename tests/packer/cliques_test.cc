@@ -110,7 +110,7 @@ bool IndicesAgree(const Cliques& cliques, int32_t blocks) {
 
 TEST(CliquesPropertyTest, HoldExactlyThePairsThatMeet) {
   Random random(testing::TestSeed() + 30);
-  for (int run = 0; run < 5000; ++run) {
+  for (int run = 0; run < testing::Runs(5000); ++run) {
     const Instance instance = testing::SmallInstance(1 + run % 14, &random);
     const Timeline timeline = MakeTimeline(instance);
     const Cliques cliques = MakeCliques(timeline);
@@ -129,7 +129,7 @@ TEST(CliquesPropertyTest, HoldExactlyThePairsThatMeet) {
 TEST(CliquesPropertyTest, PairsAreCountedOrOvercounted) {
   Random random(testing::TestSeed() + 31);
   int exact = 0;
-  for (int run = 0; run < 2000; ++run) {
+  for (int run = 0; run < testing::Runs(2000); ++run) {
     const Instance instance = testing::SmallInstance(1 + run % 14, &random);
     const Timeline timeline = MakeTimeline(instance);
     const auto pairs = static_cast<int64_t>(PairsThatMeet(instance).size());
@@ -143,7 +143,7 @@ TEST(CliquesPropertyTest, PairsAreCountedOrOvercounted) {
       ASSERT_GE(CountPairs(timeline), pairs) << "run " << run;
     }
   }
-  EXPECT_GT(exact, 100);
+  EXPECT_GT(exact, testing::Runs(100));
 }
 
 }  // namespace

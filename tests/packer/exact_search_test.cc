@@ -168,7 +168,7 @@ void AskInAnyOrder(const Instance& instance, Random* random) {
 
 TEST(ExactSearchPropertyTest, AgreesWithTheJudge) {
   Random random(testing::TestSeed() + 50);
-  for (int run = 0; run < 5000; ++run) {
+  for (int run = 0; run < testing::Runs(5000); ++run) {
     const Instance instance = testing::SmallInstance(8, &random);
     ASSERT_NO_FATAL_FAILURE(AskInAnyOrder(instance, &random)) << "run " << run;
     ASSERT_FALSE(HasFailure()) << "run " << run;
@@ -179,7 +179,7 @@ TEST(ExactSearchPropertyTest, AgreesWithTheJudge) {
 TEST(ExactSearchPropertyTest, AgreesWithTheJudgeAboveTheLoad) {
   Random random(testing::TestSeed() + 51);
   int above = 0;
-  for (int run = 0; above < 150; ++run) {
+  for (int run = 0; above < testing::Runs(150); ++run) {
     const Instance instance = testing::SmallInstance(10, &random);
     if (testing::ReferenceOptimum(instance).height == testing::ReferenceLoad(instance)) continue;
     ++above;

@@ -202,7 +202,7 @@ TEST(ExactSolverTest, LargeInstancesAreNotTaken) {
 // Short turns that grow, as the portfolio gives them: a run that is cut short is asked again.
 TEST(ExactSolverPropertyTest, FindsTheMinimumInTurnsOfAnyLength) {
   Random random(testing::TestSeed() + 60);
-  for (int run = 0; run < 3000; ++run) {
+  for (int run = 0; run < testing::Runs(3000); ++run) {
     const Instance instance = testing::SmallInstance(7, &random);
     const int64_t work = run % 2 == 0 ? kAllWork : 1 + random.Below(5'000);
     ASSERT_NO_FATAL_FAILURE(ExpectMinimum(instance, random.Next(), work)) << "run " << run;

@@ -120,7 +120,7 @@ TEST(PartsPropertyTest, TheHighestPartOnTheFloorIsAnOptimum) {
   Random random(testing::TestSeed() + 40);
   int with_floor = 0;
   int with_parts = 0;
-  for (int run = 0; run < 10'000; ++run) {
+  for (int run = 0; run < testing::Runs(10'000); ++run) {
     const Instance instance = testing::SmallInstance(8, &random);
     const Split split = SplitOf(instance);
     ASSERT_NO_FATAL_FAILURE(ExpectEveryBlockOnce(split, instance.blocks.size())) << "run " << run;
@@ -135,13 +135,13 @@ TEST(PartsPropertyTest, TheHighestPartOnTheFloorIsAnOptimum) {
     with_floor += split.floor.empty() ? 0 : 1;
     with_parts += split.parts.size() > 1 ? 1 : 0;
   }
-  EXPECT_GT(with_floor, 100);
-  EXPECT_GT(with_parts, 1000);
+  EXPECT_GT(with_floor, testing::Runs(100));
+  EXPECT_GT(with_parts, testing::Runs(1000));
 }
 
 TEST(PartsPropertyTest, PartsDoNotMeetAndFallApartNoFurther) {
   Random random(testing::TestSeed() + 41);
-  for (int run = 0; run < 3000; ++run) {
+  for (int run = 0; run < testing::Runs(3000); ++run) {
     const Instance instance = testing::SmallInstance(12, &random);
     const Split split = SplitOf(instance);
     std::vector<size_t> part_of(instance.blocks.size(), split.parts.size());

@@ -112,16 +112,17 @@ TEST(SharedInstancesTest, KnownBenchmarksArePackedAtTheirBound) {
   }
 }
 
-TEST(SharedTracesTest, CyclicIterationsAreWithinHalfAPercentOfTheBound) {
+// At the load on a machine of which the test has a share; a sanitizer leaves time for less.
+TEST(SharedTracesTest, CyclicIterationsArePackedAtTheirBound) {
   const std::vector<std::string> paths = CsvFilesIn(SharedFolder("traces"));
   if (paths.empty()) GTEST_SKIP() << "no shared traces (set HOTPACK_SHARED)";
   for (const std::string& path : paths) {
     const std::optional<Instance> instance = CyclicInstanceOfTrace(path);
     ASSERT_TRUE(instance.has_value()) << path;
     const PackResult best_fit = PackFor(*instance, Algorithm::kBestFit, 60'000);
-    const PackResult best = PackFor(*instance, Algorithm::kAuto, 1000);
+    const PackResult best = PackFor(*instance, Algorithm::kAuto, kSanitized ? 1000 : 10'000);
     PrintResult(FileStem(path), instance->blocks.size(), best_fit, best);
-    EXPECT_LE(Ratio(best.placement.height, best.lower_bound), 1.005) << path;
+    EXPECT_LE(Ratio(best.placement.height, best.lower_bound), kSanitized ? 1.005 : 1.0) << path;
   }
 }
 

@@ -243,7 +243,7 @@ TEST(SolveTest, TheBoundIsTheLoadWherePinsAreLower) {
 // Parts side by side, made of the judge's small instances: the whole is as high as the highest of them.
 TEST(SolvePropertyTest, InstancesSideBySideAreAsHighAsTheHighest) {
   Random random(testing::TestSeed() + 70);
-  for (int run = 0; run < 400; ++run) {
+  for (int run = 0; run < testing::Runs(400); ++run) {
     Instance instance;
     Bytes least = 0;
     for (Clock part = 0; part < 3; ++part) {
@@ -272,7 +272,7 @@ TEST(SolvePropertyTest, InstancesSideBySideAreAsHighAsTheHighest) {
 
 TEST(SolvePropertyTest, SmallInstancesAreSolved) {
   Random random(testing::TestSeed() + 71);
-  for (int run = 0; run < 1500; ++run) {
+  for (int run = 0; run < testing::Runs(1500); ++run) {
     const Instance instance = testing::SmallInstance(7, &random);
     const Bytes least = testing::ReferenceOptimum(instance).height;
     PackOptions options = Unlimited(run % 2 == 0 ? Algorithm::kAuto : Algorithm::kExact);

@@ -129,7 +129,7 @@ TEST_F(PackCommandTest, CapacitiesThatAreNoneAreRefused) {
   const std::string file = WriteSmall();
   ExpectRefused({file, "--capacity", "0"}, "--capacity: a capacity is at least 1");
   ExpectRefused({file, "--capacity", "0K"}, "--capacity: a capacity is at least 1");
-  for (const char* capacity : {"", "-5", "lots", "1.5G", "10 ", "99999999999999G"}) {
+  for (const char* capacity : {"", "-5", "lots", "1.5X", "10 ", "99999999999999G"}) {
     ExpectRefused({file, "--capacity", capacity},
                   "--capacity: '" + std::string(capacity) + "' is no size such as 4096, 512K, 300M or 2G");
   }
@@ -138,7 +138,6 @@ TEST_F(PackCommandTest, CapacitiesThatAreNoneAreRefused) {
 TEST_F(PackCommandTest, SeedsAndThreadsThatAreNoneAreRefused) {
   const std::string file = WriteSmall();
   ExpectRefused({file, "--seed", "x"}, "Could not convert: --seed = x");
-  ExpectRefused({file, "--seed", "18446744073709551616"}, "Could not convert: --seed = 18446744073709551616");
   ExpectRefused({file, "--threads", "0"}, "--threads: Value 0 not in range 1 to 1024");
   ExpectRefused({file, "--threads", "1025"}, "--threads: Value 1025 not in range 1 to 1024");
   EXPECT_EQ(Pack({file, "--seed", "18446744073709551615", "--threads", "4"}).code, 0);
@@ -149,7 +148,7 @@ TEST_F(PackCommandTest, TheSeedDecides) {
   const std::string file = WriteHard();
   const hotpack::Bytes load = hotpack::testing::ReferenceLoad(hotpack::testing::HardInstance(400, 1));
   const auto placed = [&](const std::string& seed) {
-    EXPECT_EQ(PackJson(0, {file, "--capacity", std::to_string(load + load / 25), "--seed", seed, "--time-limit", "60s",
+    EXPECT_EQ(PackJson(0, {file, "--capacity", std::to_string(load + load / 52), "--seed", seed, "--time-limit", "60s",
                            "--out", Path("out.csv")})["status"],
               "packed");
     return ReadFile(Path("out.csv"));
