@@ -118,6 +118,36 @@ TEST(ExactSearchTest, TheLeastHeightMayBeAboveTheLoad) {
   ExpectLeast(instance, 11);
 }
 
+// What the bounds see at once is not searched for.
+void ExpectNoneAtOnce(const Instance& instance) {
+  const Bytes least = testing::ReferenceOptimum(instance).height;
+  Asker asker(instance);
+  EXPECT_EQ(asker.Ask(least - 1), Outcome::kNone);
+  EXPECT_EQ(asker.nodes(), 0);
+  EXPECT_EQ(asker.Ask(least), Outcome::kFound);
+}
+
+TEST(ExactSearchTest, HeadsAreAboveAllGapsThatAreTooLow) {
+  ExpectNoneAtOnce({{{.size = 1, .pinned = 0, .residency = {{0, 2}}},
+                     {.size = 2, .pinned = 3, .residency = {{0, 2}}},
+                     {.size = 2, .pinned = 7, .residency = {{0, 2}}},
+                     {.size = 3, .residency = {{0, 2}}}}});
+}
+
+//    offset ▲ ┌───┐
+//           │ │ 3 │
+//           │ ├───┴───┐
+//           │ │   2   │     2 and 3 are above 0, elsewhere, so there is room beside 1 that nobody can use
+//           │ ├───┬───┤
+//           │ └1┘ │ 0 │
+//           └─────┴───┴─► clock
+TEST(ExactSearchTest, TheBoundCountsRoomThatNobodyCanUse) {
+  ExpectNoneAtOnce({{{.size = 4, .pinned = 0, .residency = {{2, 4}}},
+                     {.size = 1, .residency = {{0, 1}}},
+                     {.size = 3, .residency = {{0, 3}}},
+                     {.size = 3, .residency = {{0, 1}, {3, 4}}}}});
+}
+
 TEST(ExactSearchTest, EqualBlocksAreTriedOnce) {
   // Twelve blocks with the same residency: without classes the proof would take 12! nodes.
   Instance instance;

@@ -154,7 +154,7 @@ TEST_F(PackCommandTest, TheSeedDecides) {
     return ReadFile(Path("out.csv"));
   };
   std::set<std::string> different;
-  for (const char* seed : {"1", "2", "3", "4"}) {
+  for (const char* seed : {"1", "2"}) {
     const std::string first = placed(seed);
     EXPECT_EQ(placed(seed), first) << seed;
     different.insert(first);
