@@ -48,6 +48,37 @@ void ExpectMinimum(const Instance& instance, uint64_t seed, int64_t work) {
   ASSERT_THAT(testing::ReferenceFault(instance, placement), IsEmpty());
 }
 
+TEST(SharedBestTest, KeepsTheLowestAndTheHighestBound) {
+  SharedBest best({{{0, 6}, 10}, "first"}, 4, {});
+  Placement offered{{0, 5}, 9};
+  best.Offer(&offered, "lower");
+  offered = {{5, 0}, 9};
+  best.Offer(&offered, "as high");
+  offered = {{0, 7}, 11};
+  best.Offer(&offered, "higher");
+  best.RaiseLower(7);
+  best.RaiseLower(5);
+  EXPECT_EQ(best.height(), 9);
+  EXPECT_EQ(best.lower(), 7);
+  EXPECT_FALSE(best.done());
+  best.RaiseLower(9);
+  EXPECT_TRUE(best.done());
+  const Incumbent incumbent = best.Take();
+  EXPECT_STREQ(incumbent.algorithm, "lower");
+  EXPECT_EQ(incumbent.placement.offsets, (std::vector<Offset>{0, 5}));
+}
+
+TEST(SharedBestTest, ADecisionEndsWithAProof) {
+  SharedBest best({{{0}, 10}, "first"}, 4, {.enough = 6, .decide = true});
+  EXPECT_EQ(best.target(), 6);
+  EXPECT_FALSE(best.done());
+  best.RaiseLower(7);
+  EXPECT_TRUE(best.done());
+  SharedBest all({{{0}, 10}, "first"}, 4, {.enough = 6});
+  all.RaiseLower(7);
+  EXPECT_FALSE(all.done());
+}
+
 TEST(ExactSolverTest, ProvesAMinimumAboveTheLoad) { ExpectMinimum(testing::AboveItsLoad(), 1, kAllWork); }
 
 // All sizes in units of 512 bytes: what is proved for one unit holds for all of it.
