@@ -3,12 +3,21 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "absl/container/btree_map.h"
 
 namespace hotpack {
 namespace {
+
+// Under AddressSanitizer Abseil's tree watches over its iterators, and needs an archive of Abseil for it, which a
+// preloaded library cannot have.
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+using BlocksByOffset = std::map<Offset, size_t>;
+#else
+using BlocksByOffset = absl::btree_map<Offset, size_t>;
+#endif
 
 std::string BlockName(size_t block) { return "block " + std::to_string(block); }
 
@@ -66,7 +75,7 @@ std::string FirstCollision(const Instance& instance, const Placement& placement)
   }
   SortUnlessSorted(&arrivals);
   SortUnlessSorted(&departures);
-  absl::btree_map<Offset, size_t> resident;
+  BlocksByOffset resident;
   const auto fault = [&](size_t a, size_t b, Clock clock) {
     return BlockName(std::min(a, b)) + " and " + BlockName(std::max(a, b)) + " overlap at clock " +
            std::to_string(clock) + ": " +

@@ -21,7 +21,8 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit};
+constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit,
+                                     Algorithm::kExact};
 
 Block MakeBlock(Bytes size, absl::InlinedVector<Residency, 1> residency) {
   Block block;

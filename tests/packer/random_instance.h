@@ -11,6 +11,15 @@ namespace hotpack::testing {
 // $HOTPACK_TEST_SEED, else a fixed number; printed once a program, so that a failure can be had again.
 uint64_t TestSeed();
 
+// How often a property test tries: `runs` times, a tenth of it under a sanitizer.
+constexpr int Runs(int runs) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return runs / 10;
+#else
+  return runs;
+#endif
+}
+
 struct InstanceShape {
   int blocks = 50;
   Clock clocks = 60;      // residency lies in [0, clocks)

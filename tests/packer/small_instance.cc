@@ -129,4 +129,25 @@ Instance SmallInstance(int max_blocks, Random* random) {
   return instance;
 }
 
+Instance HardInstance(int blocks, uint64_t seed) {
+  Random random(seed);
+  Instance instance = CutRectangle(blocks, &random).instance;
+  for (Block& block : instance.blocks) {
+    block.size = 1000 * block.size + random.Below(200);
+    block.alignment = 1;
+    block.pinned = kNotPinned;
+  }
+  return instance;
+}
+
+Instance AboveItsLoad() {
+  return {{{.size = 4, .residency = {{1, 2}}},
+           {.size = 3, .residency = {{4, 6}}},
+           {.size = 5, .residency = {{7, 8}}},
+           {.size = 5, .residency = {{6, 8}}},
+           {.size = 3, .residency = {{5, 7}}},
+           {.size = 5, .residency = {{0, 5}}},
+           {.size = 2, .residency = {{3, 7}}}}};
+}
+
 }  // namespace hotpack::testing

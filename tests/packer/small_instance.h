@@ -34,4 +34,11 @@ struct KnownInstance {
 //           └─┴────┴─────────┴──► clock
 KnownInstance CutRectangle(int max_blocks, Random* random);
 
+// Some two thirds of so many blocks (at least 400), made from a cut rectangle whose sizes are changed a little, so that
+// neither its least height is found nor a bound above its load proved in a second or two.
+Instance HardInstance(int blocks, uint64_t seed);
+
+// Seven blocks, no alignment, no pins: load 10, least height 11.
+Instance AboveItsLoad();
+
 }  // namespace hotpack::testing

@@ -149,7 +149,9 @@ TEST_F(CommandTest, PackJson) {
     nlohmann::ordered_json object = nlohmann::ordered_json::parse(outcome.out);
     std::vector<std::string> keys;
     for (const auto& [key, value] : object.items()) keys.push_back(key);
-    EXPECT_THAT(keys, ElementsAre("blocks", "lower_bound", "height", "ratio", "seconds", "algorithm", "proven_optimal", "status"));
+    EXPECT_THAT(keys, ElementsAre("blocks", "lower_bound", "height", "ratio", "seconds", "algorithm", "proven_optimal",
+                                  "status"));
+    EXPECT_EQ(object["status"], "packed");
     EXPECT_TRUE(object["blocks"].is_number_integer());
     EXPECT_TRUE(object["lower_bound"].is_number_integer());
     EXPECT_TRUE(object["height"].is_number_integer());
@@ -167,7 +169,7 @@ TEST_F(CommandTest, PackJson) {
 
 TEST_F(CommandTest, PackInstancesAndAlgorithms) {
   std::string file = Write("i.csv", "id,lower,upper,size\r\na,0,4,10\r\nb,2,6,20\r\nc,4,8,10\r\n");
-  for (const char* algorithm : {"auto", "best-fit", "first-fit"}) {
+  for (const char* algorithm : {"auto", "exact", "best-fit", "first-fit"}) {
     Outcome outcome = Hotpack({"pack", file, "--algorithm", algorithm, "--out", Path("placed.csv")});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("blocks       3\nlower bound  30 (30 B)\nheight       30, 1.00000"));
