@@ -56,14 +56,18 @@ int64_t CountMembers(const Timeline& timeline) {
   return count;
 }
 
-// Of two arcs that meet, one begins within the other.
+// Of two arcs that meet, one begins within the other, or both begin together.
 int64_t CountPairs(const Timeline& timeline) {
   std::vector<int64_t> before(timeline.slots + 1, 0);  // arcs that begin at the slots before
   for (const Arc& arc : timeline.arcs) ++before[arc.begin + 1];
-  for (int32_t slot = 0; slot < timeline.slots; ++slot) before[slot + 1] += before[slot];
-  int64_t count = 0;
+  int64_t together = 0;
+  for (int32_t slot = 0; slot < timeline.slots; ++slot) {
+    together += before[slot + 1] * (before[slot + 1] - 1) / 2;
+    before[slot + 1] += before[slot];
+  }
+  int64_t count = together;
   for (const Arc& arc : timeline.arcs) {
-    count += before[std::min(arc.end, timeline.slots)] - before[arc.begin] - 1;
+    count += before[std::min(arc.end, timeline.slots)] - before[arc.begin + 1];
     if (arc.end > timeline.slots) count += before[arc.end - timeline.slots];
   }
   return count;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "packer/bounds.h"
 #include "packer/random.h"
 #include "packer/shared_best.h"
 #include "packer/solve.h"
@@ -30,7 +31,7 @@ constexpr int64_t kAllWork = kNoLimit / 4;
 struct Attempt {
   explicit Attempt(const Instance& instance, Goal goal = {})
       : timeline(MakeTimeline(instance)),
-        best({Stacked(timeline), "stacked"}, LowerBoundOf(timeline), goal) {}
+        best({Stacked(timeline), "stacked"}, LowerBound(timeline), goal) {}
 
   const Timeline timeline;
   SharedBest best;
@@ -210,15 +211,17 @@ TEST(ExactSolverTest, SeveralShareTheBest) {
   EXPECT_EQ(run.best.height(), 11);
 }
 
+bool Takes(const Instance& instance) { return ExactSolver::Takes(MakeTimeline(instance), ExactSolver::kFewPairs); }
+
 TEST(ExactSolverTest, LargeInstancesAreNotTaken) {
-  EXPECT_TRUE(ExactSolver::Takes(MakeTimeline(testing::HardInstance(400, 1))));
+  EXPECT_TRUE(Takes(testing::HardInstance(400, 1)));
   const auto stairs = [](Clock steps) {
     Instance made;
     for (Clock i = 0; i < steps; ++i) made.blocks.push_back({.size = 1, .residency = {{i, steps}}});
     return made;
   };
-  EXPECT_TRUE(ExactSolver::Takes(MakeTimeline(stairs(1414))));   // 998,991 pairs
-  EXPECT_FALSE(ExactSolver::Takes(MakeTimeline(stairs(1415))));  // 1,000,405 pairs
+  EXPECT_TRUE(Takes(stairs(1414)));   // 998,991 pairs
+  EXPECT_FALSE(Takes(stairs(1415)));  // 1,000,405 pairs
   // Short ones do not meet each other, but each is in a clique with all the long ones.
   const auto comb = [](Clock teeth) {
     Instance made;
@@ -226,8 +229,8 @@ TEST(ExactSolverTest, LargeInstancesAreNotTaken) {
     for (Clock i = 0; i < teeth; ++i) made.blocks.push_back({.size = 1, .residency = {{i, i + 1}}});
     return made;
   };
-  EXPECT_TRUE(ExactSolver::Takes(MakeTimeline(comb(16'393))));   // 985,350 pairs, 999,973 members
-  EXPECT_FALSE(ExactSolver::Takes(MakeTimeline(comb(16'394))));  // 985,410 pairs, 1,000,034 members
+  EXPECT_TRUE(Takes(comb(16'393)));   // 985,350 pairs, 999,973 members
+  EXPECT_FALSE(Takes(comb(16'394)));  // 985,410 pairs, 1,000,034 members
 }
 
 // Short turns that grow, as the portfolio gives them: a run that is cut short is asked again.

@@ -1,3 +1,4 @@
+#include "packer/bounds.h"
 #include "packer/solve.h"
 
 #include <gmock/gmock.h>
@@ -99,7 +100,7 @@ TEST(SolveTest, LowPartsNeedNoProof) {
   const Timeline timeline = MakeTimeline(instance);
   PackOptions options = Unlimited(Algorithm::kExact);
   const Solution solution =
-      Solve(instance, timeline, options, {Stacked(timeline), "stacked"}, LowerBoundOf(timeline), {}, kNoLimit);
+      Solve(instance, timeline, options, {Stacked(timeline), "stacked"}, LowerBound(timeline), {}, kNoLimit);
   EXPECT_EQ(solution.incumbent.placement.height, 40);
   EXPECT_EQ(solution.lower, 40);
 }
@@ -216,7 +217,7 @@ TEST(SolveTest, KeepsItsStart) {
   const Timeline timeline = MakeTimeline(instance);
   const Placement start = testing::ReferenceOptimum(instance);
   const Solution solution = Solve(instance, timeline, Unlimited(Algorithm::kExact), {start, "start"},
-                                  LowerBoundOf(timeline), {}, kNoLimit);
+                                  LowerBound(timeline), {}, kNoLimit);
   EXPECT_STREQ(solution.incumbent.algorithm, "start");
   EXPECT_EQ(solution.incumbent.placement.offsets, start.offsets);
   EXPECT_EQ(solution.lower, 11);
@@ -231,11 +232,11 @@ TEST(SolveTest, StackedIsAboveThePins) {
   const Placement placement = Stacked(timeline);
   EXPECT_THAT(placement.offsets, ElementsAre(8, 5, 0, 15));
   EXPECT_EQ(placement.height, 18);
-  EXPECT_EQ(LowerBoundOf(timeline), 7);
+  EXPECT_EQ(LowerBound(timeline), 7);
 }
 
 TEST(SolveTest, TheBoundIsTheLoadWherePinsAreLower) {
-  EXPECT_EQ(LowerBoundOf(MakeTimeline({{{.size = 3, .residency = {{0, 2}}},
+  EXPECT_EQ(LowerBound(MakeTimeline({{{.size = 3, .residency = {{0, 2}}},
                                         {.size = 2, .pinned = 1, .residency = {{1, 2}}}}})),
             5);
 }
