@@ -190,6 +190,7 @@ class Engine::Impl {
   bool settled_ = false;          // the script's pages are all mapped, others given back
   bool fresh_zone_ = false;       // the next plan is not to use the zone that is there
   uint64_t divergences_at_end_ = 0;  // of the last iteration
+  uint64_t diverged_until_ = 0;      // requests before the end of the last iteration that diverged
   uint64_t activated_at_ = 0;     // requests before the script was taken up
   uint64_t zone_searches_ = 0;    // of PlaceInZone since then
   bool room_due_ = false;         // a plan found no addresses

@@ -175,10 +175,10 @@ void Engine::Impl::MakeRoom(Lock& lock) {
   if (arena_.BeginClear(&work)) scope.Run(&work);
 }
 
-// Whether places of the script without pages can wait: what was carried into its first iteration still has its old memory,
-// and what is not by script has memory of its own.
+// Whether places of the script without pages can wait: what was carried into its first iteration, or into the first after
+// one that diverged, still has its old memory, and what is not by script has memory of its own.
 bool Engine::Impl::MayWait() const {
-  bool first_cycle = history_.Count() - activated_at_ <= follower_.script().size();
+  bool first_cycle = history_.Count() - std::max(activated_at_, diverged_until_) <= follower_.script().size();
   return first_cycle || Divergences() != divergences_at_end_;
 }
 

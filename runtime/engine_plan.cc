@@ -383,6 +383,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
     job.profile = follower_.LearnedProfile();
     improving = Post(std::move(job), script_number_);
   }
+  if (Divergences() != divergences_at_end_) diverged_until_ = history_.Count();
   divergences_at_end_ = Divergences();
   if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
   grew_now_ = false;

@@ -161,7 +161,7 @@ void AddPackCommand(CLI::App& app, int* exit_code) {
   command->add_option("--seed", options->seed, "Same seed, one thread, no time-out: same placement")
       ->check([](const std::string& seed) {
         const bool digits = std::all_of(seed.begin(), seed.end(), [](char c) { return c >= '0' && c <= '9'; });
-        return digits && seed.size() < 20 ? std::string() : "'" + seed + "' is no integer from 0 to 10^19 - 1";
+        return digits && !seed.empty() && seed.size() < 20 ? std::string() : "'" + seed + "' is no integer below 10^19";
       })->capture_default_str();
   command->add_option("--threads", options->threads, "Threads that search")
       ->check(CLI::Range(1, 1024))->capture_default_str();
