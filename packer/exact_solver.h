@@ -26,8 +26,8 @@ class ExactSolver {
  public:
   // Pairs of blocks that meet, and members of cliques, with which there is a chance that it comes to something.
   static constexpr int64_t kFewPairs = 1'000'000;
-  // And what memory allows: some 25 bytes for each.
-  static constexpr int64_t kMostPairs = 16'000'000;
+  // And what memory allows: up to 120 bytes for each.
+  static constexpr int64_t kMostPairs = 4'000'000;
 
   // Whether there are no more pairs and members than this. O(n + slots).
   static bool Takes(const Timeline& timeline, int64_t most_pairs);

@@ -13,7 +13,7 @@ namespace hotpack {
 enum class Algorithm {
   kAuto,      // portfolio: everything below, best result; stops at the lower bound
   kBestFit,   // the best-fit heuristic as published (Sekiyama 2018, §3.2)
-  kExact,     // the published best-fit to begin with, then exact search alone, unless there are more than 16 million
+  kExact,     // the published best-fit to begin with, then exact search alone, unless there are more than 4 million
               // pairs of blocks that meet: for proofs and for research
   kFirstFit,  // blocks in a fixed order of decreasing size, each at its lowest free offset
 };
