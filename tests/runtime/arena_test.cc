@@ -97,7 +97,7 @@ TEST_F(ArenaTest, GrowsAgainstFreePages) {
 TEST_F(ArenaTest, GrowthNeedsTheFewestNewPages) {
   std::mt19937_64 random(TestSeed());
   std::map<DeviceAddress, uint64_t> live;
-  uint64_t span = 64 * kChunk;
+  const uint64_t span = std::min<uint64_t>(256 * kChunk, arena_.bytes());
   int grown = 0;
   for (int step = 0; step < 1500; ++step) {
     if (live.size() > 12 || (!live.empty() && random() % 2 == 0)) {
