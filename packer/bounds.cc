@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -102,6 +103,23 @@ Bytes LowerBound(const Timeline& timeline) {
 
 Bytes LowerBound(const Instance& instance) {
   return instance.blocks.empty() ? 0 : LowerBound(MakeTimeline(instance));
+}
+
+Bytes HeightUnit(const Timeline& timeline) {
+  Bytes unit = 0;
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    unit = std::gcd(unit, timeline.sizes[block]);
+    if (timeline.pins[block] != kNotPinned) unit = std::gcd(unit, timeline.pins[block]);
+  }
+  for (bool changed = true; changed;) {  // a smaller unit may no longer be a multiple of an earlier alignment
+    changed = false;
+    for (Bytes alignment : timeline.alignments) {
+      if (alignment % unit == 0 || unit % alignment == 0) continue;
+      unit = std::gcd(unit, alignment);
+      changed = true;
+    }
+  }
+  return unit;
 }
 
 }  // namespace hotpack

@@ -22,4 +22,10 @@ Bytes LowerBound(const Timeline& timeline);
 // The same; 0 for an empty instance. The instance must be well-formed (CheckInstance() says kOk).
 Bytes LowerBound(const Instance& instance);
 
+// The number of bytes, ≥ 1, in which the offsets and the height of some lowest placement can be counted: the largest g that
+// divides all sizes and pinned offsets and, for each alignment, divides it or is a multiple of it. Rounding every offset
+// of a placement down to a multiple of g keeps it valid and makes it no higher (docs/exact_model.md has the proof). The
+// timeline must have blocks. O(n) a pass, and few passes.
+Bytes HeightUnit(const Timeline& timeline);
+
 }  // namespace hotpack

@@ -111,21 +111,7 @@ ModelBlock ToUnits(const Block& block, const ExactModel& model) {
 }  // namespace
 
 Bytes ModelUnit(const Instance& instance) {
-  Bytes unit = 0;
-  for (const Block& block : instance.blocks) {
-    unit = std::gcd(unit, block.size);
-    if (block.pinned != kNotPinned) unit = std::gcd(unit, block.pinned);
-  }
-  if (unit == 0) return 1;
-  for (bool changed = true; changed;) {  // a smaller unit may no longer be a multiple of an earlier alignment
-    changed = false;
-    for (const Block& block : instance.blocks) {
-      if (block.alignment % unit == 0 || unit % block.alignment == 0) continue;
-      unit = std::gcd(unit, block.alignment);
-      changed = true;
-    }
-  }
-  return unit;
+  return instance.blocks.empty() ? 1 : HeightUnit(MakeTimeline(instance));
 }
 
 absl::StatusOr<ExactModel> BuildExactModel(const Instance& instance, const ModelOptions& options) {

@@ -50,9 +50,7 @@ struct ExactModel {
   std::vector<std::pair<int32_t, int32_t>> pairs;  // i < j, ascending: those that have a z_ij
 };
 
-// The number of bytes in which the offsets of some optimal placement can be counted: the largest g that divides all
-// sizes and pinned offsets and, for each alignment, divides it or is a multiple of it. Rounding every offset of a
-// placement down to a multiple of g keeps it valid and makes it no higher. 1 for no blocks. O(n log).
+// HeightUnit() of the instance, in bytes (packer/bounds.h); 1 for no blocks. O(n log n).
 Bytes ModelUnit(const Instance& instance);
 
 // The model of `instance`. Default: sizes in units of ModelUnit(), W = height of the better of best-fit and first-fit,

@@ -30,8 +30,8 @@ namespace hotpack {
 //
 // Pruned by, per clique:
 //  - the one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on;
-//  - not first: a block that could not lie lowest without exceeding the capacity rises to the ceiling of the others;
-//    Where all alignments have a common divisor, sizes are first rounded up to it, but for the topmost block's;
+//  - not first: a block that could not lie lowest without exceeding the capacity rises to the lowest top of those that
+//    could. For both, where all alignments have a common divisor, sizes are rounded up to it, but for the topmost block's;
 //  - equal blocks (same size, alignment, cliques) are tried once.
 // A state is what is left to place and the heads of it: nothing else decides whether that can be done. States that came
 // to nothing are remembered (packer/state_table.h), over restarts too, so ways to fill the bottom that leave the same

@@ -2,25 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "packer/bounds.h"
 #include "packer/keys.h"
 
 namespace hotpack {
 namespace {
 
 constexpr int64_t kShortestRun = 20;  // dead ends
-
-// The unit of all heights that a placement without slack can have: sizes, alignments and pins are multiples of it.
-Bytes UnitOf(const Timeline& timeline) {
-  Bytes unit = 0;
-  for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    unit = std::gcd(unit, timeline.sizes[block]);
-    if (timeline.alignments[block] > 1) unit = std::gcd(unit, timeline.alignments[block]);
-    if (timeline.pins[block] != kNotPinned) unit = std::gcd(unit, timeline.pins[block]);
-  }
-  return std::max<Bytes>(unit, 1);
-}
 
 }  // namespace
 
@@ -37,7 +26,7 @@ ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, Sha
       cliques_(MakeCliques(timeline)),
       search_(timeline, cliques_),
       random_(seed * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019 * static_cast<uint64_t>(index + 1)),
-      unit_(UnitOf(timeline)) {
+      unit_(HeightUnit(timeline)) {
   const std::vector<Bytes> loads = LargestLoadsMet(timeline);
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
     features_.push_back({std::log(static_cast<double>(loads[block])), std::log(static_cast<double>(timeline.sizes[block])),

@@ -20,8 +20,8 @@ namespace hotpack {
 // (1993): 1, 1, 2, 1, 1, 2, 4, ..., so every run length comes back for ever and the search is complete.
 //
 // While the best height is above the bound, the heights asked for take turns: the target itself (a proof or the end), half
-// way down to it (twice as often), and a little less than the best. What a run proves raises the bound; what it finds lowers the height.
-// Not thread-safe; several solvers may share `best`.
+// way down to it (twice as often), and a little less than the best. What a run proves raises the bound; what it finds
+// lowers the height. Not thread-safe; several solvers may share `best`.
 class ExactSolver {
  public:
   // Pairs of blocks that meet, and members of cliques, with which there is a chance that it comes to something.
@@ -37,7 +37,7 @@ class ExactSolver {
   // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders.
   ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best);
 
-  // Runs until best->done(), `stop` or about this much work (memory words touched) is spent.
+  // Runs until best->done(), `stop`, or about this much work (memory words touched, as told to `stop`) is spent.
   void Run(int64_t work, StopCheck* stop);
 
   int64_t nodes() const { return search_.nodes(); }
@@ -50,7 +50,7 @@ class ExactSolver {
     double width;
   };
   struct Level {
-    int64_t round = 0;  // of kOrders runs each
+    int64_t round = 0;  // of as many runs as there are orders
     size_t order = 0;
     int64_t luby_u = 1;  // the sequence after Knuth (The Art of Computer Programming 4, fascicle 6, p. 77)
     int64_t luby_v = 1;

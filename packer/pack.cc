@@ -52,7 +52,9 @@ void UseStart(const Instance& instance, const Timeline& timeline, const Placemen
   if (start == nullptr || start->offsets.size() != timeline.sizes.size()) return;
   Placement given{start->offsets, 0};
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    given.height = std::max(given.height, given.offsets[block] + timeline.sizes[block]);
+    // What would not add up is no placement: the validator says so whatever the height.
+    const Offset offset = std::clamp<Offset>(given.offsets[block], 0, std::numeric_limits<Offset>::max() / 2);
+    given.height = std::max(given.height, offset + timeline.sizes[block]);
   }
   if (Validate(instance, given).empty()) {
     if (given.height < incumbent->placement.height) *incumbent = {std::move(given), "start"};

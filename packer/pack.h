@@ -28,9 +28,9 @@ struct PackOptions {
   uint64_t seed = 1;                          // same seed, one thread, no time-out: same placement
   int threads = 1;                            // ≥ 1
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best found so far
-  // Offsets for all blocks to begin from, or null: with kAuto and kExact the result is never higher than they are. Where
-  // they are no placement any more (sizes grew, blocks were pinned), blocks are first moved up from below, as little as
-  // it takes. Its `height` is not looked at.
+  // Offsets for all blocks to begin from, or null; looked at with kAuto and kExact. Where they are a placement the result
+  // is never higher. Where they are none any more (sizes grew, blocks were pinned) blocks are placed anew in the order of
+  // these offsets, each as low as it can be. Its `height` is not looked at.
   const Placement* start = nullptr;
 };
 

@@ -34,8 +34,8 @@ constexpr size_t kFirstFitEvery = 64;
 constexpr size_t kQuickPatience = 128;
 constexpr size_t kLongPatience = 1024;
 
-// The first turn of the wheel and of the exact search, in memory words touched a block: some thirty dives. Each is twice
-// as long as the last, so at most half of the time goes to the one that comes to nothing.
+// The first turn of the wheel and of the exact search, in memory words touched a block. Each is twice as long as the
+// last, so about half of the time at most goes to the one that comes to nothing.
 constexpr int64_t kFirstTurn = 2'048;
 
 // What the threads share.

@@ -61,7 +61,7 @@ Truth TruthFromReference(const Settings& settings, const Instance& instance) {
 // What exact says, if it is a placement at all; the judge's load is all that is known from elsewhere.
 Truth TruthFromExact(const Settings& settings, const Instance& instance) {
   PackOptions options;
-  options.algorithm = *AlgorithmFromName("exact");
+  options.algorithm = Algorithm::kExact;
   options.time_limit_ns = settings.limits.exact_ns;
   PackResult result = Pack(instance, options);
   if (result.status != PackStatus::kOk || !ReferenceFault(instance, result.placement).empty()) {
@@ -129,10 +129,10 @@ class Run {
     std::printf("pack_check: %" PRId64 " instances against %s: no failures; %" PRId64 " packs, %" PRId64
                 " placements validated; least height above load and pins: %" PRId64 ", known as a range: %" PRId64
                 "; optimal: best-fit %" PRId64 ", first-fit %" PRId64 "; auto: %" PRId64 " proofs, %" PRId64
-                " short of a known height; exact: %s, %" PRId64 " out of time\n",
+                " short of a known height; exact: %" PRId64 " out of time\n",
                 counts_.instances, settings_.against.c_str(), counts_.packs, counts_.placements, counts_.above_bound,
                 counts_.truth_open, counts_.best_fit_optimal, counts_.first_fit_optimal, counts_.auto_proofs,
-                counts_.auto_short, AlgorithmFromName("exact") ? "checked" : "not there", counts_.exact_open);
+                counts_.auto_short, counts_.exact_open);
     return 0;
   }
 
@@ -215,8 +215,6 @@ int Main(int argc, char** argv) {
   app.add_option("--max-blocks", settings.max_blocks, "Blocks an instance")->check(CLI::Range(1, 1000));
   app.add_option("--threads", settings.threads, "Checking at the same time")->check(CLI::Range(1, 64));
   app.add_option("--against", settings.against, "The judge")->check(CLI::IsMember({"brute", "exact", "cut"}));
-  app.add_option("--auto-every", settings.limits.auto_every, "One instance in so many: auto until its time is up")
-      ->check(CLI::Range(1, 1 << 30));
   app.add_option("--auto-ms", auto_ms, "Time limit of auto")->check(CLI::NonNegativeNumber);
   app.add_option("--exact-ms", exact_ms, "Time limit of exact")->check(CLI::NonNegativeNumber);
   try {
@@ -226,10 +224,6 @@ int Main(int argc, char** argv) {
   }
   if (settings.against == "brute" && settings.max_blocks > kMaxReferenceBlocks) {
     std::fprintf(stderr, "pack_check: --against brute takes at most %d blocks\n", kMaxReferenceBlocks);
-    return 2;
-  }
-  if (settings.against == "exact" && !AlgorithmFromName("exact")) {
-    std::fprintf(stderr, "pack_check: there is no algorithm called exact\n");
     return 2;
   }
   settings.limits.auto_ns = static_cast<int64_t>(1e6 * auto_ms);

@@ -30,7 +30,7 @@ class Checks {
     CheckCarelessPins();
     CheckHeuristics();
     CheckAuto();
-    if (exact_.has_value()) CheckExact();
+    CheckExact();
     CheckStopped();
     CheckGrown();
     if (random_.Below(64) == 0) CheckAgain();
@@ -46,7 +46,7 @@ class Checks {
   PackOptions Options(Algorithm algorithm) {
     PackOptions options;
     options.algorithm = algorithm;
-    options.time_limit_ns = algorithm == exact_ ? limits_.exact_ns : limits_.auto_ns;
+    options.time_limit_ns = algorithm == Algorithm::kExact ? limits_.exact_ns : limits_.auto_ns;
     options.seed = random_.Next();
     return options;
   }
@@ -161,8 +161,6 @@ class Checks {
     const PackResult told = PackHere(options, "capacity at the known height");
     if (Failed()) return;
     counts_.auto_short += told.placement.height > truth_.placement.height ? 1 : 0;
-    const bool ends_early = exact_.has_value() || truth_.placement.height == ReferenceLoad(instance_);
-    if (!ends_early && random_.Below(limits_.auto_every) != 0) return;
     options.capacity = 0;
     if (random_.Below(256) == 0) options.threads = 2;
     counts_.auto_proofs += PackHere(options, "alone").proven_optimal ? 1 : 0;
@@ -188,7 +186,7 @@ class Checks {
   }
 
   void CheckExact() {
-    PackOptions options = Options(*exact_);
+    PackOptions options = Options(Algorithm::kExact);
     CheckMinimum(instance_, PackHere(options, "alone"), options.time_limit_ns);
     options.start = &truth_.placement;
     CheckMinimum(instance_, PackHere(options, "from a start"), options.time_limit_ns);
@@ -228,8 +226,8 @@ class Checks {
 
   Algorithm AnyAlgorithm() {
     constexpr Algorithm kHeuristics[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit};
-    const int64_t drawn = random_.Below(exact_.has_value() ? 4 : 3);
-    return drawn == 3 ? *exact_ : kHeuristics[drawn];
+    const int64_t drawn = random_.Below(4);
+    return drawn == 3 ? Algorithm::kExact : kHeuristics[drawn];
   }
 
   // No time, or cancelled before it begins; with a start that is kept by the algorithms that take one.
@@ -244,7 +242,7 @@ class Checks {
     }
     if (PackHere(options, "stopped at once").nanoseconds >= kLong) Fail("cancellation not seen", context_);
     options.start = &truth_.placement;
-    options.algorithm = exact_.has_value() && random_.Below(2) == 0 ? *exact_ : Algorithm::kAuto;
+    options.algorithm = random_.Below(2) == 0 ? Algorithm::kExact : Algorithm::kAuto;
     const PackResult result = PackHere(options, "stopped at once, from a start");
     if (!Failed() && result.placement.height > truth_.placement.height) Fail("above its start", context_);
   }
@@ -296,7 +294,6 @@ class Checks {
   const CheckLimits limits_;
   Random random_;
   CheckCounts& counts_;
-  const std::optional<Algorithm> exact_ = AlgorithmFromName("exact");
   std::string context_;  // of the last Pack()
   std::optional<Fault> fault_;
 };

@@ -40,9 +40,6 @@ struct CheckCounts {
 struct CheckLimits {
   int64_t auto_ns = 2'000'000;
   int64_t exact_ns = 1'000'000'000;
-  // Without a proof auto searches on until its time is up. So where the least height is above the bound it is run
-  // without being told that height on one instance in so many only; all of them where exact is there to end it.
-  int auto_every = 64;
 };
 
 // Runs every algorithm there is on the instance, in all the ways below, and returns the first thing that is wrong.

@@ -38,18 +38,6 @@ PackOptions Quick(Algorithm algorithm = Algorithm::kAuto) {
   return options;
 }
 
-// Enough blocks of many sizes that the lower bound is not reached.
-Instance HardInstance(int blocks, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  testing::InstanceShape shape;
-  shape.blocks = blocks;
-  shape.clocks = 4 * blocks;
-  shape.largest = 100'000;
-  shape.carried = 0.2;
-  shape.gaps = 0.2;
-  return testing::RandomInstance(shape, &random);
-}
-
 TEST(PackTest, PacksNothing) {
   for (Algorithm algorithm : kAlgorithms) {
     const PackResult result = Pack({}, Quick(algorithm));
@@ -72,7 +60,7 @@ TEST(PackTest, StopsAtTheLowerBound) {
 }
 
 TEST(PackTest, StopsAtTheCapacity) {
-  const Instance instance = HardInstance(300, 1);
+  const Instance instance = testing::ManySizedInstance(300, 1);
   PackOptions options;
   options.time_limit_ns = std::numeric_limits<int64_t>::max();
   options.capacity = 2 * MaxLoad(instance);
@@ -82,7 +70,7 @@ TEST(PackTest, StopsAtTheCapacity) {
 }
 
 TEST(PackTest, SaysThatACapacityIsTooSmall) {
-  const Instance instance = HardInstance(300, 1);
+  const Instance instance = testing::ManySizedInstance(300, 1);
   PackOptions options;
   options.capacity = MaxLoad(instance) - 1;
   EXPECT_EQ(Pack(instance, options).status, PackStatus::kInfeasible);
@@ -145,7 +133,7 @@ TEST(PackTest, KnowsAlgorithmsByName) {
 }
 
 TEST(PackTest, BeginsFromAGivenPlacement) {
-  const Instance instance = HardInstance(300, 2);
+  const Instance instance = testing::ManySizedInstance(300, 2);
   PackOptions options;
   options.time_limit_ns = 100'000'000;
   const PackResult good = Pack(instance, options);
@@ -164,7 +152,7 @@ TEST(PackTest, BeginsFromAGivenPlacement) {
 }
 
 TEST(PackTest, IsValidAtOnceWhenCancelledOrOutOfTime) {
-  const Instance instance = HardInstance(2000, 3);
+  const Instance instance = testing::ManySizedInstance(2000, 3);
   const std::atomic<bool> cancelled{true};
   for (Algorithm algorithm : kAlgorithms) {
     PackOptions options = Quick(algorithm);
@@ -177,7 +165,7 @@ TEST(PackTest, IsValidAtOnceWhenCancelledOrOutOfTime) {
 }
 
 TEST(PackTest, EndsWhenAnotherThreadCancels) {
-  const Instance instance = HardInstance(3000, 4);
+  const Instance instance = testing::ManySizedInstance(3000, 4);
   for (int threads : {1, 3}) {
     std::atomic<bool> cancelled{false};
     PackOptions options;
@@ -196,7 +184,7 @@ TEST(PackTest, EndsWhenAnotherThreadCancels) {
 }
 
 TEST(PackTest, KeepsTheTimeLimit) {
-  const Instance instance = HardInstance(3000, 5);
+  const Instance instance = testing::ManySizedInstance(3000, 5);
   PackOptions options;
   options.time_limit_ns = 100'000'000;
   const PackResult result = Pack(instance, options);
@@ -209,7 +197,7 @@ TEST(PackTest, KeepsTheTimeLimit) {
 // Until the capacity is reached there is no time-out, so two runs must agree in every offset.
 TEST(PackTest, IsDeterministicForASeed) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
-    const Instance instance = HardInstance(200, 10 + seed);
+    const Instance instance = testing::ManySizedInstance(200, 10 + seed);
     PackOptions options;
     options.seed = seed;
     options.time_limit_ns = 50'000'000;
@@ -224,7 +212,7 @@ TEST(PackTest, IsDeterministicForASeed) {
 
 TEST(PackTest, IsNotWorseThanItsParts) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
-    const Instance instance = HardInstance(300, 20 + seed);
+    const Instance instance = testing::ManySizedInstance(300, 20 + seed);
     PackOptions options;
     options.time_limit_ns = 300'000'000;
     const Bytes height = Pack(instance, options).placement.height;

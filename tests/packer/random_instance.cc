@@ -80,6 +80,18 @@ Instance RandomInstance(const InstanceShape& shape, std::mt19937_64* random) {
   return instance;
 }
 
+Instance ManySizedInstance(int blocks, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  InstanceShape shape;
+  shape.blocks = blocks;
+  shape.clocks = 4 * blocks;
+  shape.largest = 100'000;
+  shape.alignments = 0.3;
+  shape.carried = 0.1;
+  shape.gaps = 0.2;
+  return RandomInstance(shape, &random);
+}
+
 InstanceShape RandomShape(std::mt19937_64* random) {
   constexpr double kShares[] = {0, 0, 0.2, 1.0};
   const auto share = [&] { return kShares[Draw(0, 3, random)]; };

@@ -32,6 +32,10 @@ struct InstanceShape {
 
 Instance RandomInstance(const InstanceShape& shape, std::mt19937_64* random);
 
+// Sizes so different, some aligned, carried or in several intervals, that the lower bound is out of reach: with enough
+// blocks every search goes on until it is stopped.
+Instance ManySizedInstance(int blocks, uint64_t seed);
+
 // A shape with some, none or all of the features, 0 to 60 blocks.
 InstanceShape RandomShape(std::mt19937_64* random);
 

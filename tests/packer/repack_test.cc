@@ -32,33 +32,8 @@ constexpr int64_t kSlowness = 10;
 constexpr int64_t kSlowness = 1;
 #endif
 
-std::vector<Algorithm> EveryAlgorithm() {
-  std::vector<Algorithm> all;
-  for (const char* name : {"auto", "best-fit", "first-fit", "exact"}) {
-    if (const auto algorithm = AlgorithmFromName(name)) all.push_back(*algorithm);
-  }
-  return all;
-}
-
-// Those that search on until they are stopped.
-std::vector<Algorithm> Searchers() {
-  std::vector<Algorithm> all{Algorithm::kAuto};
-  if (const auto exact = AlgorithmFromName("exact")) all.push_back(*exact);
-  return all;
-}
-
-// Sizes so different that its lower bound is out of reach: every search goes on until it is stopped.
-Instance HardInstance(int blocks, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  testing::InstanceShape shape;
-  shape.blocks = blocks;
-  shape.clocks = 4 * blocks;
-  shape.largest = 100'000;
-  shape.alignments = 0.3;
-  shape.carried = 0.1;
-  shape.gaps = 0.2;
-  return testing::RandomInstance(shape, &random);
-}
+constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit, Algorithm::kExact};
+constexpr Algorithm kSearchers[] = {Algorithm::kAuto, Algorithm::kExact};  // on until they are stopped
 
 // A block in two thirds is larger than it was by up to a half; of the others some are live: they must stay.
 Instance Grown(const Instance& old, const Placement& placement, double pinned, Random* random) {
@@ -98,11 +73,11 @@ int64_t MedianOfFive(Measure measure) {
 }
 
 TEST(RepackTest, KeepsDriverAlignmentAndOtherOnes) {
-  Instance instance = HardInstance(400, 1);
+  Instance instance = testing::ManySizedInstance(400, 1);
   for (size_t i = 0; i < instance.blocks.size(); ++i) {
     instance.blocks[i].alignment = i % 3 == 0 ? 512 : i % 3 == 1 ? 2 << 20 : 48;  // the last is no power of two
   }
-  for (Algorithm algorithm : EveryAlgorithm()) {
+  for (Algorithm algorithm : kAlgorithms) {
     PackOptions options;
     options.algorithm = algorithm;
     options.time_limit_ns = 100 * kMillisecond;
@@ -119,7 +94,7 @@ TEST(RepackTest, PutsBlocksBetweenTheIntervalsOfOthers) {
   instance.blocks[0] = {100, 1, kNotPinned, {{0, 2}, {4, 6}, {8, 10}}};
   instance.blocks[1] = {100, 1, kNotPinned, {{2, 4}}};
   instance.blocks[2] = {100, 1, kNotPinned, {{6, 8}}};
-  for (Algorithm algorithm : EveryAlgorithm()) {
+  for (Algorithm algorithm : kAlgorithms) {
     PackOptions options;
     options.algorithm = algorithm;
     EXPECT_EQ(Pack(instance, options).placement.height, 100) << AlgorithmName(algorithm);
@@ -127,14 +102,14 @@ TEST(RepackTest, PutsBlocksBetweenTheIntervalsOfOthers) {
 }
 
 TEST(RepackTest, PinnedLiveBlocksStayWhenOthersHaveGrown) {
-  const Instance old = HardInstance(300, 2);
+  const Instance old = testing::ManySizedInstance(300, 2);
   PackOptions options;
   options.time_limit_ns = 50 * kMillisecond;
   const Placement before = Pack(old, options).placement;
   Random random(testing::TestSeed());
   for (int run = 0; run < 5; ++run) {
     const Instance grown = Grown(old, before, 0.5, &random);
-    for (Algorithm algorithm : EveryAlgorithm()) {
+    for (Algorithm algorithm : kAlgorithms) {
       options.algorithm = algorithm;
       options.start = &before;  // its offsets collide by now
       const PackResult result = Pack(grown, options);
@@ -150,7 +125,7 @@ TEST(RepackTest, PinnedLiveBlocksStayWhenOthersHaveGrown) {
 
 // Blocks have grown, each within the room that the old placement has for it.
 TEST(RepackTest, IsNeverWorseThanAStartThatIsStillValid) {
-  const Instance roomy = HardInstance(300, 3);
+  const Instance roomy = testing::ManySizedInstance(300, 3);
   PackOptions options;
   options.time_limit_ns = 100 * kMillisecond;
   Placement start = Pack(roomy, options).placement;
@@ -165,7 +140,7 @@ TEST(RepackTest, IsNeverWorseThanAStartThatIsStillValid) {
     }
     start.height = TopOf(instance, start.offsets);
     ASSERT_THAT(ReferenceFault(instance, start), IsEmpty());
-    for (Algorithm algorithm : Searchers()) {
+    for (Algorithm algorithm : kSearchers) {
       options.algorithm = algorithm;
       for (int64_t limit_ns : {int64_t{0}, 5 * kMillisecond}) {
         options.time_limit_ns = limit_ns;
@@ -185,7 +160,7 @@ TEST(RepackTest, AStartThatIsTheOptimumIsKept) {
     PackOptions options;
     options.start = &best;
     options.time_limit_ns = kMillisecond / 10;
-    for (Algorithm algorithm : Searchers()) {
+    for (Algorithm algorithm : kSearchers) {
       options.algorithm = algorithm;
       EXPECT_EQ(Pack(instance, options).placement.height, best.height) << "run " << run;
     }
@@ -197,8 +172,8 @@ int BlocksFor(Algorithm algorithm) { return algorithm == Algorithm::kExact ? 400
 
 // From the flag to the return, in processor time of the thread that packs.
 TEST(RepackTest, EndsWithinMillisecondsOfACancellation) {
-  for (Algorithm algorithm : Searchers()) {
-    const Instance instance = HardInstance(BlocksFor(algorithm), 4);
+  for (Algorithm algorithm : kSearchers) {
+    const Instance instance = testing::ManySizedInstance(BlocksFor(algorithm), 4);
     const int64_t late = MedianOfFive([&] {
       std::atomic<bool> cancelled{false};
       std::atomic<int64_t> cancelled_at{0};
@@ -227,8 +202,8 @@ TEST(RepackTest, EndsWithinMillisecondsOfACancellation) {
 // Packing by one thread is all its own work, so its processor time is what has to be within the limit; the wall clock
 // of a busy machine is not asserted.
 TEST(RepackTest, KeepsTheTimeLimit) {
-  for (Algorithm algorithm : Searchers()) {
-    const Instance instance = HardInstance(BlocksFor(algorithm), 5);
+  for (Algorithm algorithm : kSearchers) {
+    const Instance instance = testing::ManySizedInstance(BlocksFor(algorithm), 5);
     for (int64_t limit_ns : {10 * kMillisecond, 100 * kMillisecond}) {
       const int64_t used = MedianOfFive([&] {
         PackOptions options;
@@ -248,8 +223,8 @@ TEST(RepackTest, OneThreadAndOneSeedGiveOnePlacement) {
   Random random(testing::TestSeed() + 3);
   for (int run = 0; run < 20; ++run) {
     const Instance instance =
-        run % 2 == 0 ? HardInstance(100, 100 + run) : testing::CutRectangle(40, &random).instance;
-    for (Algorithm algorithm : EveryAlgorithm()) {
+        run % 2 == 0 ? testing::ManySizedInstance(100, 100 + run) : testing::CutRectangle(40, &random).instance;
+    for (Algorithm algorithm : kAlgorithms) {
       PackOptions options;
       options.algorithm = algorithm;
       options.seed = random.Next();
