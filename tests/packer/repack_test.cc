@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <random>
 #include <thread>
+#include <limits>
 #include <vector>
 
 #include "packer/pack.h"
@@ -148,6 +149,23 @@ TEST(RepackTest, IsNeverWorseThanAStartThatIsStillValid) {
         EXPECT_THAT(ReferenceFault(instance, result.placement), IsEmpty());
         EXPECT_LE(result.placement.height, start.height) << AlgorithmName(algorithm) << ", limit " << limit_ns;
       }
+    }
+  }
+}
+
+// Offsets out of all range are mended like any others; the sanitizers see that nothing is added up that does not fit.
+TEST(RepackTest, AStartOutOfRangeIsMended) {
+  const Instance instance = testing::ManySizedInstance(40, 7);
+  PackOptions options;
+  options.time_limit_ns = 5 * kMillisecond;
+  for (const Offset offset : {std::numeric_limits<Offset>::max(), std::numeric_limits<Offset>::min(), Offset{-1}}) {
+    const Placement start{std::vector<Offset>(instance.blocks.size(), offset), 0};
+    options.start = &start;
+    for (Algorithm algorithm : kSearchers) {
+      options.algorithm = algorithm;
+      const PackResult result = Pack(instance, options);
+      EXPECT_EQ(result.status, PackStatus::kOk);
+      EXPECT_THAT(ReferenceFault(instance, result.placement), IsEmpty()) << offset;
     }
   }
 }
