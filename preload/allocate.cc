@@ -13,7 +13,11 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
     return false;
   }
   Order().Drain(stream);
-  if (arena->engine->Allocate(bytes, StreamTag(stream), address) == EngineStatus::kOk) return true;
+  ReuseAfter after;
+  if (arena->engine->Allocate(bytes, StreamTag(stream), address, &after) == EngineStatus::kOk) {
+    if (Order().OrderReuse(context, stream, after)) return true;
+    arena->engine->Release(*address, StreamTag(stream), &after);  // this memory cannot be had now
+  }
   // Out of memory too: the driver may still have an answer, and if not, its error is the right one.
   arena->engine->NotePassedThrough();
   return false;

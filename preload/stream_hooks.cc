@@ -1,4 +1,5 @@
-// The hooks that keep StreamOrder informed: streams that come and go, captures that begin and end.
+// The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen by
+// the work hooks, at their first use.)
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
 #include "preload/hook_table.h"
@@ -11,17 +12,16 @@ namespace {
 
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
-// A bad_alloc in the bookkeeping must not get into the program; the switch itself has been made by then.
-void BeforeStream(const HookScope& scope) noexcept {
-  if (scope.Active()) Order().SeveralStreams();
-}
-
 // begin() -> CUresult asks the driver.
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
   HookScope scope;
   if (!scope.Active()) return begin();
-  Order().BeginCapture();
+  try {
+    Order().BeginCapture(stream);
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;  // of the host: nothing has begun
+  }
   const CUresult result = begin();
   if (result != CUDA_SUCCESS) {
     Order().CancelCapture();
@@ -52,6 +52,7 @@ CUresult EndCapture(CUstream stream, End end) {
 template <typename Destroy>
 CUresult DestroyStream(CUstream stream, Destroy destroy) {
   HookScope scope;
+  if (scope.Active()) Order().DestroyStream(stream);
   const CUresult result = destroy();
   if (!scope.Active() || result != CUDA_SUCCESS) return result;
   try {
@@ -62,24 +63,6 @@ CUresult DestroyStream(CUstream stream, Destroy destroy) {
 }
 
 }  // namespace
-
-CUresult Hook_cuStreamCreate(CUstream* stream, unsigned int flags) {
-  HookScope scope;
-  BeforeStream(scope);
-  return HOTPACK_NEXT(cuStreamCreate)(stream, flags);
-}
-
-CUresult Hook_cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
-  HookScope scope;
-  BeforeStream(scope);
-  return HOTPACK_NEXT(cuStreamCreateWithPriority)(stream, flags, priority);
-}
-
-CUresult Hook_cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags, int priority) {
-  HookScope scope;
-  BeforeStream(scope);
-  return HOTPACK_NEXT(cuGreenCtxStreamCreate)(stream, context, flags, priority);
-}
 
 CUresult Hook_cuStreamDestroy(CUstream stream) {
   return DestroyStream(stream, [=] { return HOTPACK_NEXT(cuStreamDestroy)(stream); });
@@ -125,4 +108,17 @@ CUresult Hook_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
 
 CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return EndCapture(PerThread(stream), [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
+}
+
+// Deprecated, and the one launch that names streams in an array.
+CUresult Hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count, unsigned int flags) {
+  HookScope scope;
+  for (unsigned int i = 0; scope.Active() && launches != nullptr && i < count; ++i) {
+    if (reinterpret_cast<uintptr_t>(launches[i].hStream) <= 2) continue;
+    try {
+      Order().FirstUse(launches[i].hStream);
+    } catch (...) {
+    }
+  }
+  return HOTPACK_NEXT(cuLaunchCooperativeKernelMultiDevice)(launches, count, flags);
 }

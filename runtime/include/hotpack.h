@@ -75,6 +75,12 @@ HOTPACK_API int hotpack_malloc(void** pointer, size_t bytes, void* stream);
 /* Gives a block back; work submitted to `stream` before may still be using it. Null is fine. */
 HOTPACK_API int hotpack_free(void* pointer, void* stream);
 
+/* Work on `stream` uses the live block that contains `pointer`, beside the stream that its release will name: the memory
+ * is not used again before that work is done. Without it the program orders such work before the release, as
+ * cuMemFreeAsync asks for. Forgotten with the release. Returns 0, or CUDA_ERROR_NOT_FOUND if no block of hotpack's is
+ * there. */
+HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
