@@ -136,7 +136,7 @@ bool Job::ContextMayWait(int context) const {
 // hotpack's figures are those of the contexts that are: what a context's end takes away was its part.
 void Job::NoteStats(int sign) {
   hotpack_stats stats = {};
-  if (Hotpack().get_stats == nullptr || Hotpack().get_stats(&stats, sizeof(stats)) != 0) return;
+  if (settings_.shares_process || Hotpack().get_stats == nullptr || Hotpack().get_stats(&stats, sizeof(stats)) != 0) return;
   const auto factor = static_cast<uint64_t>(sign);
   counts_.requests += factor * stats.requests;
   counts_.planned += factor * stats.planned;

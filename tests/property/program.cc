@@ -31,7 +31,7 @@ Settings DrawSettings(const ProgramOptions& options, Random* random) {
   settings.devices = options.devices;
   settings.shares_process = !alone;
   settings.per_thread_streams = random->Chance(500);
-  settings.captures = random->Chance(600);
+  settings.captures = options.captures && (!alone || random->Chance(600));
   settings.legacy_stream = random->Chance(850);
   settings.bytes_log2 = 10 + random->Int(14);
   return settings;
