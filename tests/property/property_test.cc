@@ -72,7 +72,7 @@ void Play(const Shape& shape, bool preload, uint64_t operations, Figures* figure
     std::string again;
     for (const auto& [name, value] : environment) again += name + "='" + value + "' ";
     for (const std::string& word : command) again += word + " ";
-    ASSERT_EQ(outcome.code, 0) << outcome.err << "\nonce more: " << again;
+    ASSERT_EQ(outcome.code, 0) << (outcome.code > 128 ? "it ended by a signal\n" : "") << outcome.err << "\nonce more: " << again;
     figures->Add(outcome.out);
   }
 }
@@ -106,6 +106,8 @@ TEST_P(RandomPrograms, AreServedRight) {
   }
   if (GetParam().starves) {
     EXPECT_GT(sum.at("out_of_memory"), 0u);
+  } else {
+    EXPECT_EQ(sum.at("refused"), 0u) << "the driver alone refuses none of these calls";
   }
   std::ostringstream all;
   for (const auto& [name, value] : sum) all << name << " " << value << "  ";
