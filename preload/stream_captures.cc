@@ -103,10 +103,16 @@ void StreamOrder::CaptureBegan(CUcontext context, CUstream stream) {
 void StreamOrder::CaptureMayHaveEnded(CUstream stream, bool over) {
   if (!AnyCapture() || !over) return;
   const uint64_t key = StreamKey(stream);
+  // A thread has a per-thread default stream in each context, and all have the same key.
+  const CudaDriver* driver = Driver();
+  const CUcontext context = driver != nullptr ? CurrentContext(*driver) : nullptr;
+  const bool named = stream != CU_STREAM_PER_THREAD;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (began_ == nullptr) return;
-    const size_t erased = std::erase_if(*began_, [key](const Capture& capture) { return capture.stream == key; });
+    const size_t erased = std::erase_if(*began_, [key, context, named](const Capture& capture) {
+      return capture.stream == key && (named || capture.context == context);
+    });
     captures_.fetch_sub(static_cast<int>(erased));
   }
   Drain();
