@@ -506,7 +506,8 @@ bool Job::Submit(const int* blocks, int count, int number, bool node) {
       const Block& last = blocks_[blocks[count - 1]];
       return Ok(cuMemcpyDtoDAsync_v2(first.address, last.address, std::min<uint64_t>(bytes, last.bytes), stream.handle));
     }
-    case 3:
+    case 3:  // a library's call: it launches something, and it uses more than its launches name
+      if (cuMemsetD8Async(first.address, 0, 1, stream.handle) != CUDA_SUCCESS) return false;
       simgpuUse(stream.handle, first.address, first.bytes, 1);
       return true;
     case 8: {  // waits for the host
@@ -523,8 +524,7 @@ bool Job::Submit(const int* blocks, int count, int number, bool node) {
         parameters[i] = &pointers[i];
       }
       if (kernel == nullptr) {
-        simgpuUse(stream.handle, first.address, 1, 0);
-        return true;
+        return Ok(cuMemsetD8Async(first.address, 0, 1, stream.handle));
       }
       return Ok(per_thread ? cuLaunchKernel_ptsz(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr)
                            : cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream.handle, parameters, nullptr));
