@@ -79,14 +79,12 @@ void StreamOrder::DrainSome(CUstream seen) {
 
 void StreamOrder::BeginCapture(CUstream stream) {
   if (stream != CU_STREAM_PER_THREAD && reinterpret_cast<uintptr_t>(stream) > 2) FirstUse(stream);
+  // One at a time: nothing may be submitted to the legacy stream once one is capturing.
+  while (beginning_.exchange(true)) sched_yield();
   const bool first = captures_.fetch_add(1) == 0;
   while (syncing_.load() > 0) sched_yield();
-  if (first) {
-    capture_ready_.store(false);
-    if (Driver() != nullptr) RecordAll(tick_.load());
-    capture_ready_.store(true);
-  }
-  while (!capture_ready_.load()) sched_yield();  // nothing may be submitted to the legacy stream once one is capturing
+  if (first && Driver() != nullptr) RecordAll(tick_.load());
+  beginning_.store(false);
 }
 
 void StreamOrder::CancelCapture() {

@@ -74,8 +74,8 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
     // Another thread's default stream has no name here, and a stream that is gone has none anywhere.
     const bool named = !source.gone && (source.kind != StreamKind::kPerThread || streams_.FindOwn(source.context) == from);
     recorded_on = named ? from : legacy;
-    if (recorded_on == kAllStreams || !streams_.Record(*driver, recorded_on, tick_.load())) return false;
-    event = streams_.EventAfter(recorded_on, tick);
+    if (recorded_on == kAllStreams) return false;
+    event = streams_.Record(*driver, recorded_on, tick_.load());
     streams_.NoteWanted(from);
   }
   if (event == nullptr || !streams_.Wait(*driver, to, recorded_on, event)) return false;
@@ -107,16 +107,16 @@ bool StreamOrder::Gather(const CudaDriver& driver, const UsedStreams::Stream& st
     const CUevent last = stream.finished ? nullptr : streams_.LatestEvent(stream.number);
     return last == nullptr || streams_.Wait(driver, hub, stream.number, last);
   }
-  if (!streams_.Record(driver, stream.number, tick)) return streams_.Get(stream.number).gone;
-  const CUevent event = streams_.LatestEvent(stream.number);
-  return event != nullptr && streams_.Wait(driver, hub, stream.number, event);
+  const CUevent event = streams_.Record(driver, stream.number, tick);
+  if (event == nullptr) return streams_.Get(stream.number).gone && Gather(driver, streams_.Get(stream.number), hub, tick);
+  return streams_.Wait(driver, hub, stream.number, event);
 }
 
 // What was released before the capture began has its events; nothing has been released since.
 bool StreamOrder::JoinDuringCapture(uint32_t stream) {
   const CudaDriver* driver = Driver();
   const uint64_t tick = capture_tick_.load();
-  if (!capture_ready_.load() || streams_.Get(stream).kind == StreamKind::kLegacy) return false;
+  if (beginning_.load() || streams_.Get(stream).kind == StreamKind::kLegacy) return false;
   UsedStreams::Stream others[UsedStreams::kCapacity];
   const size_t count = streams_.List(others);
   for (size_t i = 0; i < count; ++i) {
@@ -150,8 +150,7 @@ bool StreamOrder::Barrier() {
     const bool by_legacy = streams[i].kind == StreamKind::kBlocking || streams[i].kind == StreamKind::kPerThread;
     if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;
   }
-  if (!streams_.Record(*driver, hub, tick)) return false;
-  const CUevent all = streams_.LatestEvent(hub);
+  const CUevent all = streams_.Record(*driver, hub, tick);
   if (all == nullptr) return false;
   for (size_t i = 0; i < count; ++i) {
     const UsedStreams::Stream& stream = streams[i];
@@ -172,7 +171,7 @@ void StreamOrder::RecordAll(uint64_t tick) {
   const size_t count = streams_.List(streams);
   for (size_t i = 0; i < count; ++i) {
     const bool by_legacy = streams[i].kind == StreamKind::kBlocking || streams[i].kind == StreamKind::kPerThread;
-    if (!by_legacy && !streams[i].gone && !streams_.Record(*driver, streams[i].number, tick)) return;
+    if (!by_legacy && !streams[i].gone && streams_.Record(*driver, streams[i].number, tick) == nullptr) return;
   }
   uint64_t seen = capture_tick_.load();
   while (seen < tick && !capture_tick_.compare_exchange_weak(seen, tick)) {
@@ -224,14 +223,13 @@ bool StreamOrder::SynchronizeContexts() {
 }
 
 bool StreamOrder::Synchronize(CUcontext context) {
-  const uint64_t tick = tick_.load();
-  size_t contexts = 0;
+  bool done = SynchronizeOne(context);
+  bool others = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (contexts_ != nullptr) contexts = contexts_->size();
+    others = contexts_ != nullptr && contexts_->size() > 1;
   }
-  const bool done = contexts > 1 ? SynchronizeContexts() : SynchronizeOne(context);
-  (void)tick;
+  if (others) done = SynchronizeContexts() && done;
   return done;
 }
 
@@ -248,7 +246,7 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
 // this thread wait for them.
 bool StreamOrder::WaitOnHost() {
   const CudaDriver* driver = Driver();
-  if (driver == nullptr || !capture_ready_.load()) return false;
+  if (driver == nullptr || beginning_.load()) return false;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool exchanged = driver->ThreadExchangeStreamCaptureMode != nullptr &&
                          driver->ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;

@@ -39,9 +39,12 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
   }
   if (number == kAllStreams || !fresh) return number;
   int expected = kOne;
-  const bool first_legacy = kind == StreamKind::kLegacy && streams_.FindLegacy(context) == number && number == 0;
-  if (!first_legacy) state_.compare_exchange_strong(expected, kSeveral);
-  if (!first_legacy && !Join(number)) SynchronizeContexts();
+  UsedStreams::Stream others[UsedStreams::kCapacity];
+  const bool alone = kind == StreamKind::kLegacy && streams_.List(others) == 1;
+  if (!alone) {
+    state_.compare_exchange_strong(expected, kSeveral);
+    if (!Join(number)) SynchronizeContexts();
+  }
   streams_.Joined(number);
   return number;
 }
@@ -94,7 +97,7 @@ void StreamOrder::DestroyStream(CUstream stream) {
   if (number == kAllStreams) return;
   const uint64_t tick = tick_.fetch_add(1) + 1;
   streams_.NoteRelease(number, tick);
-  if (!IsCapturing(stream) && !streams_.Record(*Driver(), number, tick)) SynchronizeStream(stream);
+  if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);
   streams_.Remove(stream);
 }
 
@@ -240,6 +243,7 @@ void StreamOrder::ResetAfterFork() {
   streams_.ResetAfterFork();
   state_.store(kOne);
   captures_.store(0);
+  beginning_.store(false);
   syncing_.store(0);
   waiting_count_.store(0);
   use_count_.store(0);

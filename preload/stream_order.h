@@ -168,8 +168,8 @@ class StreamOrder {
   std::atomic<bool> host_waits_{false};
   std::atomic<int> captures_{0};
   std::atomic<int> syncing_{0};
-  std::atomic<bool> capture_ready_{false};    // the events of 6. have been recorded
-  std::atomic<uint64_t> capture_tick_{0};     // ... for releases up to here
+  std::atomic<bool> beginning_{false};        // a thread is at the events of 6.
+  std::atomic<uint64_t> capture_tick_{0};     // these events stand for releases up to here
   std::atomic<size_t> waiting_count_{0};
   std::atomic<size_t> use_count_{0};
   std::mutex mutex_;  // of what follows; never held across a driver call

@@ -249,9 +249,9 @@ bool UsedStreams::WaitOnHost(const CudaDriver& driver, uint32_t number) {
   return driver.EventSynchronize != nullptr && driver.EventSynchronize(event) == CUDA_SUCCESS;
 }
 
-bool UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tick) {
+CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tick) {
   const Use use(this, number, Use::kHandle);
-  if (!use || driver.EventCreate == nullptr || driver.EventRecord == nullptr) return false;
+  if (!use || driver.EventCreate == nullptr || driver.EventRecord == nullptr) return nullptr;
   Slot& slot = slots_[number];
   CUevent event = nullptr;
   int k = 0;
@@ -261,7 +261,7 @@ bool UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tic
       k = static_cast<int>(slot.next_event++ % kEvents);
       if (slot.ticks[k] != kBusy) break;
     }
-    if (slot.ticks[k] == kBusy) return false;
+    if (slot.ticks[k] == kBusy) return nullptr;
     slot.ticks[k] = kBusy;
     event = slot.events[k];
   }
@@ -274,7 +274,9 @@ bool UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tic
   std::lock_guard<std::mutex> lock(mutex_);
   slot.events[k] = event;
   slot.ticks[k] = result == CUDA_SUCCESS ? tick : 0;
-  return result == CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) return nullptr;
+  slot.last_event = static_cast<uint32_t>(k);
+  return event;
 }
 
 CUevent UsedStreams::EventAfter(uint32_t number, uint64_t tick) const {
@@ -291,7 +293,9 @@ CUevent UsedStreams::EventAfter(uint32_t number, uint64_t tick) const {
 CUevent UsedStreams::LatestEvent(uint32_t number) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const Slot& slot = slots_[number];
-  int best = -1;
+  const uint64_t tick = slot.ticks[slot.last_event];
+  if (tick != 0 && tick != kBusy) return slot.events[slot.last_event];
+  int best = -1;  // it is being recorded again: the next best
   for (int k = 0; k < kEvents; ++k) {
     if (slot.ticks[k] != kBusy && slot.ticks[k] != 0 && (best < 0 || slot.ticks[k] > slot.ticks[best])) best = k;
   }

@@ -63,11 +63,12 @@ class UsedStreams {
   Stream Get(uint32_t number) const;
 
   // Records an event on the stream; it then stands for all releases up to `tick`, read before the call. A per-thread
-  // stream: the calling thread's own. False: the stream is gone, or the driver refused.
-  bool Record(const CudaDriver& driver, uint32_t number, uint64_t tick);
+  // stream: the calling thread's own. Returns the event, which may be recorded again later (then it stands for more); null:
+  // the stream is gone, or the driver refused.
+  CUevent Record(const CudaDriver& driver, uint32_t number, uint64_t tick);
   // The earliest event there is that stands for releases of the stream up to `tick` at least; null.
   CUevent EventAfter(uint32_t number, uint64_t tick) const;
-  CUevent LatestEvent(uint32_t number) const;
+  CUevent LatestEvent(uint32_t number) const;  // recorded last; null
   // The stream's coming work waits for the event, one of stream `from`. The same; true if `from` went with its context.
   bool Wait(const CudaDriver& driver, uint32_t number, uint32_t from, CUevent event);
   // The host waits for the latest event of the stream; true also if there is none.
@@ -104,6 +105,7 @@ class UsedStreams {
     CUevent events[kEvents];
     uint64_t ticks[kEvents];  // 0: not recorded yet; kBusy: being recorded
     uint32_t next_event;
+    uint32_t last_event;  // recorded last, of those with a tick
     uint32_t users;  // calls under way with the handle
     std::atomic<uint64_t> last_release;
     std::atomic<int> wanted;
