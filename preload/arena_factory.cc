@@ -11,6 +11,7 @@
 
 #include "preload/current_scope.h"
 #include "preload/driver_access.h"
+#include "preload/graph_memory.h"
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/stream_order.h"
@@ -72,6 +73,7 @@ TraceWriter* NewTrace() {
 void AfterForkInChild() {
   Arenas().AbandonAfterFork();
   Order().ResetAfterFork();
+  GraphBlocks().ResetAfterFork();
   new (&files) Files;
 }
 

@@ -2,6 +2,7 @@
 #include <sched.h>
 
 #include "preload/driver_access.h"
+#include "preload/graph_memory.h"
 #include "preload/hook_scope.h"
 #include "preload/stream_order.h"
 
@@ -57,6 +58,7 @@ size_t StreamOrder::TakeBatch(CUstream seen, Waiting* batch, size_t capacity) {
 
 void StreamOrder::DrainSome(CUstream seen) {
   if (AnyCapture() || (!kHooksPresent && (seen == kNoStream || IsCapturing(seen)))) return;
+  for (const GraphMemory::Block& block : GraphBlocks().TakeFreed()) Quarantine({block.arena, block.address, kNoStream});
   const bool waits = !kHooksPresent || state_.load() == kSynchronous;
   Waiting batch[kBatch];
   while (const size_t count = TakeBatch(seen, batch, kBatch)) {

@@ -1,6 +1,7 @@
 // The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen by
 // the work hooks, at their first use.)
 #include "preload/driver_access.h"
+#include "preload/graph_memory.h"
 #include "preload/hook_scope.h"
 #include "preload/hook_table.h"
 #include "preload/stream_order.h"
@@ -30,6 +31,7 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   try {
     Order().CaptureBegan(driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr, stream);
+    hotpack::GraphBlocks().Begin(hotpack::StreamKey(stream));
   } catch (...) {
     // Not recorded: the capture counts as active for ever, which is slow (releases stay aside) but right.
   }
@@ -38,12 +40,14 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
 
 // end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is asked.
 template <typename End>
-CUresult EndCapture(CUstream stream, End end) {
+CUresult EndCapture(CUstream stream, CUgraph* graph, End end) {
   HookScope scope;
   const CUresult result = end();
   if (!scope.Active()) return result;
   try {
-    Order().CaptureMayHaveEnded(stream, result == CUDA_SUCCESS || !Order().IsCapturing(stream));
+    const bool over = result == CUDA_SUCCESS || !Order().IsCapturing(stream);
+    if (over) hotpack::GraphBlocks().End(hotpack::StreamKey(stream), result == CUDA_SUCCESS && graph != nullptr ? *graph : nullptr);
+    Order().CaptureMayHaveEnded(stream, over);
   } catch (...) {
   }
   return result;
@@ -56,6 +60,7 @@ CUresult DestroyStream(CUstream stream, Destroy destroy) {
   const CUresult result = destroy();
   if (!scope.Active() || result != CUDA_SUCCESS) return result;
   try {
+    hotpack::GraphBlocks().End(hotpack::StreamKey(stream), nullptr);
     Order().CaptureMayHaveEnded(stream, true);
   } catch (...) {
   }
@@ -103,11 +108,11 @@ CUresult Hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, c
 }
 
 CUresult Hook_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  return EndCapture(stream, [=] { return HOTPACK_NEXT(cuStreamEndCapture)(stream, graph); });
+  return EndCapture(stream, graph, [=] { return HOTPACK_NEXT(cuStreamEndCapture)(stream, graph); });
 }
 
 CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
-  return EndCapture(PerThread(stream), [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
+  return EndCapture(PerThread(stream), graph, [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
 }
 
 // Deprecated, and the one launch that names streams in an array.

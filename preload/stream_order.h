@@ -50,6 +50,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "preload/graph_memory.h"
 #include "preload/used_streams.h"
 #include "runtime/arena_table.h"
 #include "runtime/engine.h"
@@ -79,7 +80,7 @@ class StreamOrder {
   // Hands over what is in quarantine, if no capture is active now. `seen`: a stream that is valid now; without hooks only
   // what waits for this stream is looked at. Cheap when there is nothing.
   void Drain(CUstream seen = kNoStream) {
-    if (waiting_count_.load(std::memory_order_relaxed) != 0) DrainSome(seen);
+    if (waiting_count_.load(std::memory_order_relaxed) != 0 || GraphBlocks().AnyFreed()) DrainSome(seen);
   }
 
   // Hook of work: the stream is about to be used, perhaps for the first time.

@@ -22,6 +22,9 @@ namespace hotpack {
   X(EventDestroy, cuEventDestroy_v2)                                    \
   X(EventRecord, cuEventRecord)                                         \
   X(EventSynchronize, cuEventSynchronize)                               \
+  X(UserObjectCreate, cuUserObjectCreate)                               \
+  X(UserObjectRelease, cuUserObjectRelease)                             \
+  X(GraphRetainUserObject, cuGraphRetainUserObject)                     \
   X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode) \
   X(DeviceGetAttribute, cuDeviceGetAttribute)                           \
   X(DeviceTotalMem, cuDeviceTotalMem_v2)                                \
