@@ -1,5 +1,7 @@
 #include "runtime/engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "profiler/trace_writer.h"
@@ -49,7 +51,11 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
   if (abandoned()) return EngineStatus::kPassThrough;
-  attention_.store(false, std::memory_order_relaxed);
+  attention_.store(false);
+  if (abandoned()) {  // just now: its mark must not be lost
+    attention_.store(true);
+    return EngineStatus::kPassThrough;
+  }
   int64_t start = RequestTimer::Now();
   EngineStatus status = Allocate(bytes, stream, address);
   int64_t took = RequestTimer::Now() - start;
@@ -73,6 +79,7 @@ void Engine::Impl::AfterLast() {
 // The lock is held.
 EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address) {
   Lock lock(mutex_, std::adopt_lock);
+  if (abandoned()) return EngineStatus::kPassThrough;
   HeapScope heap(this);
   EngineStatus status = AllocateSlow(lock, {bytes, units, stream}, address);
   if (follower_.ended()) EndIteration(lock);
@@ -184,6 +191,7 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
 // The lock is held.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
   Lock lock(mutex_, std::adopt_lock);
+  if (abandoned()) return EngineStatus::kOk;
   bool by_script = follower_.active() && address % kUnitBytes == 0;
   uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream);
@@ -224,6 +232,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
   if (!Owns(address) || abandoned()) return false;
   Lock lock(mutex_);
+  if (abandoned()) return false;
   if (follower_.active()) {
     uint32_t offset = OffsetOf(address);
     for (const Follower::Range& range : follower_.LiveRanges()) {
@@ -278,14 +287,39 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
   options_.trace->Append(event);
 }
 
+// A handler of a signal that came in the middle of a request may have called exit(): the lock is then this thread's own
+// for ever, and the last figures are lost rather than the process.
 void Engine::Impl::Finish() {
   if (abandoned()) return;
-  Lock lock(mutex_);
+  constexpr int kTries = 1000;
+  Lock lock(mutex_, std::defer_lock);
+  for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
+  if (!lock.owns_lock()) return;
   FlushStats();
   if (options_.trace == nullptr) return;
   options_.trace->Close();
   options_.trace = nullptr;
   UpdateFast();
+}
+
+void Engine::Impl::Retire() {
+  {
+    std::lock_guard growth(growth_);  // changes of pages that are under way end first; later ones do nothing
+    GiveUp();
+  }
+  planner_.Detach();
+}
+
+// Every later request takes the slow way, and there finds that the engine is abandoned.
+void Engine::Impl::GiveUp() {
+  Lock lock(mutex_);
+  if (abandoned()) return;
+  FlushStats();
+  if (options_.trace != nullptr) options_.trace->Close();
+  options_.trace = nullptr;
+  abandoned_ = true;
+  attention_ = true;
+  fast_ = fast_release_ = false;
 }
 
 // No lock: the thread that held it may not exist in this process.
@@ -299,21 +333,47 @@ Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::
 Engine::~Engine() {
   if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
 }
-EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
-  return impl_->Allocate(bytes, stream, address);
+
+namespace {
+
+// What goes out of here is an answer, never an exception: the callers are C functions of somebody else's program.
+// A bad_alloc can come from the middle of any change, so the state is not trusted any more.
+template <typename Impl, typename Result, typename Call>
+inline Result Guarded(Impl& impl, Result otherwise, Call call) noexcept {
+  try {
+    return call();
+  } catch (...) {
+    impl.GiveUp();
+    return otherwise;
+  }
 }
-EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) { return impl_->Release(address, stream); }
+
+}  // namespace
+
+EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+  return Guarded(*impl_, EngineStatus::kPassThrough, [=, this] { return impl_->Allocate(bytes, stream, address); });
+}
+EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) {
+  return Guarded(*impl_, EngineStatus::kOk, [=, this] { return impl_->Release(address, stream); });
+}
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
 bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
-  return impl_->FindBlock(address, base, bytes);
+  return Guarded(*impl_, false, [=, this] { return impl_->FindBlock(address, base, bytes); });
 }
-void Engine::Mark() { impl_->Mark(); }
+void Engine::Mark() {
+  Guarded(*impl_, true, [this] { return impl_->Mark(), true; });
+}
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
-bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
+bool Engine::WaitPlan(int timeout_ms) {
+  return Guarded(*impl_, true, [=, this] { return impl_->WaitPlan(timeout_ms); });
+}
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
-void Engine::Finish() { impl_->Finish(); }
+void Engine::Finish() {
+  Guarded(*impl_, true, [this] { return impl_->Finish(), true; });
+}
+void Engine::Retire() { impl_->Retire(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 
 }  // namespace hotpack

@@ -43,8 +43,10 @@ class Engine::Impl {
   void NotePassedThrough();
   hotpack_stats Stats();
   void Finish();
+  void Retire();
+  void GiveUp();
   void AbandonAfterFork();
-  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+  bool abandoned() const { return abandoned_.load(); }
 
  private:
   using Lock = std::unique_lock<hotpack::Lock>;

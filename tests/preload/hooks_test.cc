@@ -63,7 +63,7 @@ TEST_P(Way, FreeSyncAlways) {
 TEST(Options, ABadValueGetsOneLine) {
   const Outcome outcome = RunClient("one_stream", "link", {{"HOTPACK_FREE_SYNC", "maybe"}});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "hotpack: HOTPACK_FREE_SYNC=maybe is neither auto nor always; auto is used\n");
+  EXPECT_EQ(outcome.err, "hotpack: HOTPACK_FREE_SYNC=maybe is not auto or always; auto is used\n");
 }
 
 TEST(Hooks, AnUnknownKindOfArenaIsSaid) {
