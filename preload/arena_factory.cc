@@ -35,7 +35,8 @@ constinit Files files;
 hotpack_stats* NewStatsSlot() {
   std::lock_guard<std::mutex> lock(files.mutex);
   if (!files.stats_tried && GetOptions().stats_dir != nullptr) {
-    files.stats.store(CreateStatsFile(GetOptions().stats_dir));
+    // Both libraries may be in one process: a file each.
+    files.stats.store(CreateStatsFile(GetOptions().stats_dir, kHooksPresent ? "" : ".library"));
     if (files.stats.load() == nullptr) Log("no statistics: cannot write in %s", GetOptions().stats_dir);
   }
   files.stats_tried = true;

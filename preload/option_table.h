@@ -24,7 +24,7 @@ namespace hotpack {
   X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                             \
     "the only programs that are served, by executable name, as above")                                                \
   X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                         \
-    "where each process keeps its figures while it runs, as `stats.<pid>`")                                           \
+    "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")                                         \
   X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")   \
   X(TraceLimit, "HOTPACK_TRACE_LIMIT_MB", "--trace-limit-mb", "a number of mebibytes", "8192",                        \
     "largest size of that file; recording stops there and the file stays valid")

@@ -166,7 +166,7 @@ void StreamOrder::DrainSome(CUstream seen) {
 void StreamOrder::SeveralStreams() {
   int expected = kOne;
   if (state_.compare_exchange_strong(expected, kSwitching)) {
-    SynchronizeContexts();
+    if (Arenas().Size() > 0) SynchronizeContexts();  // else nothing was released yet
     state_.store(kSeveral);
   }
   while (state_.load() == kSwitching) sched_yield();

@@ -291,7 +291,7 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
 // for ever, and the last figures are lost rather than the process.
 void Engine::Impl::Finish() {
   if (abandoned()) return;
-  constexpr int kTries = 1000;
+  constexpr int kTries = 200;
   Lock lock(mutex_, std::defer_lock);
   for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
   if (!lock.owns_lock()) return;

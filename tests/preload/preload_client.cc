@@ -366,6 +366,14 @@ void Off() {
   }
 }
 
+// cuda-gdb sets the driver's variable before the program's first call.
+void Debugged() {
+  *stub_debugger_flag() = 1;
+  Start();
+  CHECK(!Ours(Alloc(4096)));
+  CHECK(stub_count("cuMemAlloc_v2") == 1 && stub_count("cuMemCreate") == 0);
+}
+
 int Wait(pid_t pid) {
   int status = 0;
   CHECK(waitpid(pid, &status, 0) == pid);
@@ -447,6 +455,7 @@ int main(int argc, char** argv) {
       {"inert", Inert},
       {"off", Off},
       {"fork", Fork},
+      {"debugged", Debugged},
       {"exit", Exit},
       {"end_return", [] { Die([] {}); }},
       {"end__exit", [] { Die([] { _exit(0); }); }},

@@ -480,4 +480,8 @@ long stub_syncs_while_capturing() { return S().refused_syncs; }
 long stub_chunks() { return static_cast<long>(S().chunks.size()); }
 long stub_mapped() { return static_cast<long>(S().mapped); }
 void stub_deinitialize() { S().deinitialized = true; }
+extern "C" {
+__attribute__((visibility("default"))) uint32_t cudbgIpcFlag = 0;
+}
+uint32_t* stub_debugger_flag() { return &cudbgIpcFlag; }
 void stub_fail_init() { S().no_device = true; }
