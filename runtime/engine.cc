@@ -65,7 +65,7 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
 }
 
 // The lock is held: the request just served was an iteration's last, or it is time for a sample.
-void Engine::Impl::AfterLast() {
+void Engine::Impl::AfterLast() noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (planned_ % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
     attention_.store(true, std::memory_order_relaxed);
@@ -74,10 +74,13 @@ void Engine::Impl::AfterLast() {
   HeapScope heap(this);
   EndIteration(lock);
   UpdateFast();
+} catch (...) {
+  GiveUp();
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address) {
+EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream,
+                                        DeviceAddress* address) noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kPassThrough;
   HeapScope heap(this);
@@ -86,6 +89,9 @@ EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t
   UpdateFast();
   if (others_ % 64 == 0) FlushStats();
   return status;
+} catch (...) {
+  GiveUp();
+  return EngineStatus::kPassThrough;
 }
 
 EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
@@ -189,7 +195,7 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
+EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
   bool by_script = follower_.active() && address % kUnitBytes == 0;
@@ -202,6 +208,9 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
   live_units_ -= follower_.Units(entry);
   Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
   follower_.Release(entry);
+  return EngineStatus::kOk;
+} catch (...) {
+  GiveUp();
   return EngineStatus::kOk;
 }
 
@@ -310,7 +319,9 @@ void Engine::Impl::Retire() {
   planner_.Detach();
 }
 
-// Every later request takes the slow way, and there finds that the engine is abandoned.
+// What goes out of the engine is an answer, never an exception: the callers are C functions of somebody else's program.
+// A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes the
+// slow way, and there finds that the engine is abandoned.
 void Engine::Impl::GiveUp() {
   Lock lock(mutex_);
   if (abandoned()) return;
@@ -334,45 +345,28 @@ Engine::~Engine() {
   if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
 }
 
-namespace {
-
-// What goes out of here is an answer, never an exception: the callers are C functions of somebody else's program.
-// A bad_alloc can come from the middle of any change, so the state is not trusted any more.
-template <typename Impl, typename Result, typename Call>
-inline Result Guarded(Impl& impl, Result otherwise, Call call) noexcept {
-  try {
-    return call();
-  } catch (...) {
-    impl.GiveUp();
-    return otherwise;
-  }
-}
-
-}  // namespace
-
+// Of the functions below, those that can throw at all do so only in their rare parts, which catch themselves.
 EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
-  return Guarded(*impl_, EngineStatus::kPassThrough, [=, this] { return impl_->Allocate(bytes, stream, address); });
+  return impl_->Allocate(bytes, stream, address);
 }
-EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) {
-  return Guarded(*impl_, EngineStatus::kOk, [=, this] { return impl_->Release(address, stream); });
-}
+EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) { return impl_->Release(address, stream); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
-bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
-  return Guarded(*impl_, false, [=, this] { return impl_->FindBlock(address, base, bytes); });
+bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) try {
+  return impl_->FindBlock(address, base, bytes);
+} catch (...) {
+  return false;  // it only reads
 }
-void Engine::Mark() {
-  Guarded(*impl_, true, [this] { return impl_->Mark(), true; });
+void Engine::Mark() try {
+  impl_->Mark();
+} catch (...) {
+  impl_->GiveUp();
 }
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
-bool Engine::WaitPlan(int timeout_ms) {
-  return Guarded(*impl_, true, [=, this] { return impl_->WaitPlan(timeout_ms); });
-}
+bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
-void Engine::Finish() {
-  Guarded(*impl_, true, [this] { return impl_->Finish(), true; });
-}
+void Engine::Finish() { impl_->Finish(); }
 void Engine::Retire() { impl_->Retire(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 

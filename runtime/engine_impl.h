@@ -73,9 +73,10 @@ class Engine::Impl {
 
   // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
   [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address);
-  [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address);
-  [[gnu::noinline]] void AfterLast();
-  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream);
+  [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream,
+                                             DeviceAddress* address) noexcept;
+  [[gnu::noinline]] void AfterLast() noexcept;
+  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream) noexcept;
   EngineStatus AllocateSlow(Lock& lock, Want want, DeviceAddress* address);
   EngineStatus ServeByScript(Lock& lock, Want& want, DeviceAddress* address);
   EngineStatus PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address);
