@@ -19,6 +19,7 @@
 #include "runtime/engine.h"
 #include "runtime/follower.h"
 #include "runtime/lock.h"
+#include "runtime/node_pool.h"
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
 
@@ -163,7 +164,7 @@ class Engine::Impl {
   Follower follower_;
   History history_;
   Arena arena_;
-  std::pmr::unsynchronized_pool_resource nodes_;
+  NodePool nodes_;
   std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
 
   // planning

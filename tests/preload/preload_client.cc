@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -297,6 +298,36 @@ void Threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Eight threads with a stream each; half of the blocks are released by whichever thread comes by. They meet only in relaxed
+// exchanges, so that a thread sanitizer sees no order but hotpack's own.
+void EightThreads() {
+  const CUcontext context = Start();
+  std::atomic<CUdeviceptr> shared[8] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      OK(api.SetCurrent(context));
+      CUstream stream = nullptr;
+      OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+      for (int i = 0; i < 300; ++i) {
+        CUdeviceptr block = 0;
+        const size_t bytes = 512 * static_cast<size_t>(1 + (i * 7 + t) % 2000);
+        OK(i % 3 == 0 ? api.Alloc(&block, bytes) : api.AllocAsync(&block, bytes, stream));
+        CHECK(Ours(block));
+        if (i % 2 == 0) block = shared[(i + t) % 8].exchange(block, std::memory_order_relaxed);
+        if (block == 0) continue;
+        OK(i % 5 == 0 ? api.Free(block) : api.FreeAsync(block, stream));
+      }
+      OK(api.StreamDestroy(stream));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::atomic<CUdeviceptr>& block : shared) {
+    if (block == 0) continue;
+    OK(api.Free(block));
+  }
+}
+
 void Contexts() {
   CUcontext primary = Start(), second = nullptr;
   const CUdeviceptr a = Alloc(4096);
@@ -451,6 +482,7 @@ int main(int argc, char** argv) {
       {"capture_per_thread", CapturePerThread},
       {"threads", Threads},
       {"contexts", Contexts},
+      {"eight_threads", EightThreads},
       {"same", Same},
       {"inert", Inert},
       {"off", Off},
