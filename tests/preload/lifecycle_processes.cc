@@ -275,6 +275,30 @@ void ExitQuick() {
   quick_exit(0);
 }
 
+// Everything that makes hotpack ask the host for memory. Whatever fails there, the program's calls do not.
+void Hungry() {
+  CUcontext primary = Primary(0), other = nullptr;
+  Job(40);
+  CUstream stream = nullptr;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr block = 0, row = 0;
+  size_t pitch = 0;
+  for (size_t i = 0; i < 20; ++i) {
+    OK(cuMemAllocAsync(&block, kBlock + i * 100'000, stream));
+    OK(cuMemsetD8Async(block, 1, kBlock, stream));
+    OK(cuMemAllocPitch(&row, &pitch, 1000, 10, 4));
+    OK(cuMemFree(row));
+    OK(cuMemFreeAsync(block, stream));
+  }
+  OK(cuCtxCreate(&other, nullptr, 0, 0));
+  Job(30);
+  block = Alloc(kBlock);
+  OK(cuCtxDestroy(other));
+  OK(cuCtxSetCurrent(primary));
+  Job(30);
+  OK(cuStreamDestroy(stream));
+}
+
 void Untouched() {
   Primary(0);
   CUstream stream = nullptr;
@@ -304,6 +328,7 @@ int main(int argc, char** argv) {
       {"exit_beside_thread", ExitBesideThread},
       {"exit_from_thread", ExitFromThread},
       {"exit_quick", ExitQuick},
+      {"hungry", Hungry},
       {"untouched", Untouched},
   };
   const auto scenario = scenarios.find(argc > 1 ? argv[1] : "");

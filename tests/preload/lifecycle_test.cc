@@ -96,6 +96,30 @@ TEST(Bystanders, AreNotTouched) {
   EXPECT_EQ(calls("1"), without);
 }
 
+// operator new fails at the n-th call inside the library: the program sees nothing of it.
+TEST(HostMemory, NoneForTheLibrary) {
+  const TemporaryDirectory directory;
+  const std::string reports = directory.path() + "/reports";
+  const auto run = [&](int n) {
+    return hotpack_test::RunProgram({HOTPACK_TEST_DIR "/lifecycle_processes", "hungry"},
+                                    {{"LD_PRELOAD", HOTPACK_WITNESS ":" HOTPACK_FAILING},
+                                     {"LD_LIBRARY_PATH", HOTPACK_SIMGPU_LIBRARIES},
+                                     {"SIMGPU_REPORT_FILE", reports},
+                                     {"HOTPACK", ""},
+                                     {"HOTPACK_TEST_FAIL_NEW", std::to_string(n)}});
+  };
+  int runs = 0;
+  for (int n = 1;; n += 1 + n / 20, ++runs) {  // each of the first, then ever fewer
+    const Outcome outcome = run(n);
+    ASSERT_EQ(outcome.code, 0) << "operator new number " << n << ": " << outcome.err;
+    if (outcome.err.empty()) break;
+    ASSERT_EQ(outcome.err, "operator new failed\n") << n;
+  }
+  EXPECT_GT(runs, 50);
+  EXPECT_THAT(hotpack_test::ReadFile(reports), testing::Not(testing::HasSubstr("REPORT")));
+  printf("%d runs\n", runs);
+}
+
 // Processes drawn from a seed: allocate, free, threads, fork, exec, ends of contexts and devices, and every kind of end.
 TEST(Drawn, OrdersOfForkExecAndExit) {
   const char* more = std::getenv("HOTPACK_TEST_ORDERS");
