@@ -164,8 +164,6 @@ class Engine::Impl {
   Follower follower_;
   History history_;
   Arena arena_;
-  NodePool nodes_;
-  std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
 
   // planning
   std::shared_ptr<const Script> current_;  // the one followed
@@ -221,6 +219,8 @@ class Engine::Impl {
   uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
   RequestTimer timer_;
   hotpack_stats own_stats_{};
+  NodePool nodes_;
+  std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
 
   // Last, so that its thread ends before what it reads is gone.
   Planner planner_;
