@@ -317,6 +317,7 @@ void Engine::Impl::Retire() {
     GiveUp();
   }
   planner_.Detach();
+  immortal_ = true;
 }
 
 // What goes out of the engine is an answer, never an exception: the callers are C functions of somebody else's program.
@@ -335,6 +336,7 @@ void Engine::Impl::GiveUp() {
 
 // No lock: the thread that held it may not exist in this process.
 void Engine::Impl::AbandonAfterFork() {
+  immortal_ = true;
   abandoned_ = true;
   attention_ = true;
   planner_.Abandon();
@@ -342,7 +344,7 @@ void Engine::Impl::AbandonAfterFork() {
 
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
 Engine::~Engine() {
-  if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
+  if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, go on using it
 }
 
 // Of the functions below, those that can throw at all do so only in their rare parts, which catch themselves.

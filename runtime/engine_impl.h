@@ -48,6 +48,7 @@ class Engine::Impl {
   void GiveUp();
   void AbandonAfterFork();
   bool abandoned() const { return abandoned_.load(); }
+  bool immortal() const { return immortal_; }
 
  private:
   using Lock = std::unique_lock<hotpack::Lock>;
@@ -154,6 +155,7 @@ class Engine::Impl {
   // The common case: a script is followed, nothing else is going on.
   bool fast_ = false;
   bool fast_release_ = false;
+  bool immortal_ = false;   // must not be destroyed
   bool broken_ = false;     // this device cannot be served
   bool page_work_ = false;  // pages are being changed without the lock: the zone must stay
   int mapping_entries_ = 0; // claimed entries whose pages are still to be mapped: the script must stay
