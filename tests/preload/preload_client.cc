@@ -360,6 +360,59 @@ void Contexts() {
   CHECK(stub_chunks() == 0 && stub_mapped() == 0);
 }
 
+// While one thread destroys a context, another asks for memory in it: that gets the driver's, and leaves no arena behind
+// for a later context with the same handle.
+void AskedWhileDestroyed() {
+  Start();
+  static CUcontext dying;
+  OK(api.CtxCreate(&dying, 0, 0));
+  OK(api.Free(Alloc(4096)));
+  static CUdeviceptr early = 0, late = 0;
+  std::thread([] {
+    OK(api.SetCurrent(dying));
+    early = Alloc(4096);
+  }).join();
+  stub_before("cuCtxDestroy_v2", [] {
+    std::thread([] {
+      OK(api.SetCurrent(dying));
+      OK(api.Free(early));  // the driver may yet refuse
+      stub_before("cuMemAddressFree", [] {
+        std::thread([] {  // the arena is not to be found any more
+          OK(api.SetCurrent(dying));
+          late = Alloc(4096);
+        }).join();
+      });
+    }).join();
+  });
+  OK(api.CtxDestroy(dying));
+  CHECK(late != 0 && !Ours(late));
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+}
+
+// The last user releases the primary context, and before hotpack has dealt with that, another thread retains a new one,
+// which has the same handle, and asks for memory.
+void RetainedWhileReleased() {
+  Start();
+  OK(api.Free(Alloc(4096)));
+  static CUdeviceptr block = 0;
+  static std::thread other;
+  stub_before("cuDevicePrimaryCtxGetState answered", [] {
+    other = std::thread([] {
+      CUcontext context = nullptr;
+      OK(api.Retain(&context, 0));
+      OK(api.SetCurrent(context));
+      block = Alloc(4096);
+    });
+    usleep(100'000);  // time enough for the block, if it could be had now
+  });
+  OK(api.ReleasePrimary(0));
+  other.join();
+  CHECK(Ours(block) && stub_mapped() > 0);
+  OK(api.Free(block));
+  OK(api.ReleasePrimary(0));
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+}
+
 // Every way leads to one and the same function: the variant that was asked for.
 void Same() {
 #define SAME(member, symbol, base, version, stream, type) \
@@ -483,6 +536,8 @@ int main(int argc, char** argv) {
       {"threads", Threads},
       {"contexts", Contexts},
       {"eight_threads", EightThreads},
+      {"asked_while_destroyed", AskedWhileDestroyed},
+      {"retained_while_released", RetainedWhileReleased},
       {"same", Same},
       {"inert", Inert},
       {"off", Off},
