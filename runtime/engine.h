@@ -35,7 +35,8 @@ struct EngineOptions {
 // blocks stay where they are and are not handed out again.
 class Engine {
  public:
-  // `memory` must outlive the engine. Makes no driver call: the arena is reserved at the first request.
+  // `memory` must outlive the engine. Makes no driver call: the arena is reserved at the first request. Throws bad_alloc,
+  // alone of all functions here.
   Engine(DeviceMemory* memory, const EngineOptions& options);
   ~Engine();  // stops planning; makes no driver call (the driver may be gone); device memory goes with the context
   Engine(const Engine&) = delete;
