@@ -89,14 +89,19 @@ bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
   return true;
 }
 
-void RetireContext(CUcontext context, bool alive) {
-  ContextArena* arena = Arenas().Remove(context);
-  Order().ForgetContext(context, arena);
+void ContextEnd::Prepare() {
+  if (Arenas().Find(context_) != nullptr) Order().Synchronize(context_);
+  Order().ForgetContext(context_, nullptr);
+}
+
+void ContextEnd::Cancel() { Order().NoteContext(context_); }
+
+void ContextEnd::Retire(bool alive) {
+  ContextArena* arena = Arenas().Remove(context_);
+  Order().ForgetContext(context_, arena);
   if (arena == nullptr) return;
   GraphBlocks().Forget(arena);
-  if (alive) Order().Synchronize(context);
-  arena->engine->Stats();             // its last figures, where they are kept
-  arena->engine->AbandonAfterFork();  // its blocks are unknown from here on, as the driver's own would be
+  arena->engine->Retire();  // a request that is under way in another thread gets no page from here on
   arena->memory->ReleaseAll(alive);
 }
 

@@ -24,8 +24,23 @@ void NotePassedThrough();
 // also a cuMemFreeAsync on a capturing stream (it must name a graph allocation, which ours are not).
 bool Release(DeviceAddress address, CUstream stream, CUresult* result);
 
-// The context is being destroyed or reset. `alive`: it still can be used. Its blocks become unknown and its device
-// memory goes back to the driver.
-void RetireContext(CUcontext context, bool alive);
+// The end of a context, around the driver's call that brings it: while it lives no arena is made for the context.
+class ContextEnd {
+ public:
+  explicit ContextEnd(CUcontext context) : context_(context) { Arenas().BeginEnd(context_); }
+  ~ContextEnd() { Arenas().FinishEnd(context_); }
+  ContextEnd(const ContextEnd&) = delete;
+  ContextEnd& operator=(const ContextEnd&) = delete;
+
+  // Before the driver is asked: waits for the context's work, and nobody waits for the context from here on.
+  void Prepare();
+  // The driver refused: the context lives on with all its blocks.
+  void Cancel();
+  // The context's blocks become unknown and its device memory goes back to the driver. `alive`: it still can be used.
+  void Retire(bool alive);
+
+ private:
+  const CUcontext context_;
+};
 
 }  // namespace hotpack

@@ -15,6 +15,7 @@
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/stream_order.h"
+#include "preload/tools_present.h"
 #include "profiler/trace_writer.h"
 #include "runtime/plain_device_memory.h"
 #include "runtime/stats_file.h"
@@ -36,7 +37,8 @@ constinit Files files;
 hotpack_stats* NewStatsSlot() {
   std::lock_guard<std::mutex> lock(files.mutex);
   if (!files.stats_tried && GetOptions().stats_dir != nullptr) {
-    files.stats.store(CreateStatsFile(GetOptions().stats_dir));
+    // Both libraries may be in one process: a file each.
+    files.stats.store(CreateStatsFile(GetOptions().stats_dir, kHooksPresent ? "" : ".library"));
     if (files.stats.load() == nullptr) Log("no statistics: cannot write in %s", GetOptions().stats_dir);
   }
   files.stats_tried = true;
@@ -87,11 +89,9 @@ std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext con
   return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
 
+// Throws bad_alloc; nothing is left behind then but an empty slot in the statistics.
 ContextArena* Make(const CudaDriver* driver, CUcontext context) {
-  static const int registered = pthread_atfork(nullptr, nullptr, AfterForkInChild);
-  (void)registered;
-  auto* arena = new (std::nothrow) ContextArena(context, NewMemory(driver, context));
-  if (arena == nullptr) return nullptr;
+  auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
   {
     CurrentScope scope(*driver, context);
     arena->memory->Initialize();  // kNotSupported: the engine finds out and passes everything through
@@ -99,17 +99,33 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
-  arena->engine = new (std::nothrow) Engine(arena->memory.get(), options);
-  if (arena->engine != nullptr) return arena;
-  delete arena;
-  return nullptr;
+  arena->engine = new Engine(arena->memory.get(), options);
+  return arena.release();
 }
+
+// A debugger or checker that came with the driver, after the options were read: then there are never any arenas.
+bool LeftToTool() {
+  static constinit std::atomic<int> answer{-1};
+  int known = answer.load();
+  if (known >= 0) return known != 0;
+  const char* tool = ToolAtDriver(DriverLibrary());
+  if (answer.compare_exchange_strong(known, tool != nullptr ? 1 : 0)) {
+    if (tool != nullptr) Log("%s is active: allocations are left to the driver", tool);
+    return tool != nullptr;
+  }
+  return known != 0;
+}
+
+// At load, so that a lock held by another thread at the moment of any fork is made anew in the child.
+__attribute__((constructor)) void RegisterFork() { pthread_atfork(nullptr, nullptr, AfterForkInChild); }
 
 }  // namespace
 
 ContextArena* MakeArena(CUcontext context) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return nullptr;
+  WarnOfOptions();
+  if (LeftToTool()) return nullptr;
   Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
   return Arenas().FindOrMake(context, [&] { return Make(driver, context); });
 }

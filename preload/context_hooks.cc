@@ -1,5 +1,11 @@
 // The hooks that follow contexts. An arena belongs to a context, but its memory (cuMemCreate) does not go with it
 // (cuda.h, cuCtxDestroy), so it is given back when the context ends.
+//
+// cuCtxDestroy is refused for some contexts (a primary one), so the memory is given back when the driver has agreed.
+// cuDevicePrimaryCtxReset takes all resources of the device's context; whether that is to include cuMemCreate's is not
+// said, so there it is given back before.
+#include <sched.h>
+
 #include <atomic>
 
 #include "preload/allocate.h"
@@ -21,9 +27,19 @@ void Note(const HookScope& scope, CUresult result, const CUcontext* context) noe
 } catch (...) {
 }
 
-void Retire(const HookScope& scope, CUcontext context, bool alive) noexcept try {
-  if (scope.Active() && context != nullptr) hotpack::RetireContext(context, alive);
-} catch (...) {
+// destroy() -> CUresult asks the driver.
+template <typename Call>
+CUresult Destroy(CUcontext context, Call destroy) {
+  HookScope scope;
+  if (!scope.Active() || context == nullptr) return destroy();
+  hotpack::ContextEnd end(context);
+  end.Prepare();
+  const CUresult result = destroy();
+  try {
+    result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();
+  } catch (...) {
+  }
+  return result;
 }
 
 CUcontext PrimaryContext(CUdevice device) {
@@ -42,18 +58,30 @@ bool PrimaryIsActive(CUdevice device) {
 template <typename ReleasePrimary>
 CUresult Release(CUdevice device, ReleasePrimary release) {
   HookScope scope;
+  const CUcontext context = scope.Active() ? PrimaryContext(device) : nullptr;
+  if (context == nullptr) return release();
+  hotpack::ContextEnd end(context);
   const CUresult result = release();
-  if (scope.Active() && result == CUDA_SUCCESS && !PrimaryIsActive(device)) {
-    Retire(scope, PrimaryContext(device), false);
-  }
+  if (result == CUDA_SUCCESS && !PrimaryIsActive(device)) end.Retire(false);
   return result;
 }
 
 template <typename ResetPrimary>
 CUresult Reset(CUdevice device, ResetPrimary reset) {
   HookScope scope;
-  if (scope.Active() && PrimaryIsActive(device)) Retire(scope, PrimaryContext(device), true);
-  return reset();
+  const CUcontext context = scope.Active() && PrimaryIsActive(device) ? PrimaryContext(device) : nullptr;
+  if (context == nullptr) return reset();
+  hotpack::ContextEnd end(context);
+  end.Prepare();
+  end.Retire(true);
+  const CUresult result = reset();
+  if (result != CUDA_SUCCESS) {
+    try {
+      end.Cancel();
+    } catch (...) {
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -81,15 +109,11 @@ CUresult Hook_cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, 
 }
 
 CUresult Hook_cuCtxDestroy(CUcontext context) {
-  HookScope scope;
-  Retire(scope, context, true);
-  return HOTPACK_NEXT(cuCtxDestroy)(context);
+  return Destroy(context, [=] { return HOTPACK_NEXT(cuCtxDestroy)(context); });
 }
 
 CUresult Hook_cuCtxDestroy_v2(CUcontext context) {
-  HookScope scope;
-  Retire(scope, context, true);
-  return HOTPACK_NEXT(cuCtxDestroy_v2)(context);
+  return Destroy(context, [=] { return HOTPACK_NEXT(cuCtxDestroy_v2)(context); });
 }
 
 CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
@@ -97,6 +121,9 @@ CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const CUresult result = HOTPACK_NEXT(cuDevicePrimaryCtxRetain)(context, device);
   if (scope.Active() && result == CUDA_SUCCESS && device >= 0 && device < kDevices) {
     primary_contexts[device].store(*context);
+    // The last release of the one before may be under way in another thread. The new one has the same handle as a rule:
+    // what is asked for in it must not come from the arena that is going.
+    while (hotpack::Arenas().IsEnding(*context)) sched_yield();
   }
   Note(scope, result, context);
   return result;

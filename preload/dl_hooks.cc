@@ -27,8 +27,7 @@ __attribute__((visibility("hidden"))) void* hotpack_dlsym_handle(void* handle, c
 }
 
 __attribute__((visibility("hidden"))) void* hotpack_dlvsym_handle(void* handle, const char* name, const char* version) {
-  static const auto real = reinterpret_cast<hotpack::DlvsymFunction>(hotpack::FindInLibc("dlvsym"));
-  void* function = real(handle, name, version);
+  void* function = hotpack::RealDlvsym()(handle, name, version);
   if (function == nullptr || name[0] != 'c' || name[1] != 'u' || !hotpack::Enabled()) return function;
   return hotpack::Substitute(function, __builtin_return_address(0));
 }

@@ -146,6 +146,7 @@ Function Cached(std::atomic<Function>* cache, const char* name) {
 }
 
 constinit std::atomic<DlsymFunction> real_dlsym{nullptr};
+constinit std::atomic<DlvsymFunction> real_dlvsym{nullptr};
 constinit std::atomic<DlopenFunction> real_dlopen{nullptr};
 
 }  // namespace
@@ -169,6 +170,7 @@ bool IsEarlierObject(const void* caller) {
 }
 
 DlsymFunction RealDlsym() { return Cached(&real_dlsym, "dlsym"); }
+DlvsymFunction RealDlvsym() { return Cached(&real_dlvsym, "dlvsym"); }
 DlopenFunction RealDlopen() { return Cached(&real_dlopen, "dlopen"); }
 
 }  // namespace hotpack

@@ -14,6 +14,7 @@ using DlopenFunction = void* (*)(const char* path, int flags);
 
 // Never null: a process without them could not have loaded us.
 DlsymFunction RealDlsym();
+DlvsymFunction RealDlvsym();
 DlopenFunction RealDlopen();
 
 // True if the object that contains `caller` (a code address) defines `name` and was loaded after this library: another

@@ -1,97 +1,119 @@
 #include "preload/options.h"
 
-#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
 #include "preload/log.h"
+#include "preload/option_table.h"
+#include "preload/tools_present.h"
 
 namespace hotpack {
 namespace {
 
-struct Strings {
-  char stats_dir[4096];
-  char trace[4096];
+constexpr size_t kRows = sizeof(kOptionRows) / sizeof(kOptionRows[0]);
+
+// The environment is the program's to change: what is kept is copied.
+constinit char texts[16384] = {};
+constinit size_t texts_used = 0;
+
+enum class Fault : uint8_t { kNone, kMalformed, kTooLong };
+struct Row {
+  Fault fault;
+  const char* value;  // that was malformed; null: too long to be kept
 };
-constinit Strings strings = {};
+constinit Row rows[kRows] = {};
+constinit Options options;
+constinit std::atomic<bool> ready{false};
+constinit std::atomic<bool> warned{false};
+constinit pthread_once_t once = PTHREAD_ONCE_INIT;
 
-const char* Copy(const char* variable, char* out, size_t size) {
-  const char* value = getenv(variable);
-  if (value == nullptr || value[0] == '\0') return nullptr;
-  if (strlen(value) >= size) {
-    Log("%s is too long and is ignored", variable);
-    return nullptr;
-  }
-  memcpy(out, value, strlen(value) + 1);
-  return out;
+const char* Keep(const char* value) {
+  const size_t size = strlen(value) + 1;
+  if (size > sizeof(texts) - texts_used) return nullptr;
+  char* kept = texts + texts_used;
+  memcpy(kept, value, size);
+  texts_used += size;
+  return kept;
 }
 
-// compute-sanitizer checks accesses against the allocations that the driver knows, so blocks that are parts of an arena
-// would blind it. It injects this library into the program.
-bool UnderComputeSanitizer() {
-  return dl_iterate_phdr(
-             [](dl_phdr_info* info, size_t, void*) {
-               return info->dlpi_name != nullptr && strstr(info->dlpi_name, "libsanitizer-collection") != nullptr ? 1 : 0;
-             },
-             nullptr) != 0;
+// HOTPACK_ONLY and HOTPACK_EXCEPT: by the file that is being executed, not by argv[0], which is the program's to choose.
+bool IsChosen(const Options& read) {
+  if (read.only == nullptr && read.except == nullptr) return true;
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  if (length < 0) return read.only == nullptr;
+  path[length] = '\0';
+  return (read.only == nullptr || MatchesName(read.only, path)) && !MatchesName(read.except, path);
 }
 
-// A positive decimal number of mebibytes, in bytes; 0: it is none.
-uint64_t Mebibytes(const char* text) {
-  char* end = nullptr;
-  const unsigned long long mebibytes = strtoull(text, &end, 10);
-  const bool good = end != text && *end == '\0' && text[0] != '-' && mebibytes > 0 && mebibytes < (1ull << 40);
-  return good ? mebibytes << 20 : 0;
-}
-
-void ReadArena(const char* value, Options* options) {
-  constexpr char kSized[] = "plain:";
-  constexpr size_t kSizedLength = sizeof(kSized) - 1;
-  if (strcmp(value, "vmm") == 0) return;
-  if (strncmp(value, kSized, kSizedLength) == 0) options->plain_arena_bytes = Mebibytes(value + kSizedLength);
-  if (strcmp(value, "plain") == 0 || options->plain_arena_bytes > 0) {
-    options->arena = ArenaKind::kPlain;
-  } else {
-    Log("HOTPACK_ARENA=%s is not vmm, plain or plain:MEBIBYTES; vmm is used", value);
-  }
-}
-
-Options Read() {
-  Options options;
-  const char* enabled = getenv("HOTPACK");
-  options.enabled = enabled == nullptr || strcmp(enabled, "0") != 0;
-  if (!options.enabled) return options;
-  if (UnderComputeSanitizer()) {
-    options.enabled = false;
-    Log("compute-sanitizer is active: allocations are left to the driver");
-    return options;
-  }
-  if (const char* sync = getenv("HOTPACK_FREE_SYNC")) {
-    options.free_sync_always = strcmp(sync, "always") == 0;
-    if (!options.free_sync_always && strcmp(sync, "auto") != 0) {
-      Log("HOTPACK_FREE_SYNC=%s is neither auto nor always; auto is used", sync);
+void Read() {
+  for (size_t i = 0; i < kRows; ++i) {
+    const char* value = getenv(kOptionRows[i].variable);
+    if (value == nullptr || value[0] == '\0') continue;
+    const char* kept = Keep(value);
+    if (kept == nullptr) {
+      rows[i].fault = Fault::kTooLong;
+    } else if (!kOptionRows[i].parse(kept, &options)) {
+      rows[i] = {Fault::kMalformed, kept};
     }
   }
-  if (const char* arena = getenv("HOTPACK_ARENA")) ReadArena(arena, &options);
-  options.stats_dir = Copy("HOTPACK_STATS_DIR", strings.stats_dir, sizeof(strings.stats_dir));
-  options.trace = Copy("HOTPACK_TRACE", strings.trace, sizeof(strings.trace));
-  if (const char* limit = getenv("HOTPACK_TRACE_LIMIT_MB")) {
-    if (const uint64_t bytes = Mebibytes(limit)) {
-      options.trace_limit = bytes;
+  if (options.enabled && !IsChosen(options)) options.enabled = false;
+  if (options.enabled) {
+    if (const char* tool = ToolInProcess()) {
+      options.enabled = false;
+      Log("%s is active: allocations are left to the driver", tool);
+    }
+  }
+  ready.store(true, std::memory_order_release);
+}
+
+void WarnOfUnknown() {
+  constexpr char kPrefix[] = "HOTPACK";
+  constexpr size_t kPrefixLength = sizeof(kPrefix) - 1;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const char* end = strchr(*entry, '=');
+    if (end == nullptr || strncmp(*entry, kPrefix, kPrefixLength) != 0) continue;
+    const auto length = static_cast<size_t>(end - *entry);
+    if (IsKnownVariable(*entry, length)) continue;
+    // HOTPACKER is somebody else's; HOTPACK_X is meant for us.
+    if (length <= kPrefixLength || (*entry)[kPrefixLength] != '_') continue;
+    const char* nearest = NearestVariable(*entry, length);
+    const int shown = length < 100 ? static_cast<int>(length) : 100;
+    if (nearest != nullptr) {
+      Log("%.*s is no option and is ignored; did you mean %s?", shown, *entry, nearest);
     } else {
-      Log("HOTPACK_TRACE_LIMIT_MB=%s is not a number of mebibytes; %llu is used", limit,
-          static_cast<unsigned long long>(options.trace_limit >> 20));
+      Log("%.*s is no option and is ignored; docs/environment.md has them all", shown, *entry);
     }
   }
-  return options;
 }
 
 }  // namespace
 
+// pthread_once and not a static local: if a fork finds another thread in here, the child begins again and does not wait
+// for a thread that it has not got (glibc keeps the fork's generation in it).
 const Options& GetOptions() {
-  static const Options options = Read();  // trivially destructible: nothing happens at exit
+  if (!ready.load(std::memory_order_acquire)) [[unlikely]] {
+    pthread_once(&once, Read);
+  }
   return options;
+}
+
+void WarnOfOptions() {
+  if (warned.load(std::memory_order_relaxed) || warned.exchange(true)) return;
+  GetOptions();
+  for (size_t i = 0; i < kRows; ++i) {
+    const OptionRow& row = kOptionRows[i];
+    if (rows[i].fault == Fault::kMalformed) {
+      Log("%s=%.100s is not %s; %s is used", row.variable, rows[i].value, row.values, row.fallback);
+    } else if (rows[i].fault == Fault::kTooLong) {
+      Log("%s is too long and is ignored", row.variable);
+    }
+  }
+  WarnOfUnknown();
 }
 
 }  // namespace hotpack

@@ -1,6 +1,7 @@
-// What the environment says about this process. Read once, at the first use.
+// What the environment says about this process. Read once, at the first use; preload/option_table.h has the names.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace hotpack {
@@ -8,13 +9,15 @@ namespace hotpack {
 enum class ArenaKind : uint8_t { kVirtual, kPlain };
 
 struct Options {
-  bool enabled = true;              // HOTPACK=0: every hook hands on what it gets
-  bool free_sync_always = false;    // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
+  bool enabled = true;            // HOTPACK, HOTPACK_ONLY, HOTPACK_EXCEPT, tools: false: every hook hands on what it gets
+  bool free_sync_always = false;  // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
   ArenaKind arena = ArenaKind::kVirtual;  // HOTPACK_ARENA=plain: one cuMemAlloc instead of virtual memory management
   uint64_t plain_arena_bytes = 0;         // HOTPACK_ARENA=plain:<MiB>, in bytes here; 0: most of what is free
-  const char* stats_dir = nullptr;  // HOTPACK_STATS_DIR: where stats.<pid> is made
-  const char* trace = nullptr;      // HOTPACK_TRACE: where the trace goes
-  uint64_t trace_limit = 8ull << 30;  // HOTPACK_TRACE_LIMIT_MB, in bytes here
+  const char* only = nullptr;             // HOTPACK_ONLY: patterns of the executables that are served; null: all
+  const char* except = nullptr;           // HOTPACK_EXCEPT: patterns of those that are not
+  const char* stats_dir = nullptr;        // HOTPACK_STATS_DIR: where stats.<pid> is made
+  const char* trace = nullptr;            // HOTPACK_TRACE: where the trace goes
+  uint64_t trace_limit = 8ull << 30;      // HOTPACK_TRACE_LIMIT_MB, in bytes here
 };
 
 // Thread-safe, no heap, no driver call. The strings are copies that live for ever.
@@ -22,5 +25,9 @@ const Options& GetOptions();
 
 // GetOptions().enabled, without the rest.
 inline bool Enabled() { return GetOptions().enabled; }
+
+// One line on stderr for each variable that is malformed or unknown, once a process. For the moment at which the process
+// first needs hotpack: the shells and loaders that inherit the environment stay silent. Reads the environment; no heap.
+void WarnOfOptions();
 
 }  // namespace hotpack

@@ -1,6 +1,9 @@
 #include "preload/pitch.h"
 
+#include <pthread.h>
+
 #include <mutex>
+#include <new>
 
 namespace hotpack {
 namespace {
@@ -20,6 +23,15 @@ Known& Slot(size_t width, unsigned int element) {
   return cache[hash >> 54];
 }
 static_assert(kEntries == 1u << (64 - 54));
+
+// In the child of a fork the mutex may be held by a thread that does not exist. The table is only a memory: it is emptied
+// with it, because that thread may have been writing.
+void ResetAfterFork() {
+  new (&mutex) std::mutex;
+  for (Known& known : cache) known = {};
+}
+
+__attribute__((constructor)) void RegisterFork() { pthread_atfork(nullptr, nullptr, ResetAfterFork); }
 
 }  // namespace
 

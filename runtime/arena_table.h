@@ -49,12 +49,19 @@ class ArenaTable {
   }
 
   // The arena of `context`; if there is none, make() -> ContextArena* is called without a lock (it may call the driver) by one
-  // thread while others that ask for the same context wait. Null: make() gave null, or the table is full.
+  // thread while others that ask for the same context wait. Null: make() gave null or threw, the table is full, or the
+  // context is ending.
   template <typename Make>
   ContextArena* FindOrMake(CUcontext context, Make make);
 
-  // Takes the arena of `context` out. The caller abandons it.
+  // Takes the arena of `context` out; one that is being made is waited for. The caller retires it.
   ContextArena* Remove(CUcontext context);
+
+  // From Begin to Finish no arena is made for `context`: it is being destroyed, and a request that comes in between from
+  // another thread must not leave one behind for a later context that gets the same handle.
+  void BeginEnd(CUcontext context);
+  void FinishEnd(CUcontext context);
+  bool IsEnding(CUcontext context) const;
 
   template <typename Function>
   void ForEach(Function function) const {
@@ -76,8 +83,14 @@ class ArenaTable {
     std::atomic<ContextArena*> arena{nullptr};       // null with a context: being made
   };
   Slot* Claim(CUcontext context, bool* claimed);
+  static void WaitUntilMade(const Slot& slot, CUcontext context) {
+    while (slot.context.load() == context && slot.arena.load() == nullptr) sched_yield();
+  }
 
   Slot slots_[kCapacity];
+  static constexpr size_t kEndings = 16;  // at a time; more wait for each other
+  std::atomic<CUcontext> ending_[kEndings] = {};
+  std::atomic<int> endings_{0};
   std::atomic<size_t> count_{0};   // slots [0, count_) have been used
   std::atomic<bool> busy_{false};  // held for a few instructions while a slot is claimed, never across a driver call
 };
@@ -89,12 +102,20 @@ ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
   Slot* slot = Claim(context, &claimed);
   if (slot == nullptr) return nullptr;
   if (!claimed) {  // another thread is at it
-    while (slot->context.load(std::memory_order_acquire) == context && slot->arena.load() == nullptr) sched_yield();
+    WaitUntilMade(*slot, context);
     return Find(context);
   }
-  ContextArena* arena = make();
-  if (arena == nullptr) slot->context.store(nullptr, std::memory_order_release);
-  slot->arena.store(arena, std::memory_order_release);
+  ContextArena* arena = nullptr;
+  try {
+    // Looked at after the slot is claimed: either we see the mark, or Remove, which comes after it, sees the slot.
+    if (!IsEnding(context)) arena = make();
+  } catch (...) {  // the host is out of memory
+  }
+  if (arena == nullptr) {
+    slot->context.store(nullptr);
+  } else {
+    slot->arena.store(arena);
+  }
   return arena;
 }
 

@@ -58,6 +58,12 @@ CUmemAllocationProp PinnedDeviceMemory(CUdevice device) {
   return prop;
 }
 
+// Called before the driver is, so that what the driver gave can be written down whatever the host's heap says.
+template <typename T>
+void MakeRoomForOne(std::vector<T>* list) {
+  if (list->size() == list->capacity()) list->reserve(2 * list->size() + 16);
+}
+
 bool HasVirtualMemoryManagement(const CudaDriver& driver) {
   return driver.MemGetAllocationGranularity && driver.MemAddressReserve && driver.MemAddressFree && driver.MemCreate &&
          driver.MemRelease && driver.MemMap && driver.MemUnmap && driver.MemSetAccess;
@@ -90,6 +96,7 @@ MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
   if (!supported_) return MemoryStatus::kNotSupported;
   CUdeviceptr address = 0;
   MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&reserved_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0));
@@ -119,6 +126,7 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   const CUmemAllocationProp prop = PinnedDeviceMemory(device_);
   CUmemGenericAllocationHandle handle = 0;
   MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&chunks_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
@@ -148,6 +156,7 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&mapped_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemMap(address, chunk_bytes_, 0, chunk, 0));
@@ -183,6 +192,7 @@ MemoryStatus CudaDeviceMemory::Enable(DeviceAddress address, uint64_t bytes) {
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&mapped_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemUnmap(address, bytes));

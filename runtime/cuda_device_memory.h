@@ -95,6 +95,11 @@ class CudaDeviceMemory : public ContextMemory {
     DeviceAddress base;
     uint64_t bytes;
   };
+  template <typename Call>
+  void WithLock(Call call) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    call();
+  }
   std::mutex mutex_;
   std::vector<Range> reserved_;
   std::vector<Range> mapped_;  // sorted by base, disjoint, neighbours merged

@@ -1,5 +1,7 @@
 #include "runtime/engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "profiler/trace_writer.h"
@@ -50,7 +52,11 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
   if (abandoned()) return EngineStatus::kPassThrough;
-  attention_.store(false, std::memory_order_relaxed);
+  attention_.store(false);
+  if (abandoned()) {  // just now: its mark must not be lost
+    attention_.store(true);
+    return EngineStatus::kPassThrough;
+  }
   int64_t start = RequestTimer::Now();
   EngineStatus status = Allocate(bytes, stream, address, after);
   int64_t took = RequestTimer::Now() - start;
@@ -60,7 +66,7 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
 }
 
 // The lock is held: the request just served was an iteration's last, or it is time for a sample.
-void Engine::Impl::AfterLast() {
+void Engine::Impl::AfterLast() noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (planned_ % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
     attention_.store(true, std::memory_order_relaxed);
@@ -69,11 +75,14 @@ void Engine::Impl::AfterLast() {
   HeapScope heap(this);
   EndIteration(lock);
   UpdateFast();
+} catch (...) {
+  GiveUp();
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) {
+EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) noexcept try {
   Lock lock(mutex_, std::adopt_lock);
+  if (abandoned()) return EngineStatus::kPassThrough;
   HeapScope heap(this);
   EngineStatus status = AllocateSlow(lock, want, address);
   if (status == EngineStatus::kOk && !stamps_.empty()) {
@@ -84,6 +93,9 @@ EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) {
   UpdateFast();
   if (others_ % 64 == 0) FlushStats();
   return status;
+} catch (...) {
+  GiveUp();
+  return EngineStatus::kPassThrough;
 }
 
 EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
@@ -175,14 +187,14 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
 }
 
 // The lock is held: several streams are used, and the block's memory was somebody's before.
-void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) {
+void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept {
   HeapScope heap(this);
   ReuseAfter nobody_asks;
   stamps_.Take(address, address + units * kUnitBytes, after != nullptr ? after : &nobody_asks);
 }
 
 // The lock is held.
-void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) {
+void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept {
   HeapScope heap(this);
   stamps_.Put(address, address + units * kUnitBytes, after);
 }
@@ -207,8 +219,9 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
   Lock lock(mutex_, std::adopt_lock);
+  if (abandoned()) return EngineStatus::kOk;
   bool by_script = follower_.active() && address % kUnitBytes == 0;
   uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream, after);
@@ -220,6 +233,9 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, c
   if (after != nullptr) PutStamps(address, follower_.Units(entry), *after);
   Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
   follower_.Release(entry);
+  return EngineStatus::kOk;
+} catch (...) {
+  GiveUp();
   return EngineStatus::kOk;
 }
 
@@ -251,6 +267,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
   if (!Owns(address) || abandoned()) return false;
   Lock lock(mutex_);
+  if (abandoned()) return false;
   if (follower_.active()) {
     uint32_t offset = OffsetOf(address);
     for (const Follower::Range& range : follower_.LiveRanges()) {
@@ -305,9 +322,14 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
   options_.trace->Append(event);
 }
 
+// A handler of a signal that came in the middle of a request may have called exit(): the lock is then this thread's own
+// for ever, and the last figures are lost rather than the process.
 void Engine::Impl::Finish() {
   if (abandoned()) return;
-  Lock lock(mutex_);
+  constexpr int kTries = 200;
+  Lock lock(mutex_, std::defer_lock);
+  for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
+  if (!lock.owns_lock()) return;
   FlushStats();
   if (options_.trace == nullptr) return;
   options_.trace->Close();
@@ -315,8 +337,32 @@ void Engine::Impl::Finish() {
   UpdateFast();
 }
 
+void Engine::Impl::Retire() {
+  {
+    std::lock_guard growth(growth_);  // changes of pages that are under way end first; later ones do nothing
+    GiveUp();
+  }
+  planner_.Detach();
+  immortal_ = true;
+}
+
+// What goes out of the engine is an answer, never an exception: the callers are C functions of somebody else's program.
+// A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes the
+// slow way, and there finds that the engine is abandoned.
+void Engine::Impl::GiveUp() {
+  Lock lock(mutex_);
+  if (abandoned()) return;
+  FlushStats();
+  if (options_.trace != nullptr) options_.trace->Close();
+  options_.trace = nullptr;
+  abandoned_ = true;
+  attention_ = true;
+  fast_ = fast_release_ = false;
+}
+
 // No lock: the thread that held it may not exist in this process.
 void Engine::Impl::AbandonAfterFork() {
+  immortal_ = true;
   abandoned_ = true;
   attention_ = true;
   planner_.Abandon();
@@ -324,8 +370,10 @@ void Engine::Impl::AbandonAfterFork() {
 
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
 Engine::~Engine() {
-  if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
+  if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, go on using it
 }
+
+// Of the functions below, those that can throw at all do so only in their rare parts, which catch themselves.
 EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
   return impl_->Allocate(bytes, stream, address, after);
 }
@@ -334,16 +382,23 @@ EngineStatus Engine::Release(DeviceAddress address, uint32_t stream, const Reuse
 }
 void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
-bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
+bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) try {
   return impl_->FindBlock(address, base, bytes);
+} catch (...) {
+  return false;  // it only reads
 }
-void Engine::Mark() { impl_->Mark(); }
+void Engine::Mark() try {
+  impl_->Mark();
+} catch (...) {
+  impl_->GiveUp();
+}
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
 void Engine::Finish() { impl_->Finish(); }
+void Engine::Retire() { impl_->Retire(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 
 }  // namespace hotpack

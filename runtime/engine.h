@@ -32,9 +32,12 @@ struct EngineOptions {
 };
 
 // Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call.
+// If the host has no memory for what a function needs, the engine gives up for good: requests are left to the driver, live
+// blocks stay where they are and are not handed out again.
 class Engine {
  public:
-  // `memory` must outlive the engine. Makes no driver call: the arena is reserved at the first request.
+  // `memory` must outlive the engine. Makes no driver call: the arena is reserved at the first request. Throws bad_alloc,
+  // alone of all functions here.
   Engine(DeviceMemory* memory, const EngineOptions& options);
   ~Engine();  // stops planning; makes no driver call (the driver may be gone); device memory goes with the context
   Engine(const Engine&) = delete;
@@ -70,6 +73,11 @@ class Engine {
 
   // The process ends: the figures are brought up to date, the trace is closed. No driver call.
   void Finish();
+
+  // The context ends: waits for changes of pages in other threads, ends the planning thread, brings the figures up to date
+  // and closes the trace. From here on no call reaches `memory`: requests answer kPassThrough, releases are accepted and
+  // do nothing. Makes no driver call. Not in a forked child.
+  void Retire();
 
   // In a forked child: the planning thread is gone and the context is not usable. No later call takes a lock: requests
   // answer kPassThrough, releases are accepted and do nothing, the rest does nothing. Async-signal-safe.

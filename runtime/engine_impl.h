@@ -19,6 +19,7 @@
 #include "runtime/engine.h"
 #include "runtime/follower.h"
 #include "runtime/lock.h"
+#include "runtime/node_pool.h"
 #include "runtime/planning.h"
 #include "runtime/release_stamps.h"
 #include "runtime/request_timer.h"
@@ -45,8 +46,11 @@ class Engine::Impl {
   void NotePassedThrough();
   hotpack_stats Stats();
   void Finish();
+  void Retire();
+  void GiveUp();
   void AbandonAfterFork();
-  bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+  bool abandoned() const { return abandoned_.load(); }
+  bool immortal() const { return immortal_; }
 
  private:
   using Lock = std::unique_lock<hotpack::Lock>;
@@ -74,11 +78,11 @@ class Engine::Impl {
 
   // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
   [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
-  [[gnu::noinline]] EngineStatus AllocateNext(Want want, DeviceAddress* address);
-  [[gnu::noinline]] void AfterLast();
-  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
-  [[gnu::noinline]] void TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after);
-  [[gnu::noinline]] void PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after);
+  [[gnu::noinline]] EngineStatus AllocateNext(Want want, DeviceAddress* address) noexcept;
+  [[gnu::noinline]] void AfterLast() noexcept;
+  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept;
+  [[gnu::noinline]] void TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept;
+  [[gnu::noinline]] void PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept;
   EngineStatus AllocateSlow(Lock& lock, Want want, DeviceAddress* address);
   EngineStatus ServeByScript(Lock& lock, Want& want, DeviceAddress* address);
   EngineStatus PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address);
@@ -155,6 +159,7 @@ class Engine::Impl {
   // The common case: a script is followed, nothing else is going on.
   bool fast_ = false;
   bool fast_release_ = false;
+  bool immortal_ = false;   // must not be destroyed
   bool broken_ = false;     // this device cannot be served
   bool page_work_ = false;  // pages are being changed without the lock: the zone must stay
   int mapping_entries_ = 0; // claimed entries whose pages are still to be mapped: the script must stay
@@ -165,9 +170,6 @@ class Engine::Impl {
   Follower follower_;
   History history_;
   Arena arena_;
-  std::pmr::unsynchronized_pool_resource nodes_;
-  std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
-  ReleaseStamps stamps_{&nodes_};  // empty as long as one stream is used
 
   // planning
   std::shared_ptr<const Script> current_;  // the one followed
@@ -223,6 +225,9 @@ class Engine::Impl {
   uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
   RequestTimer timer_;
   hotpack_stats own_stats_{};
+  NodePool nodes_;
+  std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
+  ReleaseStamps stamps_{&nodes_};  // empty as long as one stream is used
 
   // Last, so that its thread ends before what it reads is gone.
   Planner planner_;

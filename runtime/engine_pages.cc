@@ -19,23 +19,30 @@ class Engine::Impl::PageScope {
     impl_->page_work_ = false;
     impl_->NoteReserved();
   }
+  // Driver calls, without the lock.
+  template <typename Call>
+  auto Unlocked(Call call) {
+    lock_.unlock();
+    try {
+      auto result = call();
+      lock_.lock();
+      return result;
+    } catch (...) {  // what is destroyed on the way out needs the lock
+      lock_.lock();
+      throw;
+    }
+  }
   // The driver calls of `work`, without the lock; then the commit.
   bool Run(PageWork* work) {
-    lock_.unlock();
-    impl_->arena_.Execute(work);
-    lock_.lock();
+    if (impl_->abandoned()) return false;  // the memory may be gone
+    Unlocked([&] {
+      impl_->arena_.Execute(work);
+      return true;
+    });
     bool ok = impl_->arena_.Finish(work);
     impl_->grew_ = impl_->grew_now_ = true;
     impl_->NoteReserved();
     return ok;
-  }
-  // Driver calls of another kind.
-  template <typename Call>
-  auto Unlocked(Call call) {
-    lock_.unlock();
-    auto result = call();
-    lock_.lock();
-    return result;
   }
 
  private:
@@ -62,6 +69,7 @@ EngineStatus Engine::Impl::OpenArena(Lock& lock) {
   constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
   PageScope scope(this, lock);
   if (base_ != 0) return EngineStatus::kOk;
+  if (abandoned()) return EngineStatus::kPassThrough;
   MemoryStatus status = scope.Unlocked([&] { return arena_.Open(kTimes); });
   if (status != MemoryStatus::kOk) {
     if (status != MemoryStatus::kDeinitialized) broken_ = true;

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 namespace hotpack {
+namespace {
+constexpr uint32_t kLongest = 64;  // requests that are compared: no more than the shortest history remembers
+}  // namespace
 
 // Entries become cells: from the script's own space of offsets to units from `base`.
 void Follower::Place(uint64_t base, uint64_t zone) {
@@ -224,7 +227,6 @@ uint32_t Follower::FindAhead(uint32_t units) {
 
 // How many of the last requests, up to request `ordinal`, are the script's up to entry `last`; at most kLongest.
 uint32_t Follower::Agreement(uint32_t last, uint64_t ordinal, const History& history) const {
-  constexpr uint32_t kLongest = 64;  // no more than the shortest history remembers
   uint32_t length = 0, i = last;
   while (length < kLongest && length <= ordinal && history.Units(ordinal - length) == cells_[i].units) {
     ++length;
@@ -237,7 +239,7 @@ uint32_t Follower::Agreement(uint32_t last, uint64_t ordinal, const History& his
 // (≥ kContext); kNone if none does.
 uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_t least) const {
   constexpr int kTries = 256;
-  if (ordinal + 1 < Script::kContext) return kNone;
+  if (ordinal + 1 < Script::kContext || least > kLongest) return kNone;
   uint32_t window[Script::kContext];
   for (uint32_t k = 0; k < Script::kContext; ++k) window[k] = history.Units(ordinal + 1 - Script::kContext + k);
   uint32_t hash = ContextHash(window, Script::kContext);

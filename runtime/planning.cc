@@ -229,6 +229,15 @@ bool Planner::WaitIdle(int timeout_ms) {
   return changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
 }
 
+// Not joined: the caller may hold the dynamic linker's lock (a library's destructor), which an ending thread may need.
+void Planner::Detach() {
+  std::lock_guard lock(mutex_);
+  stop_ = true;
+  cancel_ = true;
+  if (thread_.joinable()) thread_.detach();
+  changed_.notify_all();
+}
+
 void Planner::Abandon() {
   busy_ = true;  // takes no more jobs. The thread is not touched: it is another process's
 }

@@ -60,6 +60,7 @@ class Planner {
   void Hurry();                   // the job that is being done is to end with what it has
   bool WaitIdle(int timeout_ms);  // negative: no limit
   void Abandon();                 // in a forked child: there is no thread
+  void Detach();                  // no more jobs; the thread ends by itself, soon. The planner must live for ever then
 
  private:
   void Loop();

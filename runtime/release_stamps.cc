@@ -4,7 +4,7 @@
 
 namespace hotpack {
 
-void ReleaseStamps::Take(uint64_t begin, uint64_t end, ReuseAfter* after) {
+void ReleaseStamps::Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexcept {
   auto it = ranges_.upper_bound(begin);
   if (it != ranges_.begin() && std::prev(it)->second.end > begin) --it;
   while (it != ranges_.end() && it->first < end) {
@@ -20,11 +20,18 @@ void ReleaseStamps::Take(uint64_t begin, uint64_t end, ReuseAfter* after) {
     } else {
       it = ranges_.erase(it);
     }
-    if (range.end > end) it = std::next(ranges_.emplace_hint(it, end, range));
+    if (range.end > end) {
+      try {
+        it = std::next(ranges_.emplace_hint(it, end, range));
+      } catch (...) {
+        everywhere_ = std::max(everywhere_, range.after.LatestTick());
+      }
+    }
   }
+  if (everywhere_ > settled_) after->Add(kAllStreams, everywhere_);
 }
 
-void ReleaseStamps::Put(uint64_t begin, uint64_t end, const ReuseAfter& after) {
+void ReleaseStamps::Put(uint64_t begin, uint64_t end, const ReuseAfter& after) noexcept {
   ReuseAfter before;
   Take(begin, end, &before);  // nothing as a rule; never two at an address
   if (ranges_.size() >= next_sweep_) {
@@ -32,12 +39,17 @@ void ReleaseStamps::Put(uint64_t begin, uint64_t end, const ReuseAfter& after) {
     next_sweep_ = 2 * ranges_.size() + 1024;
   }
   latest_ = std::max(latest_, after.LatestTick());
-  ranges_.emplace(begin, Range{end, after});
+  try {
+    ranges_.emplace(begin, Range{end, after});
+  } catch (...) {
+    everywhere_ = std::max(everywhere_, after.LatestTick());
+  }
 }
 
-void ReleaseStamps::Settle(uint64_t tick) {
+void ReleaseStamps::Settle(uint64_t tick) noexcept {
   settled_ = std::max(settled_, tick);
   if (latest_ <= settled_) ranges_.clear();
+  if (everywhere_ <= settled_) everywhere_ = 0;
 }
 
 }  // namespace hotpack

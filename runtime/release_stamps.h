@@ -12,21 +12,22 @@
 
 namespace hotpack {
 
-// Not thread-safe. Each operation O(log ranges + ranges touched). Nodes come from `memory`.
+// Not thread-safe. Each operation O(log ranges + ranges touched). Nodes come from `memory`; if it has none left, what would
+// have been kept of one range counts for all addresses: more is waited for than need be, nothing is forgotten.
 class ReleaseStamps {
  public:
   explicit ReleaseStamps(std::pmr::memory_resource* memory) : ranges_(memory) {}
 
-  bool empty() const { return ranges_.empty(); }
+  bool empty() const { return ranges_.empty() && everywhere_ == 0; }
   size_t size() const { return ranges_.size(); }
 
   // A block of [begin, end) was released. What its memory had to come after before counts no more: the block took it.
-  void Put(uint64_t begin, uint64_t end, const ReuseAfter& after);
+  void Put(uint64_t begin, uint64_t end, const ReuseAfter& after) noexcept;
   // A block of [begin, end) is handed out: adds to `after` what it must come after (what is settled left out), and
   // forgets it.
-  void Take(uint64_t begin, uint64_t end, ReuseAfter* after);
+  void Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexcept;
   // All releases up to `tick` come before any work that is submitted from now on.
-  void Settle(uint64_t tick);
+  void Settle(uint64_t tick) noexcept;
 
  private:
   struct Range {
@@ -36,6 +37,7 @@ class ReleaseStamps {
   std::pmr::map<uint64_t, Range> ranges_;  // by begin; disjoint
   uint64_t settled_ = 0;
   uint64_t latest_ = 0;  // no range has a later tick
+  uint64_t everywhere_ = 0;  // releases up to this tick count for all addresses; 0: none
   size_t next_sweep_ = 1024;
 };
 

@@ -30,9 +30,9 @@ hotpack_stats* Slots(StatsFileHeader* header) { return reinterpret_cast<hotpack_
 
 }  // namespace
 
-StatsFileHeader* CreateStatsFile(const char* directory) {
+StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix) {
   char path[4096];
-  const int length = snprintf(path, sizeof(path), "%s/stats.%d", directory, static_cast<int>(getpid()));
+  const int length = snprintf(path, sizeof(path), "%s/stats.%d%s", directory, static_cast<int>(getpid()), suffix);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return nullptr;
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return nullptr;

@@ -31,7 +31,7 @@ struct StatsFileHeader {
 static_assert(sizeof(StatsFileHeader) == 256);
 
 // The writer's side. Creates `directory`/stats.<pid> and maps it; null when that is not possible. Never unmapped.
-StatsFileHeader* CreateStatsFile(const char* directory);
+StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix = "");
 // The next free slot, or null when all are taken. Thread-safe.
 hotpack_stats* TakeStatsSlot(StatsFileHeader* header);
 

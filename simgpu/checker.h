@@ -18,7 +18,7 @@ extern "C" {
 #define SIMGPU_NO_STREAM ((void*)~(uintptr_t)0)
 
 /* The application was given `bytes` bytes at `address`. Called after the allocation succeeded, before the application
- * sees the address. A block that the driver itself allocated at the same address with the same size is the same block.
+ * sees the address. A block of no stream goes with the context that is current, as cuMemAlloc's does. A block that the driver itself allocated at the same address with the same size is the same block.
  * O(log blocks). */
 void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream);
 

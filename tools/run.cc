@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string_view>
 
+#include "preload/option_table.h"
 #include "tools/run_child.h"
 #include "tools/run_linked.h"
 #include "tools/run_report.h"
@@ -56,6 +58,38 @@ std::string TakeCommand(const CLI::Option& first, std::vector<std::string> rest,
   if (marked) rest.erase(rest.begin());
   options->command = std::move(rest);
   options->command.insert(options->command.begin(), first.results().front());
+  return "";
+}
+
+// The flags that are the library's own options, from the table that it reads them by. --trace is more than a variable.
+bool IsPlainOption(const OptionRow& row) {
+  return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace";
+}
+
+void AddOptionFlags(CLI::App* command, RunOptions* options) {
+  for (const OptionRow& row : kOptionRows) {
+    if (!IsPlainOption(row)) continue;
+    std::string meaning = row.meaning;
+    std::erase(meaning, '`');
+    command->add_option(row.flag, options->variables[row.variable], meaning + " (" + row.values + ")")
+        ->default_str(row.fallback);
+  }
+}
+
+// Empty, or the flag that has no such value. Flags that were not given are taken out: the environment's hold.
+std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
+  for (const OptionRow& row : kOptionRows) {
+    if (!IsPlainOption(row)) continue;
+    if (command.count(row.flag) == 0) {
+      options->variables.erase(row.variable);
+      continue;
+    }
+    const std::string& value = options->variables[row.variable];
+    Options parsed;
+    if (value.empty() || !row.parse(value.c_str(), &parsed)) {
+      return std::string(row.flag) + " " + value + ": not " + row.values;
+    }
+  }
   return "";
 }
 
@@ -149,11 +183,13 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
   command->add_option("--trace", options->trace, "record the program's allocations in this file");
   command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
+  AddOptionFlags(command, options.get());
   // Only the program's name is an option to CLI11: a list of positionals would take "[1,2]" apart.
   CLI::Option* first = command->add_option("CMD", "the program; its own options go behind --")->expected(1);
   command->prefix_command();  // what follows it is left alone
   command->callback([command, first, options, exit_code] {
-    const std::string reason = TakeCommand(*first, command->remaining(), options.get());
+    std::string reason = TakeCommand(*first, command->remaining(), options.get());
+    if (reason.empty()) reason = CheckOptionFlags(*command, options.get());
     *exit_code = reason.empty() ? Run(*options) : Fail(2, reason);
   });
 }

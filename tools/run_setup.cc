@@ -123,6 +123,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     std::error_code error;
     setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
   }
+  for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   return "";
 }
 

@@ -1,6 +1,7 @@
 // What `hotpack run` finds out before it starts the program.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@ struct RunOptions {
   bool simulate = false;
   std::string trace;       // empty: none
   std::string json_stats;  // empty: none
+  std::map<std::string, std::string> variables;  // of preload/option_table.h, given as flags
   std::vector<std::string> command;
 };
 

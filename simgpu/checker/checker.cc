@@ -93,11 +93,11 @@ bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
   return true;
 }
 
-void Checker::Given(uint64_t address, uint64_t bytes, Teller teller) {
+void Checker::Given(uint64_t address, uint64_t bytes, Teller teller, uint64_t owner) {
   if (!enabled_ || bytes == 0) return;
   const uint64_t end = address + bytes;
   if (!ClearOverlaps(address, end, teller)) return;
-  Block block{.end = end, .serial = next_serial_++, .teller = teller};
+  Block block{.end = end, .serial = next_serial_++, .teller = teller, .owner = owner};
   block.below = TakeGhosts(address, end);
   for (const Below& below : block.below) block.after.Merge(below.uses, *order_);
   if (teller == Teller::kOutside) {
@@ -284,6 +284,14 @@ void Checker::ForgetDevice(int device) {
   for (auto it = live_.begin(); it != live_.end();) {
     auto next = std::next(it);
     if (memory_->Find(it->first).device == device) Forget(it->first, it->first + 1);
+    it = next;
+  }
+}
+
+void Checker::ForgetOwner(uint64_t owner) {
+  for (auto it = live_.begin(); it != live_.end();) {
+    auto next = std::next(it);
+    if (owner != 0 && it->second.owner == owner) Forget(it->first, it->first + 1);
     it = next;
   }
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -133,7 +134,11 @@ void NoteExitStatus(int status, void*) {
   EndProcess();
 }
 
-void NoteFork() { forked.store(true); }
+// In the child nothing but refusals is left to do: no lock of the parent's threads may be in the way.
+void NoteFork() {
+  forked.store(true);
+  new (&CountersLock()) std::mutex;
+}
 
 __attribute__((constructor)) void Load() {
   on_exit(NoteExitStatus, nullptr);
@@ -178,7 +183,7 @@ int EntryPoint::Enter(bool needs_init) {
 void SetInitialized() {
   if (!initialized.exchange(true)) atexit([] { shut_down.store(true); });
 }
-bool IsInitialized() { return initialized.load(std::memory_order_acquire); }
+bool IsInitialized() { return initialized.load(std::memory_order_acquire) && !forked.load(std::memory_order_relaxed); }
 bool IsShutDown() { return shut_down.load(); }
 
 }  // namespace simgpu

@@ -10,11 +10,18 @@ namespace simgpu {
 
 static thread_local int teller_depth = 0;
 
-SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void*) {
+SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream) {
   if (!IsInitialized() || IsShutDown() || address == 0) return;
   Driver& d = TheDriver();
   std::lock_guard<std::mutex> lock(d.mutex);
-  d.checker.Given(address, bytes, Teller::kOutside);
+  // Memory of cuMemAlloc goes with its context, memory of a pool does not.
+  uint64_t owner = 0;
+  if (stream == SIMGPU_NO_STREAM) {
+    const Context* context = CurrentContext();
+    if (context == nullptr || !context->alive) return;  // another thread has destroyed it since
+    owner = context->id;
+  }
+  d.checker.Given(address, bytes, Teller::kOutside, owner);
 }
 
 SIMGPU_EXPORT void simgpuBlockReturned(uint64_t address, void*) {

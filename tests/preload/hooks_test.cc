@@ -39,7 +39,8 @@ TEST_P(Hooks, Scenario) {
 INSTANTIATE_TEST_SUITE_P(
     All, Hooks,
     testing::Combine(testing::Values("same", "basic", "first_version", "pitch", "async", "pools", "one_stream", "second_stream",
-                                     "per_thread_handle", "per_thread_variant", "capture", "capture_per_thread", "threads", "contexts", "inert",
+                                     "per_thread_handle", "per_thread_variant", "capture", "capture_per_thread", "threads", "eight_threads", "contexts", "asked_while_destroyed",
+                                     "retained_while_released", "inert",
                                      "fork", "exit"),
                      testing::Values("link", "dlsym", "dlvsym", "default", "proc", "oldproc")),
     [](const auto& param) { return std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param); });
@@ -63,7 +64,7 @@ TEST_P(Way, FreeSyncAlways) {
 TEST(Options, ABadValueGetsOneLine) {
   const Outcome outcome = RunClient("one_stream", "link", {{"HOTPACK_FREE_SYNC", "maybe"}});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.err, "hotpack: HOTPACK_FREE_SYNC=maybe is neither auto nor always; auto is used\n");
+  EXPECT_EQ(outcome.err, "hotpack: HOTPACK_FREE_SYNC=maybe is not auto or always; auto is used\n");
 }
 
 TEST(Hooks, AnUnknownKindOfArenaIsSaid) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -360,6 +361,36 @@ void Threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Eight threads with a stream each; half of the blocks are released by whichever thread comes by. They meet only in relaxed
+// exchanges, so that a thread sanitizer sees no order but hotpack's own.
+void EightThreads() {
+  const CUcontext context = Start();
+  std::atomic<CUdeviceptr> shared[8] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      OK(api.SetCurrent(context));
+      CUstream stream = nullptr;
+      OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+      for (int i = 0; i < 300; ++i) {
+        CUdeviceptr block = 0;
+        const size_t bytes = 512 * static_cast<size_t>(1 + (i * 7 + t) % 2000);
+        OK(i % 3 == 0 ? api.Alloc(&block, bytes) : api.AllocAsync(&block, bytes, stream));
+        CHECK(Ours(block));
+        if (i % 2 == 0) block = shared[(i + t) % 8].exchange(block, std::memory_order_relaxed);
+        if (block == 0) continue;
+        OK(i % 5 == 0 ? api.Free(block) : api.FreeAsync(block, stream));
+      }
+      OK(api.StreamDestroy(stream));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::atomic<CUdeviceptr>& block : shared) {
+    if (block == 0) continue;
+    OK(api.Free(block));
+  }
+}
+
 void Contexts() {
   CUcontext primary = Start(), second = nullptr;
   const CUdeviceptr a = Alloc(4096);
@@ -388,6 +419,59 @@ void Contexts() {
   OK(api.ReleasePrimary(0));
   CHECK(stub_chunks() > 0);  // not the last one
   OK(api.ReleasePrimary(0));
+  OK(api.ReleasePrimary(0));
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+}
+
+// While one thread destroys a context, another asks for memory in it: that gets the driver's, and leaves no arena behind
+// for a later context with the same handle.
+void AskedWhileDestroyed() {
+  Start();
+  static CUcontext dying;
+  OK(api.CtxCreate(&dying, 0, 0));
+  OK(api.Free(Alloc(4096)));
+  static CUdeviceptr early = 0, late = 0;
+  std::thread([] {
+    OK(api.SetCurrent(dying));
+    early = Alloc(4096);
+  }).join();
+  stub_before("cuCtxDestroy_v2", [] {
+    std::thread([] {
+      OK(api.SetCurrent(dying));
+      OK(api.Free(early));  // the driver may yet refuse
+      stub_before("cuMemAddressFree", [] {
+        std::thread([] {  // the arena is not to be found any more
+          OK(api.SetCurrent(dying));
+          late = Alloc(4096);
+        }).join();
+      });
+    }).join();
+  });
+  OK(api.CtxDestroy(dying));
+  CHECK(late != 0 && !Ours(late));
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+}
+
+// The last user releases the primary context, and before hotpack has dealt with that, another thread retains a new one,
+// which has the same handle, and asks for memory.
+void RetainedWhileReleased() {
+  Start();
+  OK(api.Free(Alloc(4096)));
+  static CUdeviceptr block = 0;
+  static std::thread other;
+  stub_before("cuDevicePrimaryCtxGetState answered", [] {
+    other = std::thread([] {
+      CUcontext context = nullptr;
+      OK(api.Retain(&context, 0));
+      OK(api.SetCurrent(context));
+      block = Alloc(4096);
+    });
+    usleep(100'000);  // time enough for the block, if it could be had now
+  });
+  OK(api.ReleasePrimary(0));
+  other.join();
+  CHECK(Ours(block) && stub_mapped() > 0);
+  OK(api.Free(block));
   OK(api.ReleasePrimary(0));
   CHECK(stub_chunks() == 0 && stub_mapped() == 0);
 }
@@ -427,6 +511,14 @@ void Off() {
   if (strcmp(way, "link") != 0 && strcmp(way, "default") != 0) {
     CHECK(reinterpret_cast<void*>(api.Alloc) == stub_real("cuMemAlloc_v2"));
   }
+}
+
+// cuda-gdb sets the driver's variable before the program's first call.
+void Debugged() {
+  *stub_debugger_flag() = 1;
+  Start();
+  CHECK(!Ours(Alloc(4096)));
+  CHECK(stub_count("cuMemAlloc_v2") == 1 && stub_count("cuMemCreate") == 0);
 }
 
 int Wait(pid_t pid) {
@@ -506,10 +598,14 @@ int main(int argc, char** argv) {
       {"capture_per_thread", CapturePerThread},
       {"threads", Threads},
       {"contexts", Contexts},
+      {"eight_threads", EightThreads},
+      {"asked_while_destroyed", AskedWhileDestroyed},
+      {"retained_while_released", RetainedWhileReleased},
       {"same", Same},
       {"inert", Inert},
       {"off", Off},
       {"fork", Fork},
+      {"debugged", Debugged},
       {"exit", Exit},
       {"end_return", [] { Die([] {}); }},
       {"end__exit", [] { Die([] { _exit(0); }); }},

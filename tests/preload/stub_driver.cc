@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -67,11 +68,21 @@ bool AnyCapturing() {
 }
 Context* Current() { return stack.empty() || stack.back() == nullptr ? nullptr : stack.back(); }
 
+std::atomic<const char*> awaited{nullptr};
+std::atomic<void (*)()> meanwhile{nullptr};
+
+void Meanwhile(const char* symbol) {
+  const char* name = awaited.load();
+  if (name == nullptr || strcmp(name, symbol) != 0 || !awaited.compare_exchange_strong(name, nullptr)) return;
+  meanwhile.load()();
+}
+
 }  // namespace
 
-// Every function: lock, count, answer CUDA_ERROR_DEINITIALIZED when told so.
+// Every function: what is to happen meanwhile, lock, count, answer CUDA_ERROR_DEINITIALIZED when told so.
 #define ENTER(symbol)                                        \
-  std::lock_guard<std::recursive_mutex> lock(S().mutex);     \
+  Meanwhile(#symbol);                                        \
+  std::unique_lock<std::recursive_mutex> lock(S().mutex);    \
   S().counts[#symbol]++;                                     \
   if (S().deinitialized) return CUDA_ERROR_DEINITIALIZED;
 #define STUB(symbol, base, version, stream, parameters)                                                       \
@@ -137,6 +148,8 @@ STUB(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 1, (CUdevic
   ENTER(cuDevicePrimaryCtxGetState)
   *flags = 0;
   *active = S().primary[device].alive;
+  lock.unlock();
+  Meanwhile("cuDevicePrimaryCtxGetState answered");
   return CUDA_SUCCESS;
 }
 STUB(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned, CUdevice device)) {
@@ -513,4 +526,12 @@ long stub_syncs_while_capturing() { return S().refused_syncs; }
 long stub_chunks() { return static_cast<long>(S().chunks.size()); }
 long stub_mapped() { return static_cast<long>(S().mapped); }
 void stub_deinitialize() { S().deinitialized = true; }
+extern "C" {
+__attribute__((visibility("default"))) uint32_t cudbgIpcFlag = 0;
+}
+uint32_t* stub_debugger_flag() { return &cudbgIpcFlag; }
+void stub_before(const char* symbol, void (*call)()) {
+  meanwhile = call;
+  awaited = symbol;
+}
 void stub_fail_init() { S().no_device = true; }

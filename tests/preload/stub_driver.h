@@ -14,4 +14,6 @@ STUB_API long stub_syncs_while_capturing();       // synchronisations and events
 STUB_API long stub_chunks();                      // cuMemCreate handles not released
 STUB_API long stub_mapped();                      // cuMemMap minus cuMemUnmap, in chunks
 STUB_API void stub_deinitialize();                // from here on every call gives CUDA_ERROR_DEINITIALIZED
+STUB_API uint32_t* stub_debugger_flag();            // cudbgIpcFlag: set by cuda-gdb in the driver's memory
+STUB_API void stub_before(const char* symbol, void (*meanwhile)());  // once, at the start of the function's next call
 STUB_API void stub_fail_init();                   // cuInit gives CUDA_ERROR_NO_DEVICE

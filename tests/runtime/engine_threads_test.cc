@@ -121,11 +121,11 @@ int Scale() {  // HOTPACK_TEST_SCALE: so many times as long
 void RunThreads(Stress* stress) {
   std::vector<std::thread> threads;
   threads.emplace_back([stress] { stress->Iterate(150 * Scale(), 60); });
-  for (int t = 0; t < 4; ++t) threads.emplace_back([stress, t] { stress->Random(t, 1500 * Scale()); });
+  for (int t = 0; t < 7; ++t) threads.emplace_back([stress, t] { stress->Random(t, 1000 * Scale()); });
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(EngineThreads, AnIterationAndFourRandomThreads) {
+TEST(EngineThreads, AnIterationAndSevenRandomThreads) {
   Stress stress(uint64_t{1} << 30, TestSeed());
   RunThreads(&stress);
 }

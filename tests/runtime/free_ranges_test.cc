@@ -1,4 +1,5 @@
 #include "runtime/free_ranges.h"
+#include "runtime/node_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +16,7 @@ Ranges List(const FreeRanges& free) { return {free.ranges().begin(), free.ranges
 
 class FreeRangesTest : public ::testing::Test {
  protected:
-  std::pmr::unsynchronized_pool_resource memory_;
+  NodePool memory_;
   FreeRanges free_{&memory_};
 };
 

@@ -1,0 +1,165 @@
+// request_threads: requests a second that several threads get out of one device's arena together, against one thread's.
+//
+// The engine runs on a device of addresses without memory behind them, so the figures are its own: the lock, and what is
+// done under it. In each run one thread and several take turns, so that a noisy machine disturbs both alike.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/unbacked_device_memory.h"
+#include "runtime/engine.h"
+
+namespace hotpack::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Settings {
+  std::vector<int> threads = {1, 8};
+  std::string workload = "script";
+  double seconds = 0.2;
+  int runs = 5;
+};
+
+struct Rate {
+  double per_second = 0;  // pairs of a request and its release
+  double planned = 0;     // share of the requests that were served by script
+  double slowest = 0;     // the slowest thread's pairs over the mean
+};
+
+constexpr int kHeld = 1;  // blocks that a thread has at a time
+
+// script: every request is for the same size, so whichever thread is next, its request is the one expected.
+// mixed: sizes are drawn, so nothing repeats and all is best fit.
+class Threads {
+ public:
+  explicit Threads(bool script) : script_(script) {}
+
+  // Lets the engine see a steady step: as many blocks live as all threads together hold, each released in order.
+  void WarmUp(int threads) {
+    std::mt19937_64 random(1);
+    std::vector<DeviceAddress> live(static_cast<size_t>(threads) * kHeld * 2, 0);
+    for (int step = 0; step < 40; ++step) {
+      engine_.Mark();
+      for (DeviceAddress& address : live) Replace(&address, &random);
+      engine_.WaitPlan(-1);
+    }
+    for (DeviceAddress address : live) engine_.Release(address, 0);
+  }
+
+  Rate Measure(int threads, double seconds) {
+    const hotpack_stats before = engine_.Stats();
+    std::vector<uint64_t> pairs(static_cast<size_t>(threads), 0);
+    std::atomic<bool> start{false}, stop{false};
+    std::vector<std::thread> workers;
+    for (int t = 0; t < threads; ++t) {
+      workers.emplace_back([&, t] {
+        while (!start) std::this_thread::yield();
+        pairs[static_cast<size_t>(t)] = Work(stop, static_cast<uint64_t>(t));
+      });
+    }
+    const Clock::time_point begin = Clock::now();
+    start = true;
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    stop = true;
+    for (std::thread& worker : workers) worker.join();
+    const double took = std::chrono::duration<double>(Clock::now() - begin).count();
+    const hotpack_stats after = engine_.Stats();
+    uint64_t sum = 0;
+    for (uint64_t count : pairs) sum += count;
+    Rate rate;
+    rate.per_second = static_cast<double>(sum) / took;
+    rate.planned = static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests);
+    rate.slowest = static_cast<double>(*std::min_element(pairs.begin(), pairs.end())) * threads / static_cast<double>(sum);
+    return rate;
+  }
+
+  bool failed() const { return failed_; }
+
+ private:
+  uint64_t Bytes(std::mt19937_64* random) const { return script_ ? 100'000 : 512 + (*random)() % 1'000'000; }
+
+  void Replace(DeviceAddress* address, std::mt19937_64* random) {
+    if (*address != 0 && engine_.Release(*address, 0) != EngineStatus::kOk) failed_ = true;
+    if (engine_.Allocate(Bytes(random), 0, address) != EngineStatus::kOk) failed_ = true;
+  }
+
+  uint64_t Work(const std::atomic<bool>& stop, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    DeviceAddress live[kHeld] = {};
+    uint64_t pairs = 0;
+    for (; !stop.load(std::memory_order_relaxed); ++pairs) Replace(&live[pairs % kHeld], &random);
+    for (DeviceAddress address : live) {
+      if (address != 0) engine_.Release(address, 0);
+    }
+    return pairs;
+  }
+
+  const bool script_;
+  UnbackedDeviceMemory memory_;
+  Engine engine_{&memory_, {}};
+  std::atomic<bool> failed_{false};
+};
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int Run(const Settings& settings) {
+  const int most = *std::max_element(settings.threads.begin(), settings.threads.end());
+  std::vector<std::vector<Rate>> rates(settings.threads.size());
+  for (int run = 0; run < settings.runs; ++run) {
+    Threads threads(settings.workload == "script");
+    threads.WarmUp(most);
+    for (size_t i = 0; i < settings.threads.size(); ++i) {
+      rates[i].push_back(threads.Measure(settings.threads[i], settings.seconds));
+    }
+    if (threads.failed()) {
+      fprintf(stderr, "request_threads: a request failed\n");
+      return 1;
+    }
+  }
+  for (size_t i = 0; i < settings.threads.size(); ++i) {
+    std::vector<double> ns, ratio, planned, slowest;
+    for (int run = 0; run < settings.runs; ++run) {
+      const Rate& rate = rates[i][static_cast<size_t>(run)];
+      ns.push_back(1e9 / rate.per_second);
+      ratio.push_back(rate.per_second / rates[0][static_cast<size_t>(run)].per_second);
+      planned.push_back(rate.planned);
+      slowest.push_back(rate.slowest);
+    }
+    printf("%s: %d threads %8.1f ns a pair, %5.2f of the rate of %d (%.2f to %.2f), %5.1f %% by script, slowest thread %.2f of the mean\n",
+           settings.workload.c_str(), settings.threads[i], Median(ns), Median(ratio), settings.threads[0],
+           *std::min_element(ratio.begin(), ratio.end()), *std::max_element(ratio.begin(), ratio.end()),
+           100 * Median(planned), Median(slowest));
+  }
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Requests a second of several threads on one device, against one thread's", "request_threads");
+  app.add_option("--threads", settings.threads, "Numbers of threads; the first is what the others are compared with")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--workload", settings.workload, "script (one size: all by script) or mixed (drawn sizes: none)")
+      ->check(CLI::IsMember({"script", "mixed"}))
+      ->capture_default_str();
+  app.add_option("--seconds", settings.seconds, "Of each measurement")->check(CLI::Range(0.001, 3600.0))->capture_default_str();
+  app.add_option("--runs", settings.runs, "Medians are taken over these")->check(CLI::Range(1, 1000))->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  return Run(settings);
+}
+
+}  // namespace
+}  // namespace hotpack::bench
+
+int main(int argc, char** argv) { return hotpack::bench::Main(argc, argv); }
