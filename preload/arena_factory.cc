@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 
+#include "preload/debug_options.h"
 #include "preload/driver_access.h"
 #include "preload/log.h"
 #include "preload/options.h"
@@ -102,6 +103,8 @@ std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext con
   return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
 
+void Say(const char* line) { Log("%s", line); }
+
 ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   static const int registered = pthread_atfork(nullptr, nullptr, AfterForkInChild);
   (void)registered;
@@ -114,6 +117,9 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
+  options.guard = GetOptions().guard;
+  options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
+  options.say = Say;
   arena->engine = new (std::nothrow) Engine(arena->memory.get(), options);
   if (arena->engine != nullptr) return arena;
   delete arena;

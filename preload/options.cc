@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/debug_options.h"
 #include "preload/log.h"
 
 namespace hotpack {
@@ -74,6 +75,12 @@ Options Read() {
     }
   }
   if (const char* arena = getenv("HOTPACK_ARENA")) ReadArena(arena, &options);
+  if (const char* debug = getenv("HOTPACK_DEBUG"); debug != nullptr && *debug != '\0' && !ReadDebug(debug, &options)) {
+    Log("HOTPACK_DEBUG=%s is not guard, guard:BYTES or poison, or several of these with commas; it is ignored", debug);
+  }
+  if (const char* over = getenv("HOTPACK_OVERCOMMIT"); over != nullptr && *over != '\0' && !ReadOvercommit(over, &options)) {
+    Log("HOTPACK_OVERCOMMIT=%s is not off, managed or managed:MEBIBYTES; off is used", over);
+  }
   options.stats_dir = Copy("HOTPACK_STATS_DIR", strings.stats_dir, sizeof(strings.stats_dir));
   options.trace = Copy("HOTPACK_TRACE", strings.trace, sizeof(strings.trace));
   if (const char* limit = getenv("HOTPACK_TRACE_LIMIT_MB")) {

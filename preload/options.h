@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "runtime/guards.h"
+
 namespace hotpack {
 
 enum class ArenaKind : uint8_t { kVirtual, kPlain };
@@ -14,6 +16,9 @@ struct Options {
   uint64_t plain_arena_bytes = 0;         // HOTPACK_ARENA=plain:<MiB>, in bytes here; 0: most of what is free
   const char* stats_dir = nullptr;  // HOTPACK_STATS_DIR: where stats.<pid> is made
   const char* trace = nullptr;      // HOTPACK_TRACE: where the trace goes
+  GuardOptions guard;               // HOTPACK_DEBUG
+  bool overcommit = false;          // HOTPACK_OVERCOMMIT=managed
+  uint64_t overcommit_bytes = 0;    // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes here; 0: ManagedLimit() decides
   uint64_t trace_limit = 8ull << 30;  // HOTPACK_TRACE_LIMIT_MB, in bytes here
 };
 

@@ -13,7 +13,10 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
       options_(options),
       history_(options.window),
       arena_(memory),
+      guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
+      spill_(options.managed_limit),
       planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Plan(job, cancel); }) {
+  attention_ = guards_ != nullptr;
   FlushStats();
 }
 
@@ -27,6 +30,10 @@ inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, Devi
   if (bytes - 1 >= kMaxRequestBytes || attention_.load(std::memory_order_relaxed)) [[unlikely]] {
     return AllocateTimed(bytes, stream, address);
   }
+  return AllocateNow(bytes, stream, address);
+}
+
+inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
   uint32_t units = UnitsOf(bytes);
   mutex_.lock();
   uint32_t offset = 0;
@@ -49,6 +56,12 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
   if (abandoned()) return EngineStatus::kPassThrough;
+  if (guards_) {
+    const uint64_t padded = guards_->Padded(bytes);
+    EngineStatus status = padded <= kMaxRequestBytes ? AllocateNow(padded, stream, address) : EngineStatus::kOutOfMemory;
+    if (status == EngineStatus::kOk) *address = GiveGuarded(*address, bytes);
+    return status;
+  }
   attention_.store(false, std::memory_order_relaxed);
   int64_t start = RequestTimer::Now();
   EngineStatus status = Allocate(bytes, stream, address);
@@ -161,6 +174,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
     block.foreign = PlaceInHole(want, address);
     if (!block.foreign) {
       EngineStatus status = Grow(lock, want, &block.foreign, address);
+      if (status == EngineStatus::kOutOfMemory) status = Spill(lock, block.bytes, address);
       if (status != EngineStatus::kOk) return status;
     }
   }
@@ -170,7 +184,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
 }
 
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
-  if (!Owns(address)) return EngineStatus::kNotOurs;
+  if (!InArena(address)) [[unlikely]] return ReleaseBeside(address, stream);
   if (abandoned()) [[unlikely]] return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
@@ -181,10 +195,24 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
   return EngineStatus::kOk;
 }
 
+bool Engine::Impl::OwnsBeside(DeviceAddress address) const {
+  DeviceAddress base = guarded_base_.load(std::memory_order_acquire);
+  if (base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed)) return true;
+  return spill_.Owns(address);
+}
+
+EngineStatus Engine::Impl::ReleaseBeside(DeviceAddress address, uint32_t stream) {
+  if (!OwnsBeside(address)) return EngineStatus::kNotOurs;
+  if (abandoned()) return EngineStatus::kOk;
+  if (guards_) return ReleaseGuarded(address, stream);
+  mutex_.lock();
+  return ReleaseSlow(address, stream);
+}
+
 // The lock is held.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
   Lock lock(mutex_, std::adopt_lock);
-  bool by_script = follower_.active() && address % kUnitBytes == 0;
+  bool by_script = follower_.active() && address % kUnitBytes == 0 && InReservation(address);
   uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream);
   uint64_t ordinal = follower_.Ordinal(entry);
@@ -214,8 +242,10 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   if (block.foreign) {
     follower_.RemoveForeign(OffsetOf(address), OffsetOf(address + block.bytes));
     FreeOutside({address, block.bytes});
-  } else {
+  } else if (InReservation(address)) {
     arena_.Free(address, block.bytes);
+  } else {
+    spill_.Free(address, block.bytes);
   }
   Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream);
   return EngineStatus::kOk;
@@ -223,8 +253,9 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
 
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
   if (!Owns(address) || abandoned()) return false;
+  if (guards_) return guards_->Find(address, base, bytes);
   Lock lock(mutex_);
-  if (follower_.active()) {
+  if (follower_.active() && InReservation(address)) {
     uint32_t offset = OffsetOf(address);
     for (const Follower::Range& range : follower_.LiveRanges()) {
       if (range.entry == kNone || offset < range.begin || offset >= range.end) continue;

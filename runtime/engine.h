@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "runtime/device_memory.h"
+#include "runtime/guards.h"
 #include "runtime/include/hotpack.h"
 
 namespace hotpack {
@@ -28,6 +29,9 @@ struct EngineOptions {
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
   uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 16 B each)
+  GuardOptions guard;                   // debug mode
+  uint64_t managed_limit = 0;           // bytes of managed memory that may back blocks while there is no plan; 0: none
+  void (*say)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
 };
 
 // Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call.

@@ -18,7 +18,9 @@
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/follower.h"
+#include "runtime/guards.h"
 #include "runtime/lock.h"
+#include "runtime/managed_spill.h"
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
 
@@ -31,7 +33,9 @@ class Engine::Impl {
 
   inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address);
   inline EngineStatus Release(DeviceAddress address, uint32_t stream);
-  bool Owns(DeviceAddress address) const {
+  bool Owns(DeviceAddress address) const { return InArena(address) || OwnsBeside(address); }
+  // The common case of Owns. False for everything in debug mode, so that every release takes the long way.
+  bool InArena(DeviceAddress address) const {
     DeviceAddress base = owned_base_.load(std::memory_order_acquire);
     return base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed);
   }
@@ -85,6 +89,25 @@ class Engine::Impl {
   void Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream);
   void UpdateFast();
 
+  // Addresses that Owns() covers and InArena() does not: managed memory, and in debug mode the arena.
+  [[gnu::noinline]] bool OwnsBeside(DeviceAddress address) const;
+  [[gnu::noinline]] EngineStatus ReleaseBeside(DeviceAddress address, uint32_t stream);
+  inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address);
+
+  // engine_debug.cc: guard gaps and poison
+  DeviceAddress GiveGuarded(DeviceAddress outer, uint64_t bytes);
+  EngineStatus ReleaseGuarded(DeviceAddress address, uint32_t stream);
+  RequestName NameRequest(DeviceAddress outer);
+
+  // engine_spill.cc: managed memory while observing
+  bool MaySpill() const;
+  EngineStatus Spill(Lock& lock, uint64_t bytes, DeviceAddress* address);
+  bool GiveBackSpill(Lock& lock);
+  void TrimSpill(Lock& lock);
+  bool PlanFits(const Script& script);
+  void SaySpillBegins();
+  void SayUnlocked(Lock& lock, const char* line);
+
   // engine_pages.cc: everything that changes pages
   class PageScope;
   EngineStatus OpenArena(Lock& lock);
@@ -104,6 +127,7 @@ class Engine::Impl {
   void NoteReserved();
   AddressRange EntryRange(uint32_t entry) const;
   bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }
+  bool InReservation(DeviceAddress address) const { return base_ != 0 && address - base_ < arena_.bytes(); }
   bool HasPages(const AddressRange& range) const;
   uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kUnitBytes); }
   DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kUnitBytes; }
@@ -144,6 +168,7 @@ class Engine::Impl {
   hotpack::Lock mutex_;
   std::atomic<DeviceAddress> owned_base_{0};
   std::atomic<uint64_t> owned_bytes_{0};
+  std::atomic<DeviceAddress> guarded_base_{0};  // of the arena in debug mode, instead of owned_base_
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served
 
@@ -162,6 +187,12 @@ class Engine::Impl {
   Arena arena_;
   std::pmr::unsynchronized_pool_resource nodes_;
   std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
+
+  const std::unique_ptr<Guards> guards_;  // null: no debug mode
+  ManagedSpill spill_;
+  uint64_t device_gave_ = 0;   // bytes the arena held when the device refused more; 0: it never did
+  uint64_t missing_said_ = 0;  // by how much the last plan did not fit
+  bool spill_said_ = false, spill_over_said_ = false;
 
   // planning
   std::shared_ptr<const Script> current_;  // the one followed

@@ -25,6 +25,7 @@ class Engine::Impl::PageScope {
     impl_->arena_.Execute(work);
     lock_.lock();
     bool ok = impl_->arena_.Finish(work);
+    if (work->status == MemoryStatus::kOutOfMemory) impl_->device_gave_ = impl_->arena_.held();
     impl_->grew_ = impl_->grew_now_ = true;
     impl_->NoteReserved();
     return ok;
@@ -69,7 +70,7 @@ EngineStatus Engine::Impl::OpenArena(Lock& lock) {
   }
   base_ = arena_.base();
   owned_bytes_.store(arena_.bytes(), std::memory_order_relaxed);
-  owned_base_.store(arena_.base(), std::memory_order_release);
+  (guards_ ? guarded_base_ : owned_base_).store(arena_.base(), std::memory_order_release);
   return EngineStatus::kOk;
 }
 
@@ -81,7 +82,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
   // First new pages within reason, then free ones from elsewhere, at last those of the script's zone.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
-      if (!follower_.active() || mapping_entries_ != 0) break;
+      if (!follower_.active() || mapping_entries_ != 0 || MaySpill()) break;  // (managed memory rather than the plan)
       std::shared_ptr<const Script> script = current_;
       RetireScript();
       if (!pending_) {

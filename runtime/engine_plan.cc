@@ -95,7 +95,7 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   }
   std::shared_ptr<const Script> script =
       MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
-  if (!script) return;
+  if (!script || !PlanFits(*script)) return;
   Lock lock(mutex_);
   pending_ = std::move(script);
   pending_since_ = history_.Count();
@@ -114,8 +114,8 @@ std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint
   for (const auto& [address, block] : dynamic_) {
     bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
     if (!stays) continue;
-    kept.push_back({address, block.bytes});
     kept_units += block.units;
+    if (InReservation(address)) kept.push_back({address, block.bytes});
   }
   *most_units = live_peak_units_ - std::min(kept_units, live_peak_units_);
   std::vector<AddressRange> spare = arena_.Fragments(kept);
@@ -389,6 +389,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_ && !improving) BeginSteady();
+  if (spill_said_) TrimSpill(lock);
   FlushStats();
 }
 

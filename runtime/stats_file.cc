@@ -118,6 +118,7 @@ hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
     sum.divergences += s->divergences;
     sum.reoptimizations += s->reoptimizations;
     sum.heap_allocations_steady += s->heap_allocations_steady;
+    sum.managed_peak += s->managed_peak;
     if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
   }
   if (busiest != nullptr) {

@@ -81,6 +81,7 @@ std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
       {"live_peak", stats.live_peak},
       {"reserved_peak", stats.reserved_peak},
       {"reserved_steady", stats.reserved_steady},
+      {"managed_peak", stats.managed_peak},
       {"divergences", stats.divergences},
       {"reoptimizations", stats.reoptimizations},
       {"driver_memory_calls_steady", stats.driver_memory_calls_steady},
