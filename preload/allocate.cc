@@ -2,6 +2,7 @@
 
 #include "preload/arena_factory.h"
 #include "preload/driver_access.h"
+#include "preload/pool_rule.h"
 
 namespace hotpack {
 namespace {
@@ -10,6 +11,11 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
   ContextArena* arena = ArenaFor(context);
   if (arena == nullptr) {
     NoteLeftToDriver();
+    return false;
+  }
+  if (arena->engine->service() != Engine::Service::kServe && stream != kNoStream &&
+      BetterLeftToPool(arena, bytes, stream)) [[unlikely]] {
+    arena->engine->NotePassedThrough();
     return false;
   }
   Order().Drain(stream);

@@ -21,6 +21,7 @@
 
 #include "runtime/device_memory.h"
 #include "runtime/free_ranges.h"
+#include "runtime/node_pool.h"
 
 namespace hotpack {
 
@@ -136,7 +137,7 @@ class Arena {
   std::vector<uint64_t> used_epoch_;  // by chunk: when a dynamic block was last put there
   std::vector<bool> is_small_;        // by chunk: for small requests
   std::vector<ChunkHandle> pool_;     // pages that are not mapped
-  std::pmr::unsynchronized_pool_resource nodes_;
+  NodePool nodes_;
   FreeRanges free_{&nodes_};      // free and mapped
   FreeRanges small_{&nodes_};     // the same, in chunks for small requests
   FreeRanges unmapped_{&nodes_};  // free addresses without pages; whole chunks

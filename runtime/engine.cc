@@ -8,14 +8,16 @@
 
 namespace hotpack {
 
-Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
+Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service)
     : memory_(memory),
       options_(options),
+      service_(*service),
       history_(options.window),
       arena_(memory),
       guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
       spill_(options.managed_limit),
-      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Plan(job, cancel); }) {
+      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }) {
+  next_comparison_ = options.never_hot_requests;
   attention_ = guards_ != nullptr;
   FlushStats();
 }
@@ -67,7 +69,11 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   EngineStatus status = Allocate(bytes, stream, address);
   int64_t took = RequestTimer::Now() - start;
   Lock lock(mutex_);
-  if (fast_) timer_.Add(took);
+  if (fast_) {
+    timer_.Add(took);
+  } else if (!follower_.active()) {
+    dynamic_timer_.Add(took);
+  }
   return status;
 }
 
@@ -115,7 +121,10 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     ++planned_;
   } else if (status == EngineStatus::kNotOurs) {
     status = PlaceDynamic(lock, want, address);
-    if (status == EngineStatus::kOk) ++others_;
+    if (status == EngineStatus::kOk) {
+      ++others_;
+      AfterDynamic();
+    }
   }
   if (status == EngineStatus::kOk) {
     live_peak_units_ = std::max(live_peak_units_, live_units_);
@@ -326,7 +335,7 @@ void Engine::Impl::AbandonAfterFork() {
   planner_.Abandon();
 }
 
-Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
+Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
 Engine::~Engine() {
   if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
 }
@@ -342,6 +351,8 @@ void Engine::Mark() { impl_->Mark(); }
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
+bool Engine::BeginComparison(uint64_t* median_ns) { return impl_->BeginComparison(median_ns); }
+void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
 void Engine::Finish() { impl_->Finish(); }

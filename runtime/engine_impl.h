@@ -21,6 +21,7 @@
 #include "runtime/guards.h"
 #include "runtime/lock.h"
 #include "runtime/managed_spill.h"
+#include "runtime/node_pool.h"
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
 
@@ -28,7 +29,8 @@ namespace hotpack {
 
 class Engine::Impl {
  public:
-  Impl(DeviceMemory* memory, const EngineOptions& options);
+  // `service`: where the engine's is kept.
+  Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service);
   ~Impl() = default;
 
   inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address);
@@ -44,6 +46,8 @@ class Engine::Impl {
   void Interrupt();
   void Resume();
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
+  bool BeginComparison(uint64_t* median_ns);
+  void LeaveToDriver();
   void NotePassedThrough();
   hotpack_stats Stats();
   void Finish();
@@ -93,6 +97,12 @@ class Engine::Impl {
   [[gnu::noinline]] bool OwnsBeside(DeviceAddress address) const;
   [[gnu::noinline]] EngineStatus ReleaseBeside(DeviceAddress address, uint32_t stream);
   inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address);
+
+  // engine_detect.cc: jobs that are not hot
+  void PlanAndNote(const PlanJob& job, const std::atomic<bool>* cancel);
+  uint64_t DetectionInterval(uint64_t count) const;
+  void DetectSoon(uint64_t count);
+  void AfterDynamic();
 
   // engine_debug.cc: guard gaps and poison
   DeviceAddress GiveGuarded(DeviceAddress outer, uint64_t bytes);
@@ -164,6 +174,7 @@ class Engine::Impl {
 
   DeviceMemory* memory_;
   EngineOptions options_;
+  std::atomic<Service>& service_;
   std::mutex growth_;
   hotpack::Lock mutex_;
   std::atomic<DeviceAddress> owned_base_{0};
@@ -185,7 +196,7 @@ class Engine::Impl {
   Follower follower_;
   History history_;
   Arena arena_;
-  std::pmr::unsynchronized_pool_resource nodes_;
+  NodePool nodes_;
   std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
 
   const std::unique_ptr<Guards> guards_;  // null: no debug mode
@@ -205,6 +216,9 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // scripts taken up so far
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t fruitless_ = 0;                 // searches in a row that came to nothing
+  uint64_t next_comparison_ = 0;           // others_ at which the driver's pool is to be compared
+  uint64_t detections_ = 0, planning_ns_ = 0;
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;
   uint64_t displaced_at_end_ = 0;          // of the last iteration
@@ -246,7 +260,8 @@ class Engine::Impl {
   uint32_t carried_ = 0;
   uint64_t retained_ = 0;
   uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
-  RequestTimer timer_;
+  RequestTimer timer_;          // of requests on script
+  RequestTimer dynamic_timer_;  // ... and by best fit while there is no script
   hotpack_stats own_stats_{};
 
   // Last, so that its thread ends before what it reads is gone.

@@ -17,7 +17,7 @@ bool Engine::Impl::Post(PlanJob job, uint64_t refines) {
   return true;
 }
 
-// Without marks: looks at the history each time it has grown by a sixteenth. While a script is followed: only after the
+// Without marks: looks at the history each time it has grown by a sixteenth, and when that came to nothing, the run has. While a script is followed: only after the
 // job has left it, for a period that explains that as well.
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
@@ -34,7 +34,7 @@ void Engine::Impl::MaybeDetect() {
     return;
   }
   if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
-  next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
+  next_detection_ = count + DetectionInterval(count);
   bool followed = follower_.active() && !follower_.lost();
   bool outlived = followed && Outlived();
   if (followed && !outlived && Divergences() == divergences_at_detection_) return;
@@ -345,7 +345,10 @@ void Engine::Impl::MaybePark() {
     return;
   }
   uint64_t count = history_.Count();
-  if (lost_since_ == 0) lost_since_ = count;
+  if (lost_since_ == 0) {
+    lost_since_ = count;
+    DetectSoon(count);
+  }
   if (count - lost_since_ <= std::max<uint64_t>(256, follower_.script().size())) return;
   if (page_work_ || mapping_entries_ != 0) return;
   RetireScript();

@@ -24,6 +24,8 @@ void Engine::Impl::FlushStats() {
   s.reoptimizations = plans_ > 1 ? plans_ - 1 : 0;
   s.ns_per_request = timer_.Median();
   s.managed_peak = spill_.peak();
+  s.detections = detections_;
+  s.planning_ns = planning_ns_;
   if (steady_) {
     s.requests_steady = Requests() - requests_before_;
     s.planned_steady = planned_ - planned_before_;

@@ -31,6 +31,7 @@ class FreeRanges {
  private:
   void Insert(uint64_t begin, uint64_t bytes);
   void Erase(Map::iterator it);
+  void Change(Map::iterator it, uint64_t begin, uint64_t bytes);
 
   Map by_begin_;
   std::pmr::set<std::pair<uint64_t, uint64_t>> by_bytes_;  // (bytes, begin)

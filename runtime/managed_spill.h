@@ -13,6 +13,7 @@
 
 #include "runtime/device_memory.h"
 #include "runtime/free_ranges.h"
+#include "runtime/node_pool.h"
 
 namespace hotpack {
 
@@ -58,7 +59,7 @@ class ManagedSpill {
   const uint64_t least_;  // bytes of a segment
   uint64_t total_ = 0;    // bytes of all segments, those being made included
   uint64_t used_ = 0, peak_ = 0;
-  std::pmr::unsynchronized_pool_resource nodes_;
+  NodePool nodes_;
   std::array<Segment, kSegments> segments_;
   // The same for readers without the lock: base / 4 KiB in the upper 37 bits, length / 4 KiB in the lower 27; 0: none.
   std::array<std::atomic<uint64_t>, kSegments> published_{};

@@ -82,6 +82,8 @@ std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
       {"reserved_peak", stats.reserved_peak},
       {"reserved_steady", stats.reserved_steady},
       {"managed_peak", stats.managed_peak},
+      {"detections", stats.detections},
+      {"planning_ns", stats.planning_ns},
       {"divergences", stats.divergences},
       {"reoptimizations", stats.reoptimizations},
       {"driver_memory_calls_steady", stats.driver_memory_calls_steady},

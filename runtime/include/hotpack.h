@@ -63,6 +63,8 @@ typedef struct hotpack_stats {
   uint64_t driver_memory_calls_steady; /* driver allocation calls per steady iteration, rounded up */
   uint64_t heap_allocations_steady;    /* host heap allocations by job threads since the steady iteration */
   uint64_t ns_per_request;         /* nanoseconds: median of the sampled requests served on script, 0: no sample */
+  uint64_t detections;             /* times the history was searched for an iteration */
+  uint64_t planning_ns;            /* nanoseconds of processor time of the planning threads */
   uint64_t managed_peak;           /* bytes: most that blocks took of managed memory (HOTPACK_OVERCOMMIT) */
 } hotpack_stats;
 
