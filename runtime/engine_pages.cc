@@ -82,7 +82,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
   // First new pages within reason, then free ones from elsewhere, at last those of the script's zone.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (attempt == 2) {
-      if (!follower_.active() || mapping_entries_ != 0 || MaySpill()) break;  // (managed memory rather than the plan)
+      if (!follower_.active() || mapping_entries_ != 0) break;
       std::shared_ptr<const Script> script = current_;
       RetireScript();
       if (!pending_) {

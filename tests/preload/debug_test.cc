@@ -1,4 +1,4 @@
-// HOTPACK_DEBUG and HOTPACK_OVERCOMMIT, on the simulated device. (Its checker would take the writes into gaps for the
+// HOTPACK_DEBUG, HOTPACK_OVERCOMMIT and jobs that never are hot, on the simulated device. (Its checker would take the writes into gaps for the
 // program's own mistakes, which they are: it is off where hotpack is to find them.)
 #include <string>
 
@@ -136,6 +136,19 @@ TEST(Overcommit, AWrongValueIsSaidAndIgnored) {
     EXPECT_THAT(result.outcome.err, HasSubstr(std::string("HOTPACK_OVERCOMMIT=") + option + " is not")) << option;
     EXPECT_EQ(result.outcome.code, 1);
   }
+}
+
+// More than a million requests of which nothing repeats: hotpack's time is compared with that of the driver's pool (whose
+// time here means nothing: both outcomes are right, but they must be said and counted).
+TEST(NeverHot, WhatIsLeftToTheDriverIsCountedAndStaysRight) {
+  const Result result = Run({HOTPACK_TEST_DIR "/pool_client", "1100000"}, {});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_EQ(result.stats["checker_reports"], 0);
+  EXPECT_EQ(result.stats["planned"], 0);
+  const uint64_t served = result.stats["requests"], left = result.stats["passed_through"];
+  EXPECT_EQ(served + left, 1100000u);
+  EXPECT_GE(served, uint64_t{1} << 20);
+  EXPECT_EQ(left > 0, result.outcome.err.find("allocations are left to it") != std::string::npos) << result.outcome.err;
 }
 
 }  // namespace

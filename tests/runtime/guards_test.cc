@@ -1,8 +1,11 @@
 // Debug mode: writes outside a block are found and hit nobody; what is released is overwritten; figures are the program's.
 #include "runtime/guards.h"
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -182,6 +185,36 @@ TEST_F(GuardsTest, ASizeThatTheGapsMakeTooLargeIsOutOfMemory) {
   DeviceAddress block = 0;
   EXPECT_EQ(engine.Allocate(uint64_t{1} << 40, 0, &block), EngineStatus::kOutOfMemory);
   EXPECT_EQ(engine.Allocate(0, 0, &block), EngineStatus::kInvalidValue);
+}
+
+// Threads at once: nobody is accused, every block is its owner's.
+TEST_F(GuardsTest, ThreadsAtOnce) {
+  class Silent : public FakeDeviceMemory {  // whose gaps are always as they were filled
+   public:
+    MemoryStatus Fill(DeviceAddress, uint64_t, uint8_t) override { return MemoryStatus::kOk; }
+    MemoryStatus Read(DeviceAddress, uint64_t bytes, void* to) override {
+      std::fill_n(static_cast<uint8_t*>(to), bytes, Guards::kGuardByte);
+      return MemoryStatus::kOk;
+    }
+  } memory;
+  EngineOptions options = Options(512, true);
+  Engine engine(&memory, options);
+  std::atomic<int> faults{0};
+  auto work = [&](uint64_t sizes) {
+    for (int i = 0; i < 500; ++i) {
+      DeviceAddress blocks[3] = {}, base = 0;
+      uint64_t bytes = 0;
+      for (DeviceAddress& block : blocks) faults += engine.Allocate(sizes, 0, &block) == EngineStatus::kOk ? 0 : 1;
+      for (DeviceAddress block : blocks) faults += engine.FindBlock(block + 1, &base, &bytes) && base == block ? 0 : 1;
+      for (DeviceAddress block : blocks) faults += engine.Release(block, 0) == EngineStatus::kOk ? 0 : 1;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t k = 1; k <= 4; ++k) threads.emplace_back(work, 1000 * k);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(faults, 0);
+  EXPECT_THAT(Lines(), testing::IsEmpty());
+  EXPECT_EQ(memory.FirstFault(), "");
 }
 
 }  // namespace

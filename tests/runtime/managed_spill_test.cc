@@ -1,62 +1,24 @@
 // Managed memory for what the device has no room for, until a plan is in force.
 #include "runtime/managed_spill.h"
 
+#include <atomic>
 #include <map>
+#include <mutex>
 #include <random>
-#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/engine.h"
-#include "tests/runtime/fake_device_memory.h"
+#include "tests/runtime/managed_device_memory.h"
 #include "tests/runtime/test_seed.h"
 
 namespace hotpack {
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-class Managed : public FakeDeviceMemory {
- public:
-  using FakeDeviceMemory::FakeDeviceMemory;
-  MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address) override {
-    std::lock_guard lock(mutex_);
-    if (refuse_) return MemoryStatus::kOutOfMemory;
-    *address = next_;
-    next_ += bytes + (uint64_t{4} << 20);
-    segments_[*address] = bytes;
-    return MemoryStatus::kOk;
-  }
-  MemoryStatus FreeManaged(DeviceAddress address) override {
-    std::lock_guard lock(mutex_);
-    faults_ += segments_.erase(address) == 1 ? 0 : 1;
-    return MemoryStatus::kOk;
-  }
-  bool InManaged(DeviceAddress address, uint64_t bytes) {
-    std::lock_guard lock(mutex_);
-    auto it = segments_.upper_bound(address);
-    if (it == segments_.begin()) return false;
-    --it;
-    return address + bytes <= it->first + it->second;
-  }
-  uint64_t held_managed() {
-    std::lock_guard lock(mutex_);
-    uint64_t sum = 0;
-    for (const auto& [address, bytes] : segments_) sum += bytes;
-    return sum;
-  }
-  void Refuse() { refuse_ = true; }
-  int faults() const { return faults_; }
-
- private:
-  std::mutex mutex_;
-  std::map<DeviceAddress, uint64_t> segments_;
-  DeviceAddress next_ = uint64_t{1} << 45;
-  int faults_ = 0;
-  bool refuse_ = false;
-};
 
 std::vector<std::string>& Lines() {
   static std::vector<std::string> lines;
@@ -134,7 +96,7 @@ TEST(ManagedSpill, BlocksDoNotOverlapAndStayInTheirSegments) {
 TEST(Overcommit, ObservingMayNeedMoreThanThePlan) {
   // Best fit breaks chunks into pieces: 24 MiB of blocks need more than 26 MiB of chunks, the plan does not.
   const std::vector<uint64_t> sizes = {5 * kMiB + 512, 7 * kMiB, 3 * kMiB + 1024, 9 * kMiB};
-  Managed memory(26 * kMiB);
+  ManagedDeviceMemory memory(26 * kMiB);
   std::vector<DeviceAddress> at;
   Engine engine(&memory, Overcommit(256 * kMiB));
   DeviceAddress other = 0;  // holds memory through the first step only
@@ -155,23 +117,23 @@ TEST(Overcommit, ObservingMayNeedMoreThanThePlan) {
 }
 
 TEST(Overcommit, APlanThatDoesNotFitSaysByHowMuch) {
-  const std::vector<uint64_t> sizes = {10 * kMiB, 12 * kMiB, 14 * kMiB};
-  Managed memory(32 * kMiB);
+  const std::vector<uint64_t> sizes = {8 * kMiB, 10 * kMiB, 12 * kMiB};  // alone they would fit
+  ManagedDeviceMemory memory(32 * kMiB);
   Engine engine(&memory, Overcommit(256 * kMiB));
   DeviceAddress weights = 0;
-  ASSERT_EQ(engine.Allocate(2 * kMiB, 0, &weights), EngineStatus::kOk);
+  ASSERT_EQ(engine.Allocate(4 * kMiB, 0, &weights), EngineStatus::kOk);
   for (int i = 0; i < 60; ++i) Step(&engine, sizes);
   EXPECT_EQ(engine.Stats().planned, 0u);
   ASSERT_EQ(Lines().size(), 2u) << Lines().back();
-  EXPECT_THAT(Lines()[1], testing::HasSubstr("the plan does not fit: 36 MiB for it and 2 MiB for blocks that stay, but the "
-                                             "device gave 32 MiB (of 32): 6 MiB too few"));
+  EXPECT_THAT(Lines()[1], testing::HasSubstr("the plan does not fit: 30 MiB for it and 4 MiB for blocks that stay, but the "
+                                             "device gave 32 MiB (of 32): 2 MiB too few"));
   EXPECT_EQ(memory.FirstFault(), "");
 }
 
 // Blocks that stay and landed in managed memory are served, found and released there; they do not count against the device.
 TEST(Overcommit, WhatStaysStaysWhereItIs) {
   const std::vector<uint64_t> sizes = {10 * kMiB, 12 * kMiB};
-  Managed memory(26 * kMiB);
+  ManagedDeviceMemory memory(26 * kMiB);
   Engine engine(&memory, Overcommit(256 * kMiB));
   std::vector<DeviceAddress> blocks(2);
   ASSERT_EQ(engine.Allocate(sizes[0], 0, &blocks[0]), EngineStatus::kOk);
@@ -196,14 +158,14 @@ TEST(Overcommit, WhatStaysStaysWhereItIs) {
 }
 
 TEST(Overcommit, NeverMoreThanTheLimitAndNothingWithoutTheOption) {
-  Managed memory(32 * kMiB);
+  ManagedDeviceMemory memory(32 * kMiB);
   DeviceAddress address = 0;
   {
     Engine engine(&memory, {});
     EXPECT_EQ(engine.Allocate(33 * kMiB, 0, &address), EngineStatus::kOutOfMemory);
     EXPECT_EQ(memory.held_managed(), 0u);
   }
-  Managed other(32 * kMiB);
+  ManagedDeviceMemory other(32 * kMiB);
   Engine engine(&other, Overcommit(64 * kMiB));
   std::vector<DeviceAddress> blocks;
   while (engine.Allocate(4 * kMiB, 0, &address) == EngineStatus::kOk) blocks.push_back(address);
@@ -215,7 +177,7 @@ TEST(Overcommit, NeverMoreThanTheLimitAndNothingWithoutTheOption) {
 }
 
 TEST(Overcommit, NoManagedMemoryToBeHadIsOutOfMemory) {
-  Managed memory(32 * kMiB);
+  ManagedDeviceMemory memory(32 * kMiB);
   memory.Refuse();
   Engine engine(&memory, Overcommit(64 * kMiB));
   DeviceAddress address = 0;
@@ -226,26 +188,107 @@ TEST(Overcommit, NoManagedMemoryToBeHadIsOutOfMemory) {
   EXPECT_EQ(plain.Allocate(33 * kMiB, 0, &address), EngineStatus::kOutOfMemory);
 }
 
-// While a stream captures the device cannot be waited for: an empty segment waits too.
+// While a stream captures the device cannot be waited for, and work may still use what was in a segment.
 TEST(Overcommit, ASegmentIsGivenBackOnlyWhenTheDeviceHasBeenWaitedFor) {
-  const std::vector<uint64_t> sizes = {10 * kMiB, 12 * kMiB};
-  Managed memory(26 * kMiB);
-  Engine engine(&memory, Overcommit(256 * kMiB));
-  DeviceAddress other = 0;
-  ASSERT_EQ(engine.Allocate(10 * kMiB, 0, &other), EngineStatus::kOk);
-  Step(&engine, sizes);
-  ASSERT_EQ(engine.Release(other, 0), EngineStatus::kOk);
-  for (int i = 0; i < 100 && engine.Stats().steady_iteration < 0; ++i) {
-    Step(&engine, sizes);
-    memory.SetCapturing(engine.Stats().requests > 30);
-  }
+  ManagedDeviceMemory memory(32 * kMiB);
+  Engine engine(&memory, Overcommit(128 * kMiB));
+  DeviceAddress blocks[2] = {}, large = 0;
+  for (DeviceAddress& block : blocks) ASSERT_EQ(engine.Allocate(60 * kMiB, 0, &block), EngineStatus::kOk);
+  for (DeviceAddress block : blocks) ASSERT_EQ(engine.Release(block, 0), EngineStatus::kOk);
   memory.SetCapturing(true);
-  const uint64_t held = memory.held_managed();
-  Step(&engine, sizes);
-  EXPECT_EQ(memory.held_managed(), held);
+  EXPECT_EQ(engine.Allocate(100 * kMiB, 0, &large), EngineStatus::kOutOfMemory);
+  EXPECT_EQ(memory.held_managed(), 128 * kMiB);
+  EXPECT_EQ(engine.Allocate(60 * kMiB, 0, &large), EngineStatus::kOk) << "the segments are as they were";
+  EXPECT_EQ(engine.Release(large, 0), EngineStatus::kOk);
   memory.SetCapturing(false);
-  for (int i = 0; i < 60; ++i) Step(&engine, sizes);
-  EXPECT_EQ(memory.held_managed(), 0u);
+  EXPECT_EQ(engine.Allocate(100 * kMiB, 0, &large), EngineStatus::kOk);
+  EXPECT_LE(memory.held_managed(), 128 * kMiB);
+}
+
+// Offsets in the arena have 32 bits of 512 bytes: 2^41 further on, a managed block would pass for a planned one.
+TEST(Overcommit, AManagedBlockIsNotTakenForAPlannedOne) {
+  const std::vector<uint64_t> sizes = {10 * kMiB, 12 * kMiB};
+  DeviceAddress planned = 0;
+  for (int round = 0; round < 2; ++round) {
+    ManagedDeviceMemory memory(26 * kMiB);
+    if (round == 1) memory.SetNext(planned + (uint64_t{1} << 41));
+    Engine engine(&memory, Overcommit(256 * kMiB));
+    DeviceAddress temporary = 0, weights = 0, base = 0;
+    uint64_t bytes = 0;
+    ASSERT_EQ(engine.Allocate(20 * kMiB, 0, &temporary), EngineStatus::kOk);
+    ASSERT_EQ(engine.Allocate(20 * kMiB, 0, &weights), EngineStatus::kOk);
+    ASSERT_EQ(engine.Release(temporary, 0), EngineStatus::kOk);
+    std::vector<DeviceAddress> at;
+    for (int i = 0; i < 60; ++i) Step(&engine, sizes, &at);
+    ASSERT_GE(engine.Stats().steady_iteration, 0);
+    if (round == 0) {
+      planned = at[0];
+      continue;
+    }
+    ASSERT_EQ(planned, at[0]);
+    ASSERT_EQ(weights, planned + (uint64_t{1} << 41));
+    DeviceAddress block = 0;
+    ASSERT_EQ(engine.Allocate(sizes[0], 0, &block), EngineStatus::kOk);
+    ASSERT_EQ(block, planned);
+    ASSERT_TRUE(engine.FindBlock(weights, &base, &bytes));
+    EXPECT_EQ(bytes, 20 * kMiB);
+    EXPECT_EQ(engine.Release(weights, 0), EngineStatus::kOk);
+    ASSERT_TRUE(engine.FindBlock(block, &base, &bytes)) << "still live";
+    EXPECT_EQ(base, block);
+    EXPECT_EQ(engine.Release(block, 0), EngineStatus::kOk);
+  }
+}
+
+// Four threads on a device that is always full: their blocks are in both kinds of memory and nobody's twice.
+TEST(Overcommit, ThreadsShareManagedMemory) {
+  ManagedDeviceMemory memory(32 * kMiB);
+  Engine engine(&memory, Overcommit(256 * kMiB));
+  std::mutex mutex;
+  std::map<DeviceAddress, uint64_t> live;
+  std::atomic<int> faults{0};
+  auto work = [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<std::pair<DeviceAddress, uint64_t>> mine;
+    for (int i = 0; i < 2000; ++i) {
+      if (mine.size() > 20) {
+        const size_t victim = random() % mine.size();
+        const auto [address, bytes] = mine[victim];
+        mine[victim] = mine.back();
+        mine.pop_back();
+        {
+          std::lock_guard lock(mutex);
+          live.erase(address);
+        }
+        if (!engine.Owns(address) || engine.Release(address, 0) != EngineStatus::kOk) ++faults;
+        continue;
+      }
+      const uint64_t bytes = 512 * (1 + random() % 4000);
+      DeviceAddress address = 0;
+      if (engine.Allocate(bytes, 0, &address) != EngineStatus::kOk) {
+        ++faults;
+        continue;
+      }
+      mine.emplace_back(address, bytes);
+      std::lock_guard lock(mutex);
+      auto after = live.lower_bound(address);
+      if (after != live.end() && after->first < address + bytes) ++faults;
+      if (after != live.begin() && std::prev(after)->first + std::prev(after)->second > address) ++faults;
+      live[address] = bytes;
+    }
+    for (const auto& [address, bytes] : mine) {
+      {
+        std::lock_guard lock(mutex);
+        live.erase(address);
+      }
+      faults += engine.Release(address, 0) == EngineStatus::kOk ? 0 : 1;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 1; seed <= 4; ++seed) threads.emplace_back(work, seed);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(faults, 0);
+  EXPECT_GT(engine.Stats().managed_peak, 0u);
+  EXPECT_EQ(memory.FirstFault(), "");
 }
 
 }  // namespace
