@@ -19,7 +19,7 @@ struct Result {
   nlohmann::json stats;
 };
 
-Result Run(const std::vector<std::string>& program, const std::map<std::string, std::string>& more) {
+Result Simulate(const std::vector<std::string>& program, const std::map<std::string, std::string>& more) {
   const TemporaryDirectory directory;
   std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", directory.path() + "/json", "--"};
   command.insert(command.end(), program.begin(), program.end());
@@ -32,11 +32,11 @@ Result Run(const std::vector<std::string>& program, const std::map<std::string, 
 }
 
 Result Debug(const std::string& mode, const std::string& what) {
-  return Run({HOTPACK_TEST_DIR "/debug_client", what}, {{"HOTPACK_DEBUG", mode}, {"SIMGPU_CHECK", "0"}});
+  return Simulate({HOTPACK_TEST_DIR "/debug_client", what}, {{"HOTPACK_DEBUG", mode}, {"SIMGPU_CHECK", "0"}});
 }
 
 Result Oversize(const std::string& memory, const std::string& option, const std::string& weights = "0") {
-  return Run({HOTPACK_TEST_DIR "/oversize_client", weights}, {{"SIMGPU_MEMORY", memory}, {"HOTPACK_OVERCOMMIT", option}});
+  return Simulate({HOTPACK_TEST_DIR "/oversize_client", weights}, {{"SIMGPU_MEMORY", memory}, {"HOTPACK_OVERCOMMIT", option}});
 }
 
 TEST(DebugMode, ACorrectProgramIsNotAccused) {
@@ -141,7 +141,7 @@ TEST(Overcommit, AWrongValueIsSaidAndIgnored) {
 // More than a million requests of which nothing repeats: hotpack's time is compared with that of the driver's pool (whose
 // time here means nothing: both outcomes are right, but they must be said and counted).
 TEST(NeverHot, WhatIsLeftToTheDriverIsCountedAndStaysRight) {
-  const Result result = Run({HOTPACK_TEST_DIR "/pool_client", "1100000"}, {});
+  const Result result = Simulate({HOTPACK_TEST_DIR "/pool_client", "1100000"}, {});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
   EXPECT_EQ(result.stats["checker_reports"], 0);
   EXPECT_EQ(result.stats["planned"], 0);
