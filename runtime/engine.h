@@ -29,7 +29,7 @@ struct EngineOptions {
   hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
-  uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 16 B each)
+  uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 8 B each)
   uint64_t never_hot_requests = 1 << 20;  // by best fit without a plan, after which the driver's pool is compared
   GuardOptions guard;                   // debug mode
   uint64_t managed_limit = 0;           // bytes of managed memory that may back blocks while there is no plan; 0: none
