@@ -87,6 +87,7 @@ void RetireContext(CUcontext context, bool alive) {
   Order().ForgetContext(context, arena);
   if (arena == nullptr) return;
   if (alive) Order().Synchronize(context);
+  if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Stats();             // its last figures, where they are kept
   arena->engine->AbandonAfterFork();  // its blocks are unknown from here on, as the driver's own would be
   arena->memory->ReleaseAll(alive);

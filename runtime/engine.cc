@@ -351,6 +351,7 @@ void Engine::Mark() { impl_->Mark(); }
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
+uint64_t Engine::CheckGuards() { return impl_->CheckGuards(); }
 bool Engine::BeginComparison(uint64_t* median_ns) { return impl_->BeginComparison(median_ns); }
 void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }

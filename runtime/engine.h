@@ -65,6 +65,9 @@ class Engine {
   void Resume();
   bool WaitPlan(int timeout_ms);  // true when no planning is under way; negative: no limit
 
+  // Debug mode: looks at the gaps of all live blocks now. Bad writes found so far; 0 without the mode. Waits for the device.
+  uint64_t CheckGuards();
+
   // What becomes of requests. kCompare: the job has never been hot for millions of them, and the caller is asked to find
   // out whether the driver's own pool would be quicker. kLeave: it would be; requests need not come here any more.
   enum class Service : uint8_t { kServe, kCompare, kLeave };

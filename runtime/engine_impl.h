@@ -46,6 +46,7 @@ class Engine::Impl {
   void Interrupt();
   void Resume();
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
+  uint64_t CheckGuards() { return guards_ && !abandoned() ? guards_->CheckLive() : 0; }
   bool BeginComparison(uint64_t* median_ns);
   void LeaveToDriver();
   void NotePassedThrough();
@@ -115,7 +116,7 @@ class Engine::Impl {
   bool GiveBackSpill(Lock& lock);
   void TrimSpill(Lock& lock);
   bool PlanFits(const Script& script);
-  void SaySpillBegins();
+  void SaySpill(MemoryStatus status) const;
   void SayUnlocked(Lock& lock, const char* line);
 
   // engine_pages.cc: everything that changes pages

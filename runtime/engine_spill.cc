@@ -26,8 +26,8 @@ EngineStatus Engine::Impl::Spill(Lock& lock, uint64_t bytes, DeviceAddress* addr
     const bool first = !spill_said_;
     spill_said_ = true;
     lock.unlock();
-    if (first) SaySpillBegins();
     const MemoryStatus status = memory_->AllocateManaged(segment, &base);
+    if (first) SaySpill(status);
     lock.lock();
     if (status != MemoryStatus::kOk) base = 0;
     if (!spill_.FinishGrowth(segment, base)) {
@@ -56,7 +56,7 @@ bool Engine::Impl::GiveBackSpill(Lock& lock) {
 
 // An iteration has ended. Once a plan is in force the segments go as their last blocks do.
 void Engine::Impl::TrimSpill(Lock& lock) {
-  if (!steady_ || !follower_.active()) return;
+  if (!steady_ || !follower_.active() || spill_.peak() == 0) return;
   if (!spill_over_said_) {
     spill_over_said_ = true;
     char line[256];
@@ -71,10 +71,10 @@ void Engine::Impl::TrimSpill(Lock& lock) {
 }
 
 // Whether there is room on the device for the plan and for what stays beside it, as far as is known: a device that has
-// refused memory has no more than it gave. If not, it says so.
+// refused memory has no more than it gave. If not, it says so. True: it is to be taken up.
 bool Engine::Impl::PlanFits(const Script& script) {
   Lock lock(mutex_);
-  if (spill_.limit() == 0 || device_gave_ == 0) return true;
+  if (device_gave_ == 0) return true;
   const uint64_t chunk = arena_.chunk(), count = history_.Count();
   uint64_t kept = 0;
   DeviceAddress counted_to = 0;  // chunks below are counted
@@ -89,24 +89,31 @@ bool Engine::Impl::PlanFits(const Script& script) {
   const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
   if (height + kept <= device_gave_) return true;
   const uint64_t missing = height + kept - device_gave_;
-  if (missing == missing_said_) return false;
+  const bool managed = spill_.limit() != 0;  // without, the plan is followed as far as there are pages
+  if (missing == missing_said_) return !managed;
   missing_said_ = missing;
   char line[320];
   snprintf(line, sizeof(line),
            "the plan does not fit: %llu MiB for it and %llu MiB for blocks that stay, but the device gave %llu MiB (of "
-           "%llu): %llu MiB too few; what there is no room for stays in managed memory (%llu MiB of it used)",
+           "%llu): %llu MiB too few; what there is no room for %s",
            Mebibytes(height), Mebibytes(kept), Mebibytes(device_gave_), Mebibytes(memory_->TotalBytes()),
-           Mebibytes(missing), Mebibytes(spill_.peak()));
+           Mebibytes(missing), managed ? "stays in managed memory" : "is out of memory");
   SayUnlocked(lock, line);
-  return false;
+  return !managed;
 }
 
-void Engine::Impl::SaySpillBegins() {
+// The first time that managed memory was asked for. Without the lock.
+void Engine::Impl::SaySpill(MemoryStatus status) const {
   char line[256];
-  snprintf(line, sizeof(line),
-           "the device is full: until a plan is in force, blocks that it has no room for lie in managed memory (at most "
-           "%llu MiB), which is slower",
-           Mebibytes(spill_.limit()));
+  if (status == MemoryStatus::kOk) {
+    snprintf(line, sizeof(line),
+             "the device is full: until a plan is in force, blocks that it has no room for lie in managed memory (at most "
+             "%llu MiB), which is slower",
+             Mebibytes(spill_.limit()));
+  } else {
+    snprintf(line, sizeof(line), "the device is full, and managed memory is not to be had: %s",
+             status == MemoryStatus::kNotSupported ? "the device cannot fault pages in" : "the driver refused it");
+  }
   if (options_.say != nullptr) options_.say(line);
 }
 

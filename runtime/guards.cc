@@ -27,9 +27,10 @@ bool Guards::Fill(DeviceAddress address, const Block& block) {
 
 DeviceAddress Guards::Given(DeviceAddress outer, uint64_t bytes, const RequestName& request) {
   const DeviceAddress address = outer + options_.gap_bytes;
-  Block block{bytes, request, false};
+  Block block{bytes, request, 0, false};
   block.guarded = Fill(address, block);
   std::lock_guard lock(mutex_);
+  block.serial = next_serial_++;
   blocks_[address] = block;
   live_bytes_ += RoundedUp(bytes);
   live_peak_ = std::max(live_peak_, live_bytes_);
@@ -48,7 +49,7 @@ bool Guards::Returned(DeviceAddress address, DeviceAddress* outer) {
   }
   *outer = address - options_.gap_bytes;
   if (!memory_->Synchronize()) return true;  // a stream is capturing, or the driver is gone
-  if (block.guarded) Check(address, block);
+  if (block.guarded) Report(address, block, Check(address, block));
   if (options_.poison) memory_->Fill(address, block.bytes, kPoisonByte);
   return true;
 }
@@ -68,16 +69,43 @@ bool Guards::Look(DeviceAddress from, uint64_t bytes, DeviceAddress block, BadBy
 }
 
 // The bad byte nearest to the block is the one that says most: the last before it, the first after it.
-void Guards::Check(DeviceAddress address, const Block& block) {
-  BadByte before, after;
-  const bool looked = Look(address - options_.gap_bytes, options_.gap_bytes, address, &before, /*last=*/true) &&
-                      Look(address + block.bytes, Tail(block), address, &after, /*last=*/false);
-  if (!looked || (!before.found && !after.found)) return;
-  if (before.found) Report(address, block, before, /*before=*/true);
-  if (after.found) Report(address, block, after, /*before=*/false);
+Guards::Finding Guards::Check(DeviceAddress address, const Block& block) {
+  Finding finding;
+  const bool looked =
+      Look(address - options_.gap_bytes, options_.gap_bytes, address, &finding.before, /*last=*/true) &&
+      Look(address + block.bytes, Tail(block), address, &finding.after, /*last=*/false);
+  return looked ? finding : Finding{};
 }
 
-void Guards::Report(DeviceAddress address, const Block& block, const BadByte& bad, bool before) {
+// No lock is held while the driver copies. What was read of a block's gaps counts if the same block is live afterwards.
+uint64_t Guards::CheckLive() {
+  std::map<DeviceAddress, Block> live;
+  {
+    std::lock_guard lock(mutex_);
+    live = blocks_;
+  }
+  const bool idle = memory_->Synchronize();
+  for (const auto& [address, block] : live) {
+    if (!idle || !block.guarded) continue;
+    const Finding finding = Check(address, block);
+    if (!finding.any()) continue;
+    {
+      std::lock_guard lock(mutex_);
+      auto it = blocks_.find(address);
+      if (it == blocks_.end() || it->second.serial != block.serial || !it->second.guarded) continue;
+      it->second.guarded = false;
+    }
+    Report(address, block, finding);
+  }
+  return bad_writes();
+}
+
+void Guards::Report(DeviceAddress address, const Block& block, const Finding& finding) {
+  if (finding.before.found) ReportOne(address, block, finding.before, /*before=*/true);
+  if (finding.after.found) ReportOne(address, block, finding.after, /*before=*/false);
+}
+
+void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte& bad, bool before) {
   uint64_t count = 0;
   {
     std::lock_guard lock(mutex_);

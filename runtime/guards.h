@@ -50,29 +50,38 @@ class Guards {
   // The program gives the block at `address` back: its gaps are looked at, and it is poisoned. False: no block of the
   // program begins there. *outer: the engine's block.
   bool Returned(DeviceAddress address, DeviceAddress* outer);
+  // Looks at the gaps of all live blocks, those of weights for one, which are released late or never. A bad write is said
+  // once. Nothing is looked at while a stream captures. Returns bad_writes().
+  uint64_t CheckLive();
   // The program's block that contains `address`: start, and bytes rounded up to 512.
   bool Find(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
 
   // Largest sum of what the program asked for at once, each rounded up to 512: bytes.
   uint64_t live_peak();
-  uint64_t bad_writes();  // blocks found with a write outside
+  uint64_t bad_writes();  // found so far: at most one before and one after each block
 
  private:
   struct Block {
     uint64_t bytes = 0;
     RequestName request;
-    bool guarded = false;  // the gaps have been filled
+    uint64_t serial = 0;   // tells it from later blocks at its address
+    bool guarded = false;  // the gaps have been filled, and nothing was found yet
   };
   struct BadByte {
     bool found = false;
     int64_t offset = 0;  // from the block's start
     uint8_t value = 0;
   };
+  struct Finding {
+    BadByte before, after;
+    bool any() const { return before.found || after.found; }
+  };
   uint64_t Tail(const Block& block) const;
   bool Fill(DeviceAddress address, const Block& block);
   bool Look(DeviceAddress from, uint64_t bytes, DeviceAddress block, BadByte* bad, bool last);
-  void Check(DeviceAddress address, const Block& block);
-  void Report(DeviceAddress address, const Block& block, const BadByte& bad, bool before);
+  Finding Check(DeviceAddress address, const Block& block);
+  void Report(DeviceAddress address, const Block& block, const Finding& finding);
+  void ReportOne(DeviceAddress address, const Block& block, const BadByte& bad, bool before);
 
   DeviceMemory* const memory_;
   const GuardOptions options_;
@@ -80,6 +89,7 @@ class Guards {
   std::mutex mutex_;  // of what follows; never held across a driver call
   std::map<DeviceAddress, Block> blocks_;  // by the program's address
   uint64_t live_bytes_ = 0, live_peak_ = 0;
+  uint64_t next_serial_ = 0;
   uint64_t bad_writes_ = 0;
 };
 

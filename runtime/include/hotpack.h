@@ -3,7 +3,7 @@
  * A program needs none of this: preload libhotpack_preload.so and it is served. These calls say what hotpack would
  * otherwise have to find out, read its figures, or ask it for memory directly. They are exported by libhotpack.so and
  * by libhotpack_preload.so (which, being loaded first, wins). All are thread-safe and act on the current context's
- * device unless they say otherwise. None throws, exits or prints.
+ * device unless they say otherwise. None throws or exits; none prints but hotpack_check.
  */
 #ifndef HOTPACK_H_
 #define HOTPACK_H_
@@ -39,6 +39,11 @@ HOTPACK_API void hotpack_resume(void);
 /* Waits until no planning is under way: at most `timeout_ms` milliseconds, negative for no limit.
  * Returns 1 when idle, 0 after a time-out. */
 HOTPACK_API int hotpack_wait_plan(int timeout_ms);
+
+/* With HOTPACK_DEBUG=guard: looks for writes out of bounds around every block that is live now (otherwise a block is
+ * looked at when it is released), waits for the device, and says each bad one in a line on stderr. Returns how many
+ * have been found so far, at releases too; 0 without that mode. Acts on every arena of the process. */
+HOTPACK_API uint64_t hotpack_check(void);
 
 /* Figures of the process, summed over its arenas unless stated otherwise. docs/statistics.md explains each. */
 typedef struct hotpack_stats {

@@ -1,6 +1,7 @@
 // A program on the simulated device that writes out of bounds where it is told to. HOTPACK_DEBUG is to find it.
-//   debug_client clean|after|before|rounded|released|capture
+//   debug_client clean|after|before|far|released|capture|weights
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -81,5 +82,16 @@ int main(int argc, char** argv) {
   OK(cuCtxSetCurrent(context));
   for (int step = 0; step < kSteps; ++step) Step(what, step == kBadStep);
   if (what == "capture") Capture();
+  if (what == "weights") {  // a block that is live to the end: hotpack_check, then the end of the context
+    using Check = uint64_t (*)();
+    const auto check = reinterpret_cast<Check>(dlsym(RTLD_DEFAULT, "hotpack_check"));
+    CUdeviceptr first = 0, second = 0;
+    OK(cuMemAlloc(&first, 2000));
+    OK(cuMemAlloc(&second, 3000));
+    OK(cuMemsetD8(first, 1, 2000 + kGap));
+    if (check == nullptr || check() != 1 || check() != 1) return 5;
+    OK(cuMemsetD8(second, 1, 3000 + kGap));
+    OK(cuDevicePrimaryCtxReset(0));
+  }
   return 0;
 }

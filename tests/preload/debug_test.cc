@@ -76,6 +76,13 @@ TEST(DebugMode, ReleasedMemoryIsPoisoned) {
   EXPECT_NE(Debug("guard", "released").outcome.out, "db db\n");
 }
 
+TEST(DebugMode, WhatIsNeverReleasedIsLookedAtOnDemandAndAtTheEndOfItsContext) {
+  const Result result = Debug("guard", "weights");
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_THAT(result.outcome.err, HasSubstr("of 2000 bytes, request 160: byte 0 after its end"));
+  EXPECT_THAT(result.outcome.err, HasSubstr("of 3000 bytes, request 161: byte 0 after its end"));
+}
+
 TEST(DebugMode, AWrongValueIsSaidAndIgnored) {
   for (const char* mode : {"gard", "guard,", "guard:0", "guard:x", "poison:3", "guard:99999999999"}) {
     const Result result = Debug(mode, "after");

@@ -168,6 +168,27 @@ TEST_F(GuardsTest, ServesByScriptAndNamesTheRequestOfTheIteration) {
   EXPECT_EQ(engine.Stats().plan_height, 1024u + 3072 + 5120 + 3 * 1024);
 }
 
+// Weights are not released before the end: they are looked at when asked for, and a bad write is said once.
+TEST_F(GuardsTest, LiveBlocksAreLookedAtOnDemand) {
+  Engine engine(&memory_, Options(512, false));
+  DeviceAddress weights = 0, bias = 0;
+  ASSERT_EQ(engine.Allocate(5000, 0, &weights), EngineStatus::kOk);
+  ASSERT_EQ(engine.Allocate(100, 0, &bias), EngineStatus::kOk);
+  EXPECT_EQ(engine.CheckGuards(), 0u);
+  memory_.Write(weights + 5003, 0x22);
+  memory_.SetCapturing(true);
+  EXPECT_EQ(engine.CheckGuards(), 0u) << "not while a stream captures";
+  memory_.SetCapturing(false);
+  EXPECT_EQ(engine.CheckGuards(), 1u);
+  EXPECT_EQ(engine.CheckGuards(), 1u);
+  ASSERT_EQ(engine.Release(weights, 0), EngineStatus::kOk);
+  ASSERT_EQ(engine.Release(bias, 0), EngineStatus::kOk);
+  ASSERT_EQ(Lines().size(), 1u);
+  EXPECT_THAT(Lines()[0], testing::HasSubstr("of 5000 bytes, request 0: byte 3 after its end was written, 0x22"));
+  Engine off(&memory_, {});
+  EXPECT_EQ(off.CheckGuards(), 0u);
+}
+
 TEST_F(GuardsTest, NoMoreLinesThanThere) {
   Engine engine(&memory_, Options(512, false));
   for (int i = 0; i < 3 * Guards::kMostReports; ++i) {
@@ -206,6 +227,7 @@ TEST_F(GuardsTest, ThreadsAtOnce) {
       uint64_t bytes = 0;
       for (DeviceAddress& block : blocks) faults += engine.Allocate(sizes, 0, &block) == EngineStatus::kOk ? 0 : 1;
       for (DeviceAddress block : blocks) faults += engine.FindBlock(block + 1, &base, &bytes) && base == block ? 0 : 1;
+      faults += engine.CheckGuards() == 0 ? 0 : 1;
       for (DeviceAddress block : blocks) faults += engine.Release(block, 0) == EngineStatus::kOk ? 0 : 1;
     }
   };

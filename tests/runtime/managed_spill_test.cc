@@ -183,6 +183,8 @@ TEST(Overcommit, NoManagedMemoryToBeHadIsOutOfMemory) {
   DeviceAddress address = 0;
   EXPECT_EQ(engine.Allocate(33 * kMiB, 0, &address), EngineStatus::kOutOfMemory);
   EXPECT_EQ(engine.Allocate(30 * kMiB, 0, &address), EngineStatus::kOk);
+  ASSERT_EQ(Lines().size(), 1u);
+  EXPECT_THAT(Lines()[0], testing::HasSubstr("the driver refused it"));
   FakeDeviceMemory without(32 * kMiB);  // a device that has no such thing
   Engine plain(&without, Overcommit(64 * kMiB));
   EXPECT_EQ(plain.Allocate(33 * kMiB, 0, &address), EngineStatus::kOutOfMemory);
