@@ -61,9 +61,10 @@ void FreeRanges::Remove(uint64_t begin, uint64_t bytes) {
   }
 }
 
-bool FreeRanges::BestFit(uint64_t bytes, uint64_t* begin) const {
+bool FreeRanges::BestFit(uint64_t bytes, uint64_t* begin, uint64_t* length) const {
   auto it = by_bytes_.lower_bound({bytes, 0});
   if (it == by_bytes_.end()) return false;
+  *length = it->first;
   *begin = it->second;
   return true;
 }

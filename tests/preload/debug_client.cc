@@ -80,7 +80,12 @@ int main(int argc, char** argv) {
   OK(cuInit(0));
   OK(cuDevicePrimaryCtxRetain(&context, 0));
   OK(cuCtxSetCurrent(context));
-  for (int step = 0; step < kSteps; ++step) Step(what, step == kBadStep);
+  using WaitPlan = int (*)(int);
+  const auto wait_plan = reinterpret_cast<WaitPlan>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));  // steps are short here
+  for (int step = 0; step < kSteps; ++step) {
+    if (wait_plan != nullptr) wait_plan(-1);
+    Step(what, step == kBadStep);
+  }
   if (what == "capture") Capture();
   if (what == "weights") {  // a block that is live to the end: hotpack_check, then the end of the context
     using Check = uint64_t (*)();
