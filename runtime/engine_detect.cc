@@ -50,6 +50,7 @@ void Engine::Impl::DetectSoon(uint64_t count) {
 
 // A request has been served by best fit. The lock is held.
 void Engine::Impl::AfterDynamic() {
+  if (follower_.active()) return;
   if (others_ % RequestTimer::kEvery == 0) attention_.store(true, std::memory_order_relaxed);
   if (plans_ != 0 || others_ < next_comparison_) return;
   next_comparison_ = others_ + options_.never_hot_requests * 16;
