@@ -1,5 +1,6 @@
 // The engine's use of managed memory (managed_spill.h): while there is no plan in force, what the device has no room for
 // lies there; a plan that fits the device ends it.
+#include <algorithm>
 #include <cstdio>
 
 #include "runtime/engine_impl.h"
@@ -87,8 +88,9 @@ bool Engine::Impl::PlanFits(const Script& script) {
     counted_to = std::max(counted_to, to);
   }
   const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
-  if (height + kept <= device_gave_) return true;
-  const uint64_t missing = height + kept - device_gave_;
+  const uint64_t gives = std::max(device_gave_, arena_.held());  // it may have more by now than when it refused
+  if (height + kept <= gives) return true;
+  const uint64_t missing = height + kept - gives;
   const bool managed = spill_.limit() != 0;  // without, the plan is followed as far as there are pages
   if (missing == missing_said_) return !managed;
   missing_said_ = missing;
@@ -96,7 +98,7 @@ bool Engine::Impl::PlanFits(const Script& script) {
   snprintf(line, sizeof(line),
            "the plan does not fit: %llu MiB for it and %llu MiB for blocks that stay, but the device gave %llu MiB (of "
            "%llu): %llu MiB too few; what there is no room for %s",
-           Mebibytes(height), Mebibytes(kept), Mebibytes(device_gave_), Mebibytes(memory_->TotalBytes()),
+           Mebibytes(height), Mebibytes(kept), Mebibytes(gives), Mebibytes(memory_->TotalBytes()),
            Mebibytes(missing), managed ? "stays in managed memory" : "is out of memory");
   SayUnlocked(lock, line);
   return !managed;
