@@ -31,6 +31,28 @@ void OnScriptPair(benchmark::State& state) {
 }
 BENCHMARK(OnScriptPair);
 
+// Nothing repeats: best fit, with so many blocks live. What a job with changing shapes pays.
+void BestFitPair(benchmark::State& state) {
+  UnbackedDeviceMemory memory;
+  Engine engine(&memory, {});
+  std::vector<DeviceAddress> blocks(static_cast<size_t>(state.range(0)));
+  uint64_t random = 1;
+  auto next = [&random] { return (random = random * 6364136223846793005u + 1442695040888963407u) >> 33; };
+  auto pair = [&] {
+    DeviceAddress& block = blocks[next() % blocks.size()];
+    const bool released = block == 0 || engine.Release(block, 0) == EngineStatus::kOk;
+    return released && engine.Allocate(1 + next() % (1 << 20), 0, &block) == EngineStatus::kOk;
+  };
+  for (size_t i = 0; i < 10 * blocks.size(); ++i) pair();
+  for (auto _ : state) {
+    if (!pair()) {
+      state.SkipWithError("a request failed");
+      return;
+    }
+  }
+}
+BENCHMARK(BestFitPair)->Arg(200)->Arg(5000);
+
 void MutexPair(benchmark::State& state) {
   std::mutex mutex;
   for (auto _ : state) {

@@ -3,6 +3,7 @@
 #include "preload/arena_factory.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
+#include "preload/pool_rule.h"
 
 namespace hotpack {
 namespace {
@@ -11,6 +12,11 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
   ContextArena* arena = ArenaFor(context);
   if (arena == nullptr) {
     NoteLeftToDriver();
+    return false;
+  }
+  if (arena->engine->service() != Engine::Service::kServe && stream != kNoStream &&
+      BetterLeftToPool(arena, bytes, stream)) [[unlikely]] {
+    arena->engine->NotePassedThrough();
     return false;
   }
   Order().Drain(stream);
@@ -101,6 +107,7 @@ void ContextEnd::Retire(bool alive) {
   Order().ForgetContext(context_, arena);
   if (arena == nullptr) return;
   GraphBlocks().Forget(arena);
+  if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on
   arena->memory->ReleaseAll(alive);
 }

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "preload/current_scope.h"
+#include "preload/debug_options.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/log.h"
@@ -89,6 +90,8 @@ std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext con
   return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
 
+void Say(const char* line) { Log("%s", line); }
+
 // Throws bad_alloc; nothing is left behind then but an empty slot in the statistics.
 ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
@@ -99,6 +102,9 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
+  options.guard = GetOptions().guard;
+  options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
+  options.say = Say;
   arena->engine = new Engine(arena->memory.get(), options);
   return arena.release();
 }

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "runtime/guards.h"
+
 namespace hotpack {
 
 enum class ArenaKind : uint8_t { kVirtual, kPlain };
@@ -18,6 +20,9 @@ struct Options {
   const char* stats_dir = nullptr;        // HOTPACK_STATS_DIR: where stats.<pid> is made
   const char* trace = nullptr;            // HOTPACK_TRACE: where the trace goes
   uint64_t trace_limit = 8ull << 30;      // HOTPACK_TRACE_LIMIT_MB, in bytes here
+  GuardOptions guard;                     // HOTPACK_DEBUG
+  bool overcommit = false;                // HOTPACK_OVERCOMMIT=managed
+  uint64_t overcommit_bytes = 0;          // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes here; 0: ManagedLimit() decides
 };
 
 // Thread-safe, no heap, no driver call. The strings are copies that live for ever.

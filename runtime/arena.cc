@@ -41,8 +41,9 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
-  if (!free_.BestFit(bytes, &begin)) return false;
-  DeviceAddress end = begin + free_.Containing(begin)->second;
+  uint64_t length = 0;
+  if (!free_.BestFit(bytes, &begin, &length)) return false;
+  DeviceAddress end = begin + length;
   DeviceAddress first = Up(begin), last = std::max(first, Down(end));
   const bool roomy = chunks_held_ >= 64;
   std::pair<uint64_t, uint64_t> best{UINT64_MAX, 0};

@@ -39,6 +39,12 @@ int hotpack_wait_plan(int timeout_ms) {
   return idle ? 1 : 0;
 }
 
+uint64_t hotpack_check(void) {
+  uint64_t bad = 0;
+  hotpack::Arenas().ForEach([&bad](hotpack::ContextArena* arena) { bad += arena->engine->CheckGuards(); });
+  return bad;
+}
+
 int hotpack_get_stats(hotpack_stats* stats, size_t size) {
   if (stats == nullptr) return -1;
   hotpack_stats each[hotpack::ArenaTable::kCapacity];

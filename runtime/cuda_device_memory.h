@@ -36,6 +36,10 @@ class ContextMemory : public DeviceMemory {
   uint64_t ChunkBytes() const override { return chunk_bytes_; }
   uint64_t TotalBytes() const override { return total_bytes_; }
   bool Synchronize() override;
+  MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address) override;
+  MemoryStatus FreeManaged(DeviceAddress address) override;
+  MemoryStatus Fill(DeviceAddress address, uint64_t bytes, uint8_t value) override;
+  MemoryStatus Read(DeviceAddress address, uint64_t bytes, void* to) override;
 
   CUcontext context() const { return context_; }
   CUdevice device() const { return device_; }
@@ -55,7 +59,10 @@ class ContextMemory : public DeviceMemory {
   uint64_t total_bytes_ = 0;
 
  private:
+  CUstream OwnStream();
+
   std::atomic<uint64_t> driver_calls_{0};
+  std::atomic<CUstream> own_stream_{nullptr};  // of Fill and Read; goes with the context
 };
 
 // Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate, cuMemAlloc and their like

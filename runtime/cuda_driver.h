@@ -44,7 +44,11 @@ namespace hotpack {
   X(MemAllocPitch, cuMemAllocPitch_v2)                                  \
   X(MemFree, cuMemFree_v2)                                              \
   X(MemAllocAsync, cuMemAllocAsync)                                     \
-  X(MemFreeAsync, cuMemFreeAsync)
+  X(MemFreeAsync, cuMemFreeAsync)                                       \
+  X(MemAllocManaged, cuMemAllocManaged)                                 \
+  X(MemsetD8Async, cuMemsetD8Async)                                     \
+  X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2)                              \
+  X(StreamCreate, cuStreamCreate)
 
 // A null member: this driver does not have the function. Plain data; written once, before it is shared.
 struct CudaDriver {

@@ -37,6 +37,20 @@ class DeviceMemory {
   virtual MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) = 0;
   // Waits until all work submitted to the context so far has finished. False: not possible now (a stream is capturing).
   virtual bool Synchronize() = 0;
+
+  // What is needed beside the arena, if at all: kNotSupported where it cannot be had.
+  // `bytes` of managed memory, which the device reaches although it need not have room for it.
+  virtual MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address);
+  virtual MemoryStatus FreeManaged(DeviceAddress address);
+  // Writes `value` over [address, address + bytes) / copies it to the host. Done on return, on a stream of their own that
+  // waits for no other: allowed while a stream is capturing.
+  virtual MemoryStatus Fill(DeviceAddress address, uint64_t bytes, uint8_t value);
+  virtual MemoryStatus Read(DeviceAddress address, uint64_t bytes, void* to);
 };
+
+inline MemoryStatus DeviceMemory::AllocateManaged(uint64_t, DeviceAddress*) { return MemoryStatus::kNotSupported; }
+inline MemoryStatus DeviceMemory::FreeManaged(DeviceAddress) { return MemoryStatus::kNotSupported; }
+inline MemoryStatus DeviceMemory::Fill(DeviceAddress, uint64_t, uint8_t) { return MemoryStatus::kNotSupported; }
+inline MemoryStatus DeviceMemory::Read(DeviceAddress, uint64_t, void*) { return MemoryStatus::kNotSupported; }
 
 }  // namespace hotpack

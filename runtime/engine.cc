@@ -10,12 +10,17 @@
 
 namespace hotpack {
 
-Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
+Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service)
     : memory_(memory),
       options_(options),
+      service_(*service),
       history_(options.window),
       arena_(memory),
-      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Plan(job, cancel); }) {
+      guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
+      spill_(options.managed_limit),
+      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }) {
+  next_comparison_ = options.never_hot_requests;
+  attention_ = guards_ != nullptr;
   FlushStats();
 }
 
@@ -29,6 +34,10 @@ inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, Devi
   if (bytes - 1 >= kMaxRequestBytes || attention_.load(std::memory_order_relaxed)) [[unlikely]] {
     return AllocateTimed(bytes, stream, address, after);
   }
+  return AllocateNow(bytes, stream, address, after);
+}
+
+inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
   uint32_t units = UnitsOf(bytes);
   mutex_.lock();
   uint32_t offset = 0;
@@ -52,6 +61,12 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
   if (abandoned()) return EngineStatus::kPassThrough;
+  if (guards_) {
+    const uint64_t padded = guards_->Padded(bytes);
+    EngineStatus status = padded <= kMaxRequestBytes ? AllocateNow(padded, stream, address, after) : EngineStatus::kOutOfMemory;
+    if (status == EngineStatus::kOk) *address = GiveGuarded(*address, bytes);
+    return status;
+  }
   attention_.store(false);
   if (abandoned()) {  // just now: its mark must not be lost
     attention_.store(true);
@@ -61,7 +76,11 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   EngineStatus status = Allocate(bytes, stream, address, after);
   int64_t took = RequestTimer::Now() - start;
   Lock lock(mutex_);
-  if (fast_) timer_.Add(took);
+  if (fast_) {
+    timer_.Add(took);
+  } else if (!follower_.active()) {
+    dynamic_timer_.Add(took);
+  }
   return status;
 }
 
@@ -119,7 +138,10 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     ++planned_;
   } else if (status == EngineStatus::kNotOurs) {
     status = PlaceDynamic(lock, want, address);
-    if (status == EngineStatus::kOk) ++others_;
+    if (status == EngineStatus::kOk) {
+      ++others_;
+      AfterDynamic();
+    }
   }
   if (status == EngineStatus::kOk) {
     live_peak_units_ = std::max(live_peak_units_, live_units_);
@@ -178,6 +200,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
     block.foreign = PlaceInHole(want, address);
     if (!block.foreign) {
       EngineStatus status = Grow(lock, want, &block.foreign, address);
+      if (status == EngineStatus::kOutOfMemory) status = Spill(lock, block.bytes, address);
       if (status != EngineStatus::kOk) return status;
     }
   }
@@ -206,7 +229,7 @@ void Engine::Impl::SettleReuse(uint64_t tick) {
 }
 
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
-  if (!Owns(address)) return EngineStatus::kNotOurs;
+  if (!InArena(address)) [[unlikely]] return ReleaseBeside(address, stream, after);
   if (abandoned()) [[unlikely]] return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
@@ -218,11 +241,25 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
   return EngineStatus::kOk;
 }
 
+bool Engine::Impl::OwnsBeside(DeviceAddress address) const {
+  DeviceAddress base = guarded_base_.load(std::memory_order_acquire);
+  if (base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed)) return true;
+  return spill_.Owns(address);
+}
+
+EngineStatus Engine::Impl::ReleaseBeside(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  if (!OwnsBeside(address)) return EngineStatus::kNotOurs;
+  if (abandoned()) return EngineStatus::kOk;
+  if (guards_) return ReleaseGuarded(address, stream, after);
+  mutex_.lock();
+  return ReleaseSlow(address, stream, after);
+}
+
 // The lock is held.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
-  bool by_script = follower_.active() && address % kUnitBytes == 0;
+  bool by_script = follower_.active() && address % kUnitBytes == 0 && InReservation(address);
   uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream, after);
   uint64_t ordinal = follower_.Ordinal(entry);
@@ -257,8 +294,10 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   if (block.foreign) {
     follower_.RemoveForeign(OffsetOf(address), OffsetOf(address + block.bytes));
     FreeOutside({address, block.bytes});
-  } else {
+  } else if (InReservation(address)) {
     arena_.Free(address, block.bytes);
+  } else {
+    spill_.Free(address, block.bytes);
   }
   Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream);
   return EngineStatus::kOk;
@@ -266,9 +305,10 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
 
 bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
   if (!Owns(address) || abandoned()) return false;
+  if (guards_) return guards_->Find(address, base, bytes);
   Lock lock(mutex_);
   if (abandoned()) return false;
-  if (follower_.active()) {
+  if (follower_.active() && InReservation(address)) {
     uint32_t offset = OffsetOf(address);
     for (const Follower::Range& range : follower_.LiveRanges()) {
       if (range.entry == kNone || offset < range.begin || offset >= range.end) continue;
@@ -368,7 +408,7 @@ void Engine::Impl::AbandonAfterFork() {
   planner_.Abandon();
 }
 
-Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options)) {}
+Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
 Engine::~Engine() {
   if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, go on using it
 }
@@ -395,6 +435,9 @@ void Engine::Mark() try {
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
+uint64_t Engine::CheckGuards() { return impl_->CheckGuards(); }
+bool Engine::BeginComparison(uint64_t* median_ns) { return impl_->BeginComparison(median_ns); }
+void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
 void Engine::Finish() { impl_->Finish(); }

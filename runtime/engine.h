@@ -2,10 +2,12 @@
 // docs/design.md has the states.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
 #include "runtime/device_memory.h"
+#include "runtime/guards.h"
 #include "runtime/include/hotpack.h"
 #include "runtime/reuse.h"
 
@@ -28,7 +30,11 @@ struct EngineOptions {
   hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
-  uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 16 B each)
+  uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 8 B each)
+  uint64_t never_hot_requests = 1 << 20;  // by best fit without a plan, after which the driver's pool is compared
+  GuardOptions guard;                   // debug mode
+  uint64_t managed_limit = 0;           // bytes of managed memory that may back blocks while there is no plan; 0: none
+  void (*say)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
 };
 
 // Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call.
@@ -68,6 +74,17 @@ class Engine {
   void Resume();
   bool WaitPlan(int timeout_ms);  // true when no planning is under way; negative: no limit
 
+  // Debug mode: looks at the gaps of all live blocks now. Bad writes found so far; 0 without the mode. Waits for the device.
+  uint64_t CheckGuards();
+
+  // What becomes of requests. kCompare: the job has never been hot for millions of them, and the caller is asked to find
+  // out whether the driver's own pool would be quicker. kLeave: it would be; requests need not come here any more.
+  enum class Service : uint8_t { kServe, kCompare, kLeave };
+  Service service() const { return service_.load(std::memory_order_relaxed); }  // lock-free
+  // True for one caller of kCompare: *median_ns is what a request served by best fit takes here. Lock-free if false.
+  bool BeginComparison(uint64_t* median_ns);
+  void LeaveToDriver();  // service() is kLeave from now on. What is live stays until it is released
+
   void NotePassedThrough();       // an allocation request was left to the driver while this engine's context was current
   hotpack_stats Stats();          // a consistent copy
 
@@ -84,6 +101,7 @@ class Engine {
   void AbandonAfterFork();
 
  private:
+  std::atomic<Service> service_{Service::kServe};
   class Impl;
   std::unique_ptr<Impl> impl_;
 };

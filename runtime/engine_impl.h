@@ -18,7 +18,9 @@
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/follower.h"
+#include "runtime/guards.h"
 #include "runtime/lock.h"
+#include "runtime/managed_spill.h"
 #include "runtime/node_pool.h"
 #include "runtime/planning.h"
 #include "runtime/release_stamps.h"
@@ -28,13 +30,16 @@ namespace hotpack {
 
 class Engine::Impl {
  public:
-  Impl(DeviceMemory* memory, const EngineOptions& options);
+  // `service`: where the engine's is kept.
+  Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service);
   ~Impl() = default;
 
   inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
   inline EngineStatus Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   void SettleReuse(uint64_t tick);
-  bool Owns(DeviceAddress address) const {
+  bool Owns(DeviceAddress address) const { return InArena(address) || OwnsBeside(address); }
+  // The common case of Owns. False for everything in debug mode, so that every release takes the long way.
+  bool InArena(DeviceAddress address) const {
     DeviceAddress base = owned_base_.load(std::memory_order_acquire);
     return base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed);
   }
@@ -43,6 +48,9 @@ class Engine::Impl {
   void Interrupt();
   void Resume();
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
+  uint64_t CheckGuards() { return guards_ && !abandoned() ? guards_->CheckLive() : 0; }
+  bool BeginComparison(uint64_t* median_ns);
+  void LeaveToDriver();
   void NotePassedThrough();
   hotpack_stats Stats();
   void Finish();
@@ -94,6 +102,31 @@ class Engine::Impl {
   void Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream);
   void UpdateFast();
 
+  // Addresses that Owns() covers and InArena() does not: managed memory, and in debug mode the arena.
+  [[gnu::noinline]] bool OwnsBeside(DeviceAddress address) const;
+  [[gnu::noinline]] EngineStatus ReleaseBeside(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
+  inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
+
+  // engine_detect.cc: jobs that are not hot
+  void PlanAndNote(const PlanJob& job, const std::atomic<bool>* cancel);
+  uint64_t DetectionInterval(uint64_t count) const;
+  void DetectSoon(uint64_t count);
+  void AfterDynamic();
+
+  // engine_debug.cc: guard gaps and poison
+  DeviceAddress GiveGuarded(DeviceAddress outer, uint64_t bytes);
+  EngineStatus ReleaseGuarded(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
+  RequestName NameRequest(DeviceAddress outer);
+
+  // engine_spill.cc: managed memory while observing
+  bool MaySpill() const;
+  EngineStatus Spill(Lock& lock, uint64_t bytes, DeviceAddress* address);
+  bool GiveBackSpill(Lock& lock);
+  void TrimSpill(Lock& lock);
+  bool PlanFits(const Script& script);
+  void SaySpill(MemoryStatus status) const;
+  void SayUnlocked(Lock& lock, const char* line);
+
   // engine_pages.cc: everything that changes pages
   class PageScope;
   EngineStatus OpenArena(Lock& lock);
@@ -113,6 +146,7 @@ class Engine::Impl {
   void NoteReserved();
   AddressRange EntryRange(uint32_t entry) const;
   bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }
+  bool InReservation(DeviceAddress address) const { return base_ != 0 && address - base_ < arena_.bytes(); }
   bool HasPages(const AddressRange& range) const;
   uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kUnitBytes); }
   DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kUnitBytes; }
@@ -149,10 +183,12 @@ class Engine::Impl {
 
   DeviceMemory* memory_;
   EngineOptions options_;
+  std::atomic<Service>& service_;
   std::mutex growth_;
   hotpack::Lock mutex_;
   std::atomic<DeviceAddress> owned_base_{0};
   std::atomic<uint64_t> owned_bytes_{0};
+  std::atomic<DeviceAddress> guarded_base_{0};  // of the arena in debug mode, instead of owned_base_
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served
 
@@ -171,6 +207,12 @@ class Engine::Impl {
   History history_;
   Arena arena_;
 
+  const std::unique_ptr<Guards> guards_;  // null: no debug mode
+  ManagedSpill spill_;
+  uint64_t device_gave_ = 0;   // bytes the arena held when the device refused more; 0: it never did
+  uint64_t missing_said_ = 0;  // by how much the last plan did not fit
+  bool spill_said_ = false, spill_over_said_ = false;
+
   // planning
   std::shared_ptr<const Script> current_;  // the one followed
   std::shared_ptr<const Script> pending_;  // to be taken up at the end of its iteration
@@ -182,6 +224,9 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // scripts taken up so far
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t fruitless_ = 0;                 // searches in a row that came to nothing
+  uint64_t next_comparison_ = 0;           // others_ at which the driver's pool is to be compared
+  uint64_t detections_ = 0, planning_ns_ = 0;
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;
   uint64_t displaced_at_end_ = 0;          // of the last iteration
@@ -223,7 +268,8 @@ class Engine::Impl {
   uint32_t carried_ = 0;
   uint64_t retained_ = 0;
   uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
-  RequestTimer timer_;
+  RequestTimer timer_;          // of requests on script
+  RequestTimer dynamic_timer_;  // ... and by best fit while there is no script
   hotpack_stats own_stats_{};
   NodePool nodes_;
   std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};

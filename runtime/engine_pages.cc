@@ -40,6 +40,7 @@ class Engine::Impl::PageScope {
       return true;
     });
     bool ok = impl_->arena_.Finish(work);
+    if (work->status == MemoryStatus::kOutOfMemory) impl_->device_gave_ = impl_->arena_.held();
     impl_->grew_ = impl_->grew_now_ = true;
     impl_->NoteReserved();
     return ok;
@@ -77,7 +78,7 @@ EngineStatus Engine::Impl::OpenArena(Lock& lock) {
   }
   base_ = arena_.base();
   owned_bytes_.store(arena_.bytes(), std::memory_order_relaxed);
-  owned_base_.store(arena_.base(), std::memory_order_release);
+  (guards_ ? guarded_base_ : owned_base_).store(arena_.base(), std::memory_order_release);
   return EngineStatus::kOk;
 }
 

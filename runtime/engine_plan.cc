@@ -17,7 +17,7 @@ bool Engine::Impl::Post(PlanJob job, uint64_t refines) {
   return true;
 }
 
-// Without marks: looks at the history each time it has grown by a sixteenth. While a script is followed: only after the
+// Without marks: looks at the history each time it has grown by a sixteenth, and when that came to nothing, the run has. While a script is followed: only after the
 // job has left it, for a period that explains that as well.
 void Engine::Impl::MaybeDetect() {
   uint64_t count = history_.Count();
@@ -34,7 +34,7 @@ void Engine::Impl::MaybeDetect() {
     return;
   }
   if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
-  next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
+  next_detection_ = count + DetectionInterval(count);
   bool followed = follower_.active() && !follower_.lost();
   bool outlived = followed && Outlived();
   if (followed && !outlived && Divergences() == divergences_at_detection_) return;
@@ -95,7 +95,7 @@ void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   }
   std::shared_ptr<const Script> script =
       MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
-  if (!script) return;
+  if (!script || !PlanFits(*script)) return;
   Lock lock(mutex_);
   pending_ = std::move(script);
   pending_since_ = history_.Count();
@@ -114,8 +114,8 @@ std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint
   for (const auto& [address, block] : dynamic_) {
     bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
     if (!stays) continue;
-    kept.push_back({address, block.bytes});
     kept_units += block.units;
+    if (InReservation(address)) kept.push_back({address, block.bytes});
   }
   *most_units = live_peak_units_ - std::min(kept_units, live_peak_units_);
   std::vector<AddressRange> spare = arena_.Fragments(kept);
@@ -345,7 +345,10 @@ void Engine::Impl::MaybePark() {
     return;
   }
   uint64_t count = history_.Count();
-  if (lost_since_ == 0) lost_since_ = count;
+  if (lost_since_ == 0) {
+    lost_since_ = count;
+    DetectSoon(count);
+  }
   if (count - lost_since_ <= std::max<uint64_t>(256, follower_.script().size())) return;
   if (page_work_ || mapping_entries_ != 0) return;
   RetireScript();
@@ -389,6 +392,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_ && !improving) BeginSteady();
+  if (spill_said_) TrimSpill(lock);
   FlushStats();
 }
 

@@ -21,7 +21,12 @@ class FreeRanges {
   // Removes [begin, begin + bytes), which must lie within one range.
   void Remove(uint64_t begin, uint64_t bytes);
   // The smallest range that holds `bytes`, the lowest of several; false if there is none. Not removed.
-  bool BestFit(uint64_t bytes, uint64_t* begin) const;
+  bool BestFit(uint64_t bytes, uint64_t* begin) const {
+    uint64_t length = 0;
+    return BestFit(bytes, begin, &length);
+  }
+  // The same; *length: its size.
+  bool BestFit(uint64_t bytes, uint64_t* begin, uint64_t* length) const;
   // The range that contains `address`; ranges().end() if none does.
   Map::const_iterator Containing(uint64_t address) const;
 
@@ -31,6 +36,7 @@ class FreeRanges {
  private:
   void Insert(uint64_t begin, uint64_t bytes);
   void Erase(Map::iterator it);
+  void Change(Map::iterator it, uint64_t begin, uint64_t bytes);
 
   Map by_begin_;
   std::pmr::set<std::pair<uint64_t, uint64_t>> by_bytes_;  // (bytes, begin)

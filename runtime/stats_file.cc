@@ -118,6 +118,9 @@ hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
     sum.divergences += s->divergences;
     sum.reoptimizations += s->reoptimizations;
     sum.heap_allocations_steady += s->heap_allocations_steady;
+    sum.managed_peak += s->managed_peak;
+    sum.detections += s->detections;
+    sum.planning_ns += s->planning_ns;
     if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
   }
   if (busiest != nullptr) {

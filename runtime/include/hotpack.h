@@ -3,7 +3,7 @@
  * A program needs none of this: preload libhotpack_preload.so and it is served. These calls say what hotpack would
  * otherwise have to find out, read its figures, or ask it for memory directly. They are exported by libhotpack.so and
  * by libhotpack_preload.so (which, being loaded first, wins). All are thread-safe and act on the current context's
- * device unless they say otherwise. None throws, exits or prints.
+ * device unless they say otherwise. None throws or exits; none prints but hotpack_check.
  */
 #ifndef HOTPACK_H_
 #define HOTPACK_H_
@@ -40,6 +40,11 @@ HOTPACK_API void hotpack_resume(void);
  * Returns 1 when idle, 0 after a time-out. */
 HOTPACK_API int hotpack_wait_plan(int timeout_ms);
 
+/* With HOTPACK_DEBUG=guard: looks for writes out of bounds around every block that is live now (otherwise a block is
+ * looked at when it is released), waits for the device, and says each bad one in a line on stderr. Returns how many
+ * have been found so far, at releases too; 0 without that mode. Acts on every arena of the process. */
+HOTPACK_API uint64_t hotpack_check(void);
+
 /* Figures of the process, summed over its arenas unless stated otherwise. docs/statistics.md explains each. */
 typedef struct hotpack_stats {
   uint64_t requests;               /* allocation requests that hotpack answered */
@@ -63,6 +68,9 @@ typedef struct hotpack_stats {
   uint64_t driver_memory_calls_steady; /* driver allocation calls per steady iteration, rounded up */
   uint64_t heap_allocations_steady;    /* host heap allocations by job threads since the steady iteration */
   uint64_t ns_per_request;         /* nanoseconds: median of the sampled requests served on script, 0: no sample */
+  uint64_t detections;             /* times the history was searched for an iteration */
+  uint64_t planning_ns;            /* nanoseconds of processor time of the planning threads */
+  uint64_t managed_peak;           /* bytes: most that blocks took of managed memory (HOTPACK_OVERCOMMIT) */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/engine.h"
-#include "tests/runtime/fake_device_memory.h"
+#include "tests/runtime/managed_device_memory.h"
 
 namespace hotpack {
 namespace {
@@ -33,12 +33,22 @@ struct Template {
   std::vector<Request> requests;
 };
 
+// How the engine is set up.
+struct Setup {
+  uint64_t fail_every = 0;   // driver calls; 0: none fails
+  uint64_t fixed_bytes = 0;  // of one piece of memory; 0: virtual memory
+  bool small_device = false;  // managed memory has to help out
+  bool guarded = false;      // debug mode
+};
+
 class Job {
  public:
-  Job(uint64_t seed, uint64_t fail_every, uint64_t fixed_bytes)
-      : random_(seed), device_(fixed_bytes != 0 ? fixed_bytes : uint64_t{1} << 30, kChunk) {
-    if (fixed_bytes != 0) device_.SetFixed();
+  Job(uint64_t seed, const Setup& setup) : random_(seed), device_(DeviceBytes(seed, setup), kChunk) {
+    const uint64_t fail_every = setup.fail_every;
+    if (setup.fixed_bytes != 0) device_.SetFixed();
     EngineOptions options;
+    if (setup.small_device) options.managed_limit = uint64_t{1} << 30;
+    if (setup.guarded) options.guard = {512 + 512 * (seed % 3), true};
     options.window = 4096;
     options.plan_time_limit_ns = 3'000'000;
     engine_ = std::make_unique<Engine>(&device_, options);
@@ -69,6 +79,10 @@ class Job {
   }
 
  private:
+  static uint64_t DeviceBytes(uint64_t seed, const Setup& setup) {
+    if (setup.fixed_bytes != 0) return setup.fixed_bytes;
+    return setup.small_device ? (8 + seed % 30) * kChunk : uint64_t{1} << 30;
+  }
   int Pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   bool Chance(int percent) { return Pick(1, 100) <= percent; }
   void Fault(const std::string& what) {
@@ -108,7 +122,7 @@ class Job {
     auto next = live_.lower_bound(address);
     if (next != live_.end() && next->first < end) Fault("overlap with the block above");
     if (next != live_.begin() && std::prev(next)->second.end > address) Fault("overlap with the block below");
-    if (!device_.Accessible(address, end - address)) Fault("no pages behind a block");
+    if (!device_.Reachable(address, end - address)) Fault("no pages behind a block");
     live_[address] = {end, bytes};
     due_.emplace(due, address);
   }
@@ -201,7 +215,7 @@ class Job {
     uint64_t bytes;
   };
   std::mt19937_64 random_;
-  FakeDeviceMemory device_;
+  ManagedDeviceMemory device_;
   std::unique_ptr<Engine> engine_;
   bool may_fail_ = false;
   bool recovered_ = true;
@@ -211,14 +225,17 @@ class Job {
   std::string fault_;
 };
 
-void RunJobs(uint64_t count, uint64_t fail_every, uint64_t fixed_bytes = 0) {
+// `percent`: of the jobs, how many must be fully planned at the end.
+void RunJobs(uint64_t count, Setup setup, uint64_t percent = 97) {
+  const uint64_t fail_every = setup.fail_every;
   uint64_t first = FromEnvironment("HOTPACK_TEST_SEED", 1);
   count = FromEnvironment("HOTPACK_TEST_SEQUENCES", count);
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(first),
               static_cast<unsigned long long>(first + count - 1));
   uint64_t recovered = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    Job job(seed, fail_every == 0 ? 0 : 2 + seed % fail_every, fixed_bytes);
+    setup.fail_every = fail_every == 0 ? 0 : 2 + seed % fail_every;
+    Job job(seed, setup);
     std::string fault = job.Run();
     ASSERT_EQ(fault, "") << "HOTPACK_TEST_SEED=" << seed;
     recovered += job.recovered();
@@ -226,13 +243,19 @@ void RunJobs(uint64_t count, uint64_t fail_every, uint64_t fixed_bytes = 0) {
   std::printf("%llu of %llu jobs were fully planned again at the end\n", static_cast<unsigned long long>(recovered),
               static_cast<unsigned long long>(count));
   // Iterations of a few requests after others that resemble them may take longer; safety has no such exception.
-  EXPECT_GE(recovered * 100, count * 97);
+  EXPECT_GE(recovered * 100, count * percent);
 }
 
-TEST(EngineProperty, RandomJobsAgainstModel) { RunJobs(2'000, 0); }
-TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, 60); }
+TEST(EngineProperty, RandomJobsAgainstModel) { RunJobs(2'000, {}); }
+TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, {.fail_every = 60}); }
 // One piece of memory, several times what a job has live.
-TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, 0, uint64_t{64} << 20); }
+TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, {.fixed_bytes = uint64_t{64} << 20}); }
+// Devices smaller than the jobs, or nearly: plans that do not fit are not followed, so nothing is said of recovery.
+TEST(EngineProperty, RandomJobsInManagedMemory) { RunJobs(400, {.small_device = true}, 0); }
+TEST(EngineProperty, RandomJobsInManagedMemoryWithFailingDriver) {
+  RunJobs(500, {.fail_every = 60, .small_device = true}, 0);
+}
+TEST(EngineProperty, RandomJobsWithGuardGaps) { RunJobs(500, {.guarded = true}); }
 
 }  // namespace
 }  // namespace hotpack
