@@ -56,6 +56,19 @@ TEST_P(Processes, Scenario) {
   EXPECT_EQ(result.stats["checker_reports"], 0) << result.outcome.err;
 }
 
+// The same lives where the arena is one cuMemAlloc, which goes with its context.
+TEST(PlainArena, TheSameLives) {
+  const std::string contexts = HOTPACK_TEST_DIR "/lifecycle_contexts", processes = HOTPACK_TEST_DIR "/lifecycle_processes";
+  for (const auto& [program, scenario] : std::vector<std::pair<std::string, std::string>>{
+           {contexts, "many_contexts"}, {contexts, "destroy_live"}, {contexts, "retain_and_release"},
+           {processes, "fork_ends"}, {processes, "exit_static"}, {processes, "exit_from_thread"}}) {
+    const Result result = Simulate({program, scenario}, {{"HOTPACK_ARENA", "plain:256"}});
+    EXPECT_EQ(result.outcome.code, 0) << scenario << ": " << result.outcome.err;
+    EXPECT_EQ(result.stats["checker_reports"], 0) << scenario;
+    EXPECT_GT(result.stats["requests"], 0) << scenario;
+  }
+}
+
 // A library that comes late, with RTLD_DEEPBIND, into a program that knows nothing of CUDA: it is served all the same.
 TEST(Libraries, DeepBindAndLate) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_libraries", "deepbind"});
