@@ -25,6 +25,7 @@ struct Settings {
   std::string workload = "script";
   double seconds = 0.2;
   int runs = 5;
+  int held = 1;
 };
 
 struct Rate {
@@ -33,18 +34,17 @@ struct Rate {
   double slowest = 0;     // the slowest thread's pairs over the mean
 };
 
-constexpr int kHeld = 1;  // blocks that a thread has at a time
-
 // script: every request is for the same size, so whichever thread is next, its request is the one expected.
 // mixed: sizes are drawn, so nothing repeats and all is best fit.
 class Threads {
  public:
-  explicit Threads(bool script) : script_(script) {}
+  // `held`: blocks that a thread has at a time.
+  Threads(bool script, int held) : script_(script), held_(static_cast<size_t>(held)) {}
 
   // Lets the engine see a steady step: as many blocks live as all threads together hold, each released in order.
   void WarmUp(int threads) {
     std::mt19937_64 random(1);
-    std::vector<DeviceAddress> live(static_cast<size_t>(threads) * kHeld * 2, 0);
+    std::vector<DeviceAddress> live(static_cast<size_t>(threads) * held_ * 2, 0);
     for (int step = 0; step < 40; ++step) {
       engine_.Mark();
       for (DeviceAddress& address : live) Replace(&address, &random);
@@ -92,9 +92,9 @@ class Threads {
 
   uint64_t Work(const std::atomic<bool>& stop, uint64_t seed) {
     std::mt19937_64 random(seed);
-    DeviceAddress live[kHeld] = {};
+    std::vector<DeviceAddress> live(held_, 0);
     uint64_t pairs = 0;
-    for (; !stop.load(std::memory_order_relaxed); ++pairs) Replace(&live[pairs % kHeld], &random);
+    for (; !stop.load(std::memory_order_relaxed); ++pairs) Replace(&live[pairs % held_], &random);
     for (DeviceAddress address : live) {
       if (address != 0) engine_.Release(address, 0);
     }
@@ -102,6 +102,7 @@ class Threads {
   }
 
   const bool script_;
+  const size_t held_;
   UnbackedDeviceMemory memory_;
   Engine engine_{&memory_, {}};
   std::atomic<bool> failed_{false};
@@ -116,7 +117,7 @@ int Run(const Settings& settings) {
   const int most = *std::max_element(settings.threads.begin(), settings.threads.end());
   std::vector<std::vector<Rate>> rates(settings.threads.size());
   for (int run = 0; run < settings.runs; ++run) {
-    Threads threads(settings.workload == "script");
+    Threads threads(settings.workload == "script", settings.held);
     threads.WarmUp(most);
     for (size_t i = 0; i < settings.threads.size(); ++i) {
       rates[i].push_back(threads.Measure(settings.threads[i], settings.seconds));
@@ -154,6 +155,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"script", "mixed"}))
       ->capture_default_str();
   app.add_option("--seconds", settings.seconds, "Of each measurement")->check(CLI::Range(0.001, 3600.0))->capture_default_str();
+  app.add_option("--held", settings.held, "Blocks that a thread has at a time")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--runs", settings.runs, "Medians are taken over these")->check(CLI::Range(1, 1000))->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   return Run(settings);

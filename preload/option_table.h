@@ -13,24 +13,24 @@ namespace hotpack {
 
 // X(name of the parse function, variable, flag of `hotpack run` ("": none), values, default, meaning)
 // `values` is what a malformed value is said not to be: "HOTPACK_ARENA=x is not <values>; <default> is used".
-#define HOTPACK_OPTIONS(X)                                                                                            \
+#define HOTPACK_OPTIONS(X)                                                                                             \
   X(Enabled, "HOTPACK", "", "0 or 1", "1", "`0` turns hotpack off: every hook hands on what it gets")                  \
-  X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                        \
-    "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                      \
-  X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                    \
-    "debug mode: gaps around blocks that are looked at, released memory overwritten")                                 \
-  X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                               \
-    "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                  \
-  X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                           \
-    "when `cuMemFree` waits for the device: where order needs it, or always")                                         \
-  X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                             \
-    "the only programs that are served, by executable name, as above")                                                \
-  X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                     \
-    "whether blocks that the device has no room for may lie in managed memory while no plan is in force")             \
-  X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                         \
-    "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")                                         \
-  X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")   \
-  X(TraceLimit, "HOTPACK_TRACE_LIMIT_MB", "--trace-limit-mb", "a number of mebibytes", "8192",                        \
+  X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                         \
+    "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                       \
+  X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \
+    "debug mode: gaps around blocks that are looked at, released memory overwritten")                                  \
+  X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                                \
+    "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
+  X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \
+    "when `cuMemFree` waits for the device: where order needs it, or always")                                          \
+  X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \
+    "the only programs that are served, by executable name, as above")                                                 \
+  X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
+    "whether blocks that the device has no room for may lie in managed memory while no plan is in force")              \
+  X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
+    "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
+  X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")    \
+  X(TraceLimit, "HOTPACK_TRACE_LIMIT_MB", "--trace-limit-mb", "a number of mebibytes", "8192",                         \
     "largest size of that file; recording stops there and the file stays valid")
 
 struct OptionRow {

@@ -33,6 +33,13 @@ void* AllocateOrFail(std::size_t size) {
 
 void* operator new(std::size_t size) { return AllocateOrFail(size); }
 void* operator new[](std::size_t size) { return AllocateOrFail(size); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return AllocateOrFail(size);
+  } catch (...) {
+    return nullptr;
+  }
+}
 void* operator new(std::size_t size, std::align_val_t alignment) {
   std::free(AllocateOrFail(1));
   const auto align = static_cast<std::size_t>(alignment);
