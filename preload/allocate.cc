@@ -2,6 +2,7 @@
 
 #include "preload/arena_factory.h"
 #include "preload/driver_access.h"
+#include "preload/out_of_memory.h"
 
 namespace hotpack {
 namespace {
@@ -13,7 +14,14 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
     return false;
   }
   Order().Drain(stream);
-  if (arena->engine->Allocate(bytes, StreamTag(stream), address) == EngineStatus::kOk) return true;
+  EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address);
+  if (status == EngineStatus::kOutOfMemory && MakeRoomIn(arena, bytes)) {
+    status = arena->engine->Allocate(bytes, StreamTag(stream), address);
+  }
+  if (status == EngineStatus::kOk) {
+    arena->origins.Note(*arena->engine, *address, stream != kNoStream);
+    return true;
+  }
   // Out of memory too: the driver may still have an answer, and if not, its error is the right one.
   arena->engine->NotePassedThrough();
   return false;

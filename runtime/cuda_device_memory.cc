@@ -141,8 +141,15 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
       chunks_.pop_back();
     }
   }
-  Scope scope(*this);
-  return Count(driver_->MemRelease(chunk));
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemRelease(chunk));
+  }
+  if (status == MemoryStatus::kOk) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.push_back(chunk);  // still held
+  return status;
 }
 
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {

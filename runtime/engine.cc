@@ -87,6 +87,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     EngineStatus status = OpenArena(lock);
     if (status != EngineStatus::kOk) return status;
   }
+  MaybeTrimIdle(lock);
   if (interrupts_ == 0) {
     if (pending_) TryActivate(want.units);
     if (room_due_) {
@@ -221,27 +222,6 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   return EngineStatus::kOk;
 }
 
-bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
-  if (!Owns(address) || abandoned()) return false;
-  Lock lock(mutex_);
-  if (follower_.active()) {
-    uint32_t offset = OffsetOf(address);
-    for (const Follower::Range& range : follower_.LiveRanges()) {
-      if (range.entry == kNone || offset < range.begin || offset >= range.end) continue;
-      *base = AddressOf(range.begin);
-      *bytes = follower_.Units(range.entry) * kUnitBytes;
-      return true;
-    }
-  }
-  auto it = dynamic_.upper_bound(address);
-  if (it == dynamic_.begin()) return false;
-  --it;
-  if (address >= it->first + it->second.bytes) return false;
-  *base = it->first;
-  *bytes = it->second.units * kUnitBytes;
-  return true;
-}
-
 void Engine::Impl::Interrupt() {
   if (abandoned()) return;
   Lock lock(mutex_);
@@ -304,9 +284,12 @@ EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* ad
 }
 EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) { return impl_->Release(address, stream); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
-bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
-  return impl_->FindBlock(address, base, bytes);
+bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) {
+  return impl_->FindBlock(address, base, bytes, id);
 }
+bool Engine::Reservation(DeviceAddress* base, uint64_t* bytes) const { return impl_->Reservation(base, bytes); }
+EngineUsage Engine::Usage() { return impl_->Usage(); }
+uint64_t Engine::Trim(uint64_t wanted) { return impl_->Trim(wanted); }
 void Engine::Mark() { impl_->Mark(); }
 void Engine::Interrupt() { impl_->Interrupt(); }
 void Engine::Resume() { impl_->Resume(); }

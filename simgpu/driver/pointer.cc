@@ -28,7 +28,7 @@ Place Look(Driver& d, uint64_t address) {
          a->bytes,
          a->id,
          a->device,
-         a->context,
+         a->pool == nullptr ? a->context : nullptr,  // memory of a pool belongs to no context (Programming Guide)
          a->pool};
   } else if (const Mapping* m = d.memory.FindMapping(address, &base); m != nullptr) {
     p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr};
@@ -59,7 +59,10 @@ CUresult Answer(Driver& d, void* data, CUpointer_attribute attribute, uint64_t a
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Put<unsigned>(data, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return Put<unsigned long long>(data, p.id);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return Put<unsigned>(data, 0);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Put<unsigned>(data, p.managed);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -115,6 +118,7 @@ SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attribute
       case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *static_cast<uint64_t*>(data[i]) = 0;
         break;
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -123,6 +127,7 @@ SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attribute
       case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         *static_cast<unsigned*>(data[i]) = 0;
         break;
       default:

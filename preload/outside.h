@@ -1,0 +1,21 @@
+// Requests that are left to the driver because blocks like them are shared with other processes: memory of an arena
+// cannot be exported by cuIpcGetMemHandle. Virtual memory has no such handles, and the handle of a plain arena would stand for the
+// whole of it, so that whoever opens it would find other blocks at its start.
+//
+// Which ones these are shows only when a handle is asked for, and by then the block has its address. That call fails, as the
+// driver's own does for virtual memory; from then on cuMemAlloc requests of the same size are the driver's. HOTPACK_IPC
+// names sizes in advance.
+#pragma once
+
+#include <cstdint>
+
+namespace hotpack {
+
+// Whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512. Lock-free; one load and one
+// compare while there are none.
+bool KeptOutside(uint64_t bytes);
+
+// From now on they are. True if they were not before. False, and nothing done, when there are too many sizes.
+bool KeepOutside(uint64_t bytes);
+
+}  // namespace hotpack
