@@ -11,6 +11,8 @@
 namespace hotpack {
 namespace {
 
+unsigned long long MiB(uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); }
+
 // kCurrentDevice resolved; negative: there is none.
 CUdevice Resolve(CUdevice device) {
   const CudaDriver* driver = Driver();
@@ -75,11 +77,11 @@ Holders Count(CUdevice device, CUcontext context) {
 
 void DescribePlan(const EngineUsage& usage, char* text, size_t size) {
   if (usage.plan == 0) {
-    snprintf(text, size, "no plan is followed");
-  } else {
-    snprintf(text, size, "%s a plan of %llu MiB%s", usage.lost ? "it has left" : "it follows",
-             static_cast<unsigned long long>(usage.plan >> 20), usage.divergences == 0 ? ", never left" : "");
+    snprintf(text, size, "it has no plan");
+    return;
   }
+  const char* state = !usage.followed ? "set aside" : usage.lost ? "not followed now" : "followed";
+  snprintf(text, size, "its plan of %llu MiB is %s", MiB(usage.plan), state);
 }
 
 // True for whoever is to write a line now; *left_out: how many were not written since the last.
@@ -97,8 +99,6 @@ bool MayReport(uint64_t* left_out) {
   *left_out = silent.exchange(0);
   return true;
 }
-
-unsigned long long MiB(uint64_t bytes) { return static_cast<unsigned long long>(bytes >> 20); }
 
 }  // namespace
 
@@ -141,7 +141,7 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
   if (left_out > 0) snprintf(more, sizeof(more), "; %llu more since the last line", static_cast<unsigned long long>(left_out));
   Log("out of memory on device %d: %s. Of %llu MiB, %llu are free, this context's arena has %llu (%llu live, %llu of "
       "these outside the plan; %llu idle), other arenas of the process %llu, the rest %llu (driver, other processes, %llu "
-      "requests passed through). Of the job: %s, left %llu times%s",
+      "requests passed through). Of the job: %s, it left it %llu times%s",
       device, asked, MiB(total), MiB(free), MiB(own.held), MiB(own.live), MiB(own.outside_plan), MiB(own.Idle()),
       MiB(holders.others), MiB(total - std::min<uint64_t>(total, free + ours)),
       static_cast<unsigned long long>(holders.passed_through), plan, static_cast<unsigned long long>(own.divergences), more);

@@ -35,9 +35,10 @@ struct EngineUsage {
   uint64_t held = 0;        // physical memory taken from the device
   uint64_t live = 0;        // in live blocks, each rounded up to 512; no more than `held`
   uint64_t outside_plan = 0;  // ... of these, in blocks that are not served by script
-  uint64_t plan = 0;        // height of the plan that is followed; 0: none is
+  uint64_t plan = 0;        // height of the last plan; 0: there has been none
+  bool followed = false;    // it is being followed
   bool may_shrink = false;  // what is held and not live may be given back (not so in a plain arena)
-  bool lost = false;        // a plan is followed, but the job is somewhere else
+  bool lost = false;        // ... but the job is somewhere else
   uint64_t divergences = 0;     // times the job left its plan
   uint64_t passed_through = 0;  // requests left to the driver
 

@@ -51,7 +51,8 @@ EngineUsage Engine::Impl::Usage() {
   usage.live = std::min(live_units_ * kUnitBytes, usage.held);
   for (const auto& [address, block] : dynamic_) usage.outside_plan += block.units * kUnitBytes;
   usage.outside_plan = std::min(usage.outside_plan, usage.live);
-  if (follower_.active()) usage.plan = plan_height_;
+  usage.plan = plan_height_;
+  usage.followed = follower_.active();
   usage.may_shrink = !memory_->Fixed();
   usage.lost = follower_.active() && follower_.lost();
   usage.divergences = Divergences();

@@ -314,6 +314,21 @@ void OutOfMemory() {
   for (CUdeviceptr block : blocks) OK(api.Free(block));
 }
 
+// A job that is served by script runs out of memory, on its plan and away from it.
+void OutOfMemoryOnPlan() {
+  Start();
+  const auto wait_plan = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));
+  CUdeviceptr address = 0;
+  for (int i = 0; i < 40; ++i) {
+    std::vector<CUdeviceptr> blocks;
+    for (size_t k = 1; k <= 10; ++k) blocks.push_back(Alloc(k * kMiB));
+    if (i == 39) CHECK(api.Alloc(&address, 220 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY);
+    for (CUdeviceptr block : blocks) OK(api.Memset(block, 1, kMiB));
+    for (CUdeviceptr block : blocks) OK(api.Free(block));
+    wait_plan(-1);
+  }
+}
+
 // Idle memory of one context's arena is there for another's.
 void Contexts() {
   const CUcontext first = Start();
@@ -379,7 +394,8 @@ int main(int argc, char** argv) {
   const std::string scenario = argv[1];
   const std::pair<const char*, void (*)()> kScenarios[] = {
       {"answers", Answers}, {"numbers", Numbers}, {"trim", Trim}, {"retry", Retry}, {"retry_all", RetryAll},
-      {"out_of_memory", OutOfMemory}, {"contexts", Contexts}, {"capture", Capture}, {"ipc", Ipc}};
+      {"out_of_memory", OutOfMemory}, {"out_of_memory_on_plan", OutOfMemoryOnPlan},
+      {"contexts", Contexts}, {"capture", Capture}, {"ipc", Ipc}};
   for (const auto& [name, run] : kScenarios) {
     if (scenario != name) continue;
     run();
