@@ -41,6 +41,11 @@
     (CUmemGenericAllocationHandle * handle, void* address))                                                           \
   X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1, (CUipcMemHandle * handle, CUdeviceptr address))
 
+// peer_hooks.cc
+#define HOTPACK_PEER_HOOKS(X)                                                                                         \
+  X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1, (CUcontext peer, unsigned int flags))                    \
+  X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1, (CUmemoryPool pool, const CUmemAccessDesc* map, size_t count))
+
 // retry_hooks.cc
 #define HOTPACK_RETRY_HOOKS(X)                                                                                        \
   X(cuMemCreate, "cuMemCreate", 10020, 1,                                                                             \
@@ -117,6 +122,7 @@
 #define HOTPACK_HOOKS(X)   \
   HOTPACK_MEMORY_HOOKS(X)  \
   HOTPACK_ANSWER_HOOKS(X)  \
+  HOTPACK_PEER_HOOKS(X)    \
   HOTPACK_RETRY_HOOKS(X)   \
   HOTPACK_STREAM_HOOKS(X)  \
   HOTPACK_CONTEXT_HOOKS(X) \

@@ -77,11 +77,12 @@ Holders Count(CUdevice device, CUcontext context) {
 
 void DescribePlan(const EngineUsage& usage, char* text, size_t size) {
   if (usage.plan == 0) {
-    snprintf(text, size, "it has no plan");
+    snprintf(text, size, "has no plan");
     return;
   }
-  const char* state = !usage.followed ? "set aside" : usage.lost ? "not followed now" : "followed";
-  snprintf(text, size, "its plan of %llu MiB is %s", MiB(usage.plan), state);
+  const char* state = !usage.followed ? "which is set aside" : usage.lost ? "and does not follow it now" : "and follows it";
+  snprintf(text, size, "has left its plan of %llu MiB %llu times, %s", MiB(usage.plan),
+           static_cast<unsigned long long>(usage.divergences), state);
 }
 
 // True for whoever is to write a line now; *left_out: how many were not written since the last.
@@ -129,7 +130,7 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
   const Holders holders = Count(device, CurrentContext(*driver));
   const EngineUsage& own = holders.current;
   const uint64_t room = free + holders.idle, ours = own.held + holders.others;
-  char asked[160] = "", plan[96] = "", more[64] = "";
+  char asked[160] = "", plan[128] = "", more[64] = "";
   if (bytes == kUnknownBytes) {
     snprintf(asked, sizeof(asked), "%s found too little memory", call);
   } else if (bytes > room) {
@@ -141,10 +142,10 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
   if (left_out > 0) snprintf(more, sizeof(more), "; %llu more since the last line", static_cast<unsigned long long>(left_out));
   Log("out of memory on device %d: %s. Of %llu MiB, %llu are free, this context's arena has %llu (%llu live, %llu of "
       "these outside the plan; %llu idle), other arenas of the process %llu, the rest %llu (driver, other processes, %llu "
-      "requests passed through). Of the job: %s, it left it %llu times%s",
+      "requests passed through). The job %s%s",
       device, asked, MiB(total), MiB(free), MiB(own.held), MiB(own.live), MiB(own.outside_plan), MiB(own.Idle()),
       MiB(holders.others), MiB(total - std::min<uint64_t>(total, free + ours)),
-      static_cast<unsigned long long>(holders.passed_through), plan, static_cast<unsigned long long>(own.divergences), more);
+      static_cast<unsigned long long>(holders.passed_through), plan, more);
 } catch (...) {
 }
 
