@@ -13,6 +13,7 @@ struct Place {
   int device = 0;
   Context* context = nullptr;
   Pool* from = nullptr;
+  uint64_t devices = ~uint64_t{0};  // that have access
 };
 
 Place Look(Driver& d, uint64_t address) {
@@ -29,9 +30,11 @@ Place Look(Driver& d, uint64_t address) {
          a->id,
          a->device,
          a->pool == nullptr ? a->context : nullptr,  // memory of a pool belongs to no context (Programming Guide)
-         a->pool};
+         a->pool,
+         ~uint64_t{0}};
   } else if (const Mapping* m = d.memory.FindMapping(address, &base); m != nullptr) {
-    p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr};
+    p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr,
+         m->devices};
   }
   return p;
 }
@@ -77,8 +80,11 @@ CUresult Answer(Driver& d, void* data, CUpointer_attribute attribute, uint64_t a
       return Put<unsigned long long>(data, 0);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return Put<unsigned>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return Put<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // of the current context's device
+      const Context* context = CurrentContext();
+      const bool access = (p.devices >> (context != nullptr ? context->device : p.device) & 1) != 0;
+      return Put<unsigned>(data, access ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+    }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Put(data, reinterpret_cast<CUmemoryPool>(p.from));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:

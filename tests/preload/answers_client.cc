@@ -363,6 +363,46 @@ void Capture() {
   OK(api.ReleaseHandle(handle));
 }
 
+// --- other devices ---------------------------------------------------------------------------------------------------
+
+unsigned AccessFlags(CUdeviceptr address) {
+  unsigned flags = 77;
+  OK(api.Attribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address));
+  return flags;
+}
+
+// Two devices. What the first has becomes the second's to use as well, by the one call or the other.
+void Peers(bool by_pool) {
+  const CUcontext first = Start();
+  CUcontext second = nullptr;
+  const CUdeviceptr before = Alloc(3 * kMiB);
+  CHECK(AccessFlags(before) == 3);
+  OK(api.Retain(&second, 1));
+  OK(api.SetCurrent(second));
+  const CUdeviceptr own = Alloc(3 * kMiB);
+  printf("before %u\n", AccessFlags(before));
+  if (by_pool) {
+    CUmemoryPool pool = nullptr;
+    CUmemAccessDesc access = {};
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {1}};
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    OK(api.DefaultPool(&pool, 0));
+    OK(api.PoolSetAccess(pool, &access, 1));
+  } else {
+    OK(api.EnablePeer(first, 0));
+  }
+  CHECK(AccessFlags(before) == 3 && AccessFlags(own) == 3);
+  OK(api.SetCurrent(first));
+  const CUdeviceptr after = Alloc(30 * kMiB);
+  CHECK(AccessFlags(after) == 3 && AccessFlags(before) == 3);
+  printf("of the other %u\n", AccessFlags(own));
+  OK(api.SetCurrent(second));
+  CHECK(AccessFlags(after + 29 * kMiB) == 3);
+  for (CUdeviceptr block : {before, after, own}) OK(api.Free(block));
+}
+void PeersByContext() { Peers(false); }
+void PeersByPool() { Peers(true); }
+
 // --- memory for other processes --------------------------------------------------------------------------------------
 
 void Ipc() {
@@ -395,7 +435,7 @@ int main(int argc, char** argv) {
   const std::pair<const char*, void (*)()> kScenarios[] = {
       {"answers", Answers}, {"numbers", Numbers}, {"trim", Trim}, {"retry", Retry}, {"retry_all", RetryAll},
       {"out_of_memory", OutOfMemory}, {"out_of_memory_on_plan", OutOfMemoryOnPlan},
-      {"contexts", Contexts}, {"capture", Capture}, {"ipc", Ipc}};
+      {"contexts", Contexts}, {"peers_by_context", PeersByContext}, {"peers_by_pool", PeersByPool}, {"capture", Capture}, {"ipc", Ipc}};
   for (const auto& [name, run] : kScenarios) {
     if (scenario != name) continue;
     run();

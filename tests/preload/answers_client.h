@@ -46,6 +46,9 @@ using LibraryLoadFile = CUresult(CUlibrary*, const char*, CUjit_option*, void**,
   X(RetainHandle, cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000,                                    \
     CUresult(CUmemGenericAllocationHandle*, void*))                                                                     \
   X(IpcGet, cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, CUresult(CUipcMemHandle*, CUdeviceptr))                       \
+  X(EnablePeer, cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, CUresult(CUcontext, unsigned))                    \
+  X(PoolSetAccess, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020,                                                     \
+    CUresult(CUmemoryPool, const CUmemAccessDesc*, size_t))                                                             \
   X(Create, cuMemCreate, "cuMemCreate", 10020,                                                                          \
     CUresult(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long))                    \
   X(ReleaseHandle, cuMemRelease, "cuMemRelease", 10020, CUresult(CUmemGenericAllocationHandle))                         \

@@ -150,6 +150,14 @@ TEST(OutOfMemory, EveryFailingCallOnTheWayIsHarmless) {
   }
 }
 
+TEST_P(ByEachWay, PeersHaveAccessWhenTheProgramSaysSo) {
+  for (const char* scenario : {"peers_by_context", "peers_by_pool"}) {
+    const Outcome outcome = RunClient(scenario, GetParam(), {{"SIMGPU_DEVICES", "2"}});
+    EXPECT_EQ(outcome.code, 0) << scenario << "\n" << outcome.err;
+    EXPECT_EQ(outcome.out, "before 0\nof the other 0\n") << "access where nobody asked for it";
+  }
+}
+
 TEST(Ipc, IsLearntBySize) {
   for (const char* arena : {"vmm", "plain:128"}) {
     const Outcome outcome = RunClient("ipc", "link", {{"HOTPACK_ARENA", arena}});
