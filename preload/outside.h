@@ -7,13 +7,20 @@
 // names sizes in advance.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace hotpack {
 
+// How many sizes there may be; below 0: HOTPACK_IPC has not been read yet.
+extern constinit std::atomic<int> outside_sizes;
+bool IsOutsideSize(uint64_t bytes);
+
 // Whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512. Lock-free; one load and one
 // compare while there are none.
-bool KeptOutside(uint64_t bytes);
+inline bool KeptOutside(uint64_t bytes) {
+  return outside_sizes.load(std::memory_order_acquire) != 0 && IsOutsideSize(bytes);
+}
 
 // From now on they are. True if they were not before. False, and nothing done, when there are too many sizes.
 bool KeepOutside(uint64_t bytes);

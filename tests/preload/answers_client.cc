@@ -340,6 +340,9 @@ void Contexts() {
   CHECK(Free() == free);  // of the device
   const CUdeviceptr block = Alloc(200 * kMiB);
   CHECK(Free() == free - 200 * kMiB);
+  unsigned of_driver = 1;
+  OK(api.Attribute(&of_driver, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, block));
+  CHECK(of_driver == 0);  // the arena has grown: the driver was not asked instead
   OK(api.SetCurrent(first));
   CHECK(Free() == free - 200 * kMiB);
   OK(api.Free(block));
