@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 
 #include "preload/log.h"
@@ -73,6 +74,21 @@ bool KeepOutside(uint64_t bytes) {
   for (int seen = outside_sizes.load(); seen <= place && !outside_sizes.compare_exchange_weak(seen, place + 1);) {
   }
   return added;
+}
+
+void ListOutside(char* text, size_t size) {
+  text[0] = '\0';
+  size_t used = 0;
+  for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
+    const unsigned long long bytes = sizes[i].load(std::memory_order_relaxed) * kUnit;
+    if (bytes == 0) continue;
+    const int length = snprintf(text + used, size - used, "%s%llu", used > 0 ? "," : "", bytes);
+    if (length < 0 || static_cast<size_t>(length) >= size - used) {
+      text[used] = '\0';
+      return;
+    }
+    used += static_cast<size_t>(length);
+  }
 }
 
 }  // namespace hotpack

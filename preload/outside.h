@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace hotpack {
@@ -24,5 +25,8 @@ inline bool KeptOutside(uint64_t bytes) {
 
 // From now on they are. True if they were not before. False, and nothing done, when there are too many sizes.
 bool KeepOutside(uint64_t bytes);
+
+// All sizes there are, as HOTPACK_IPC takes them; as many as there is room for.
+void ListOutside(char* text, size_t size);
 
 }  // namespace hotpack

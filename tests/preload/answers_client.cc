@@ -229,6 +229,15 @@ void Trim() {
   OK(api.Memset(kept, 1, 5 * kMiB));  // still there
   MakeIdle(100 * kMiB);
   CHECK(Free() == free);
+  CUmemoryPool pool = nullptr;  // whose memory the arena's is
+  OK(api.DefaultPool(&pool, 0));
+  OK(api.PoolTrimTo(OwnPool(), 0));
+  OK(api.PoolTrimTo(pool, 60 * kMiB));
+  const uint64_t rest = trim();
+  CHECK(rest >= 50 * kMiB && rest < 60 * kMiB);
+  MakeIdle(100 * kMiB);
+  OK(api.PoolTrimTo(pool, 0));
+  CHECK(trim() == 0);
 }
 
 // The device has 256 MiB, of which `idle` MiB lie idle in the arena before each of these calls. The first attempt of some is

@@ -164,8 +164,8 @@ TEST(Ipc, IsLearntBySize) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(outcome.out, "first 1\n");
     EXPECT_EQ(Count(outcome.err, "cuIpcGetMemHandle"), 2u) << outcome.err;
-    EXPECT_THAT(outcome.err, HasSubstr("HOTPACK_IPC=3145728"));
-    EXPECT_THAT(outcome.err, HasSubstr("HOTPACK_IPC=7340032"));
+    EXPECT_THAT(outcome.err, HasSubstr("HOTPACK_IPC=3145728\n"));
+    EXPECT_THAT(outcome.err, HasSubstr("HOTPACK_IPC=3145728,7340032\n"));
   }
 }
 
