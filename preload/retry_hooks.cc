@@ -1,6 +1,8 @@
 // Calls that need device memory of the driver itself: they go on to it, and if it has none left, hotpack gives back what it
 // holds without need and asks again (preload/out_of_memory.h). Without that a program would fail for memory that it is told
 // is free (cuMemGetInfo counts the arena's idle memory as free).
+#include <algorithm>
+
 #include "preload/hook_scope.h"
 #include "preload/hook_table.h"
 #include "preload/out_of_memory.h"
@@ -8,6 +10,31 @@
 using hotpack::HookScope;
 using hotpack::kUnknownBytes;
 using hotpack::WithRoom;
+
+namespace {
+
+// Some options of the just-in-time compiler are written to: the sizes of log buffers come in and lengths go out (cuda.h,
+// CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES). A second attempt begins with what the program gave.
+class JitValues {
+ public:
+  JitValues(void** values, unsigned int count) : values_(values), kept_(values != nullptr ? std::min(count, kMost) : 0) {
+    std::copy_n(values, kept_, given_);
+  }
+  // Call before each attempt.
+  void Restore() {
+    if (used_) std::copy_n(given_, kept_, values_);
+    used_ = true;
+  }
+
+ private:
+  static constexpr unsigned int kMost = 64;  // there are about thirty kinds of options
+  void** values_;
+  unsigned int kept_;
+  bool used_ = false;
+  void* given_[kMost];
+};
+
+}  // namespace
 
 CUresult Hook_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* prop,
                           unsigned long long flags) {
@@ -62,8 +89,11 @@ CUresult Hook_cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult Hook_cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count, CUjit_option* options,
                                  void** values) {
   HookScope scope;
-  return WithRoom(scope, "cuModuleLoadDataEx", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuModuleLoadDataEx)(module, image, count, options, values); });
+  JitValues given(values, count);
+  return WithRoom(scope, "cuModuleLoadDataEx", kUnknownBytes, [=, &given] {
+    given.Restore();
+    return HOTPACK_NEXT(cuModuleLoadDataEx)(module, image, count, options, values);
+  });
 }
 
 CUresult Hook_cuModuleLoadFatBinary(CUmodule* module, const void* image) {
@@ -75,7 +105,9 @@ CUresult Hook_cuModuleLoadFatBinary(CUmodule* module, const void* image) {
 CUresult Hook_cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit, void** jit_values,
                                 unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
   HookScope scope;
-  return WithRoom(scope, "cuLibraryLoadData", kUnknownBytes, [=] {
+  JitValues given(jit_values, jit_count);
+  return WithRoom(scope, "cuLibraryLoadData", kUnknownBytes, [=, &given] {
+    given.Restore();
     return HOTPACK_NEXT(cuLibraryLoadData)(library, code, jit, jit_values, jit_count, options, values, count);
   });
 }
@@ -83,7 +115,9 @@ CUresult Hook_cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_opti
 CUresult Hook_cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit, void** jit_values,
                                     unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
   HookScope scope;
-  return WithRoom(scope, "cuLibraryLoadFromFile", kUnknownBytes, [=] {
+  JitValues given(jit_values, jit_count);
+  return WithRoom(scope, "cuLibraryLoadFromFile", kUnknownBytes, [=, &given] {
+    given.Restore();
     return HOTPACK_NEXT(cuLibraryLoadFromFile)(library, file, jit, jit_values, jit_count, options, values, count);
   });
 }
