@@ -1,5 +1,5 @@
-// Questions about memory: the answers are those for a block of cuMemAlloc or cuMemAllocAsync, not for the arena that it is a
-// part of. docs/hooks.md has the table of pointer attributes.
+// Questions about memory: the answers are those for a block of cuMemAlloc or cuMemAllocAsync, not for the arena that it
+// is a part of. docs/hooks.md has the table of pointer attributes.
 #include <algorithm>
 #include <cstring>
 
@@ -40,11 +40,11 @@ Memory OfCurrentDevice() noexcept try {
 
 struct Block {
   ContextArena* arena = nullptr;
-  bool live = false;     // if not: an address of the arena where no block is
+  bool live = false;  // if not: an address of the arena where no block is
   bool of_pool = false;
   DeviceAddress base = 0;
   uint64_t bytes = 0;
-  uint64_t number = 0;   // unique in the process
+  uint64_t number = 0;  // unique in the process
 };
 
 // False: not ours.
@@ -57,7 +57,8 @@ bool Find(CUdeviceptr address, Block* block) noexcept try {
   block->of_pool = block->arena->origins.OfPool(block->base);
   // The driver counts its own allocations from small numbers up. Requests that are not monitored have bit 63 set.
   constexpr uint64_t kOurs = uint64_t{1} << 62, kUnmonitored = uint64_t{1} << 47;
-  block->number = kOurs | uint64_t{block->arena->number} << 48 | (id >> 63 != 0 ? kUnmonitored : 0) | (id & (kUnmonitored - 1));
+  const uint64_t arena = uint64_t{block->arena->number} << 48;
+  block->number = kOurs | arena | (id >> 63 != 0 ? kUnmonitored : 0) | (id & (kUnmonitored - 1));
   return true;
 } catch (...) {
   return false;
@@ -76,7 +77,8 @@ bool Put(void* data, T value) {
   return true;
 }
 
-// What the driver would say of the arena instead of the block. False: the attribute is as true of the one as of the other.
+// What the driver would say of the arena instead of the block. False: the attribute is as true of the one as of the
+// other.
 bool Answer(const Block& block, CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:  // memory of a pool belongs to none (Programming Guide, Pointer Attributes)
@@ -135,7 +137,8 @@ size_t SizeOf(CUpointer_attribute attribute) {
   }
 }
 
-// cuPointerGetAttributes of an address that is no pointer of the program's: "default NULL values and CUDA_SUCCESS" (cuda.h).
+// cuPointerGetAttributes of an address that is no pointer of the program's: "default NULL values and CUDA_SUCCESS"
+// (cuda.h).
 void PutNothing(CUpointer_attribute attribute, void* data) {
   if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
     Put<int>(data, CU_DEVICE_INVALID);

@@ -21,9 +21,10 @@ bool Refuse(CUdeviceptr address) noexcept try {
   if (!live || arena->origins.OfPool(base) || !hotpack::KeepOutside(bytes)) return true;
   char sizes[256];
   hotpack::ListOutside(sizes, sizeof(sizes));
-  hotpack::Log("cuIpcGetMemHandle: a block of %llu bytes lies in the arena, whose memory has no IPC handles; the call fails. "
-               "Blocks of this size come from the driver from now on, in the next run from the start with HOTPACK_IPC=%s",
-               static_cast<unsigned long long>(bytes), sizes);
+  hotpack::Log(
+      "cuIpcGetMemHandle: a block of %llu bytes lies in the arena, whose memory has no IPC handles; the call fails. "
+      "Blocks of this size come from the driver from now on, in the next run from the start with HOTPACK_IPC=%s",
+      static_cast<unsigned long long>(bytes), sizes);
   return true;
 } catch (...) {
   return true;

@@ -54,9 +54,9 @@ bool CanNeverFit(CUdevice device, uint64_t bytes) {
 }
 
 struct Holders {
-  EngineUsage current;      // the current context's arena
-  uint64_t others = 0;      // held by the device's other arenas
-  uint64_t idle = 0;        // of all of them, what may be given back
+  EngineUsage current;  // the current context's arena
+  uint64_t others = 0;  // held by the device's other arenas
+  uint64_t idle = 0;    // of all of them, what may be given back
   uint64_t passed_through = 0;
 };
 
@@ -80,7 +80,9 @@ void DescribePlan(const EngineUsage& usage, char* text, size_t size) {
     snprintf(text, size, "has no plan");
     return;
   }
-  const char* state = !usage.followed ? "which is set aside" : usage.lost ? "and does not follow it now" : "and follows it";
+  const char* state = !usage.followed ? "which is set aside"
+                      : usage.lost    ? "and does not follow it now"
+                                      : "and follows it";
   snprintf(text, size, "has left its plan of %llu MiB %llu times, %s", MiB(usage.plan),
            static_cast<unsigned long long>(usage.divergences), state);
 }
@@ -139,9 +141,11 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
     snprintf(asked, sizeof(asked), "%s of %llu MiB finds no place, although as much is free", call, MiB(bytes));
   }
   DescribePlan(own, plan, sizeof(plan));
-  if (left_out > 0) snprintf(more, sizeof(more), "; %llu more since the last line", static_cast<unsigned long long>(left_out));
+  if (left_out > 0)
+    snprintf(more, sizeof(more), "; %llu more since the last line", static_cast<unsigned long long>(left_out));
   Log("out of memory on device %d: %s. Of %llu MiB, %llu are free, this context's arena has %llu (%llu live, %llu of "
-      "these outside the plan; %llu idle), other arenas of the process %llu, the rest %llu (driver, other processes, %llu "
+      "these outside the plan; %llu idle), other arenas of the process %llu, the rest %llu (driver, other processes, "
+      "%llu "
       "requests passed through). The job %s%s",
       device, asked, MiB(total), MiB(free), MiB(own.held), MiB(own.live), MiB(own.outside_plan), MiB(own.Idle()),
       MiB(holders.others), MiB(total - std::min<uint64_t>(total, free + ours)),

@@ -1,5 +1,5 @@
-// When there is no memory: what hotpack holds without need is given back and the call made again; if that does not help, the
-// program gets the driver's own error, and one line on stderr says who has what.
+// When there is no memory: what hotpack holds without need is given back and the call made again; if that does not
+// help, the program gets the driver's own error, and one line on stderr says who has what.
 #pragma once
 
 #include "preload/driver_access.h"
@@ -27,9 +27,11 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
 // `call()` -> CUresult, made again with more room if it gives CUDA_ERROR_OUT_OF_MEMORY: twice at most. A call that the
 // driver has refused has no effect, so it may be made again.
 template <typename Call>
-CUresult WithRoom(const HookScope& scope, const char* name, uint64_t bytes, Call call, CUdevice device = kCurrentDevice) {
+CUresult WithRoom(const HookScope& scope, const char* name, uint64_t bytes, Call call,
+                  CUdevice device = kCurrentDevice) {
   CUresult result = call();
-  if (result != CUDA_ERROR_OUT_OF_MEMORY || !scope.Active()) [[likely]] return result;
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || !scope.Active()) [[likely]]
+    return result;
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!MakeRoom(device, bytes, attempt)) continue;
     result = call();

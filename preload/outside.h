@@ -1,10 +1,10 @@
 // Requests that are left to the driver because blocks like them are shared with other processes: memory of an arena
-// cannot be exported by cuIpcGetMemHandle. Virtual memory has no such handles, and the handle of a plain arena would stand for the
-// whole of it, so that whoever opens it would find other blocks at its start.
+// cannot be exported by cuIpcGetMemHandle. Virtual memory has no such handles, and the handle of a plain arena would
+// stand for the whole of it, so that whoever opens it would find other blocks at its start.
 //
-// Which ones these are shows only when a handle is asked for, and by then the block has its address. That call fails, as the
-// driver's own does for virtual memory; from then on cuMemAlloc requests of the same size are the driver's. HOTPACK_IPC
-// names sizes in advance.
+// Which ones these are shows only when a handle is asked for, and by then the block has its address. That call fails,
+// as the driver's own does for virtual memory; from then on cuMemAlloc requests of the same size are the driver's.
+// HOTPACK_IPC names sizes in advance.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace hotpack {
 extern constinit std::atomic<int> outside_sizes;
 bool IsOutsideSize(uint64_t bytes);
 
-// Whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512. Lock-free; one load and one
-// compare while there are none.
+// Whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512. Lock-free; one load and
+// one compare while there are none.
 inline bool KeptOutside(uint64_t bytes) {
   return outside_sizes.load(std::memory_order_acquire) != 0 && IsOutsideSize(bytes);
 }

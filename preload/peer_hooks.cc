@@ -1,7 +1,7 @@
 // Access by other devices. The driver gives it for memory of cuMemAlloc (cuCtxEnablePeerAccess) and of pools
-// (cuMemPoolSetAccess), not for virtual memory, where each mapping has access rights of its own (cuMemSetAccess). So an arena
-// follows what the program asks for. It knows one kind of memory: either call gives the device access to all of it. It
-// is not taken away again (cuCtxDisablePeerAccess), which harms no program that keeps to what it asked for.
+// (cuMemPoolSetAccess), not for virtual memory, where each mapping has access rights of its own (cuMemSetAccess). So an
+// arena follows what the program asks for. It knows one kind of memory: either call gives the device access to all of
+// it. It is not taken away again (cuCtxDisablePeerAccess), which harms no program that keeps to what it asked for.
 #include "preload/allocate.h"
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"

@@ -1,6 +1,6 @@
-// Calls that need device memory of the driver itself: they go on to it, and if it has none left, hotpack gives back what it
-// holds without need and asks again (preload/out_of_memory.h). Without that a program would fail for memory that it is told
-// is free (cuMemGetInfo counts the arena's idle memory as free).
+// Calls that need device memory of the driver itself: they go on to it, and if it has none left, hotpack gives back
+// what it holds without need and asks again (preload/out_of_memory.h). Without that a program would fail for memory
+// that it is told is free (cuMemGetInfo counts the arena's idle memory as free).
 #include <algorithm>
 
 #include "preload/hook_scope.h"
@@ -13,11 +13,12 @@ using hotpack::WithRoom;
 
 namespace {
 
-// Some options of the just-in-time compiler are written to: the sizes of log buffers come in and lengths go out (cuda.h,
-// CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES). A second attempt begins with what the program gave.
+// Some options of the just-in-time compiler are written to: the sizes of log buffers come in and lengths go out
+// (cuda.h, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES). A second attempt begins with what the program gave.
 class JitValues {
  public:
-  JitValues(void** values, unsigned int count) : values_(values), kept_(values != nullptr ? std::min(count, kMost) : 0) {
+  JitValues(void** values, unsigned int count)
+      : values_(values), kept_(values != nullptr ? std::min(count, kMost) : 0) {
     std::copy_n(values, kept_, given_);
   }
   // Call before each attempt.
@@ -113,7 +114,8 @@ CUresult Hook_cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_opti
 }
 
 CUresult Hook_cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_option* jit, void** jit_values,
-                                    unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
+                                    unsigned int jit_count, CUlibraryOption* options, void** values,
+                                    unsigned int count) {
   HookScope scope;
   JitValues given(jit_values, jit_count);
   return WithRoom(scope, "cuLibraryLoadFromFile", kUnknownBytes, [=, &given] {
@@ -128,7 +130,8 @@ CUresult Hook_cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, CUgraph
                   [=] { return HOTPACK_NEXT(cuGraphInstantiate)(executable, graph, node, log, bytes); });
 }
 
-CUresult Hook_cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* node, char* log, size_t bytes) {
+CUresult Hook_cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* node, char* log,
+                                    size_t bytes) {
   HookScope scope;
   return WithRoom(scope, "cuGraphInstantiate", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuGraphInstantiate_v2)(executable, graph, node, log, bytes); });

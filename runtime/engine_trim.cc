@@ -31,9 +31,9 @@ uint64_t Engine::Impl::Trim(uint64_t wanted) {
   return GiveBack(lock, wanted);
 }
 
-// A parked script's pages serve the requests that come instead, and an interrupted one's wait for its turn. What was not
-// touched in so many requests that are not served by script is more use to others: one trim in as many, so never more
-// than a small part of what these requests cost anyway.
+// A parked script's pages serve the requests that come instead, and an interrupted one's wait for its turn. What was
+// not touched in so many requests that are not served by script is more use to others: one trim in as many, so never
+// more than a small part of what these requests cost anyway.
 void Engine::Impl::MaybeTrimIdle(Lock& lock) {
   constexpr uint64_t kLong = 1 << 14;  // requests
   const bool waiting = interrupts_ > 0 || (script_number_ > 0 && !follower_.active());

@@ -15,7 +15,8 @@ bool OriginMarks::Make(const Engine& engine) {
   DeviceAddress base = 0;
   uint64_t bytes = 0;
   if (!engine.Reservation(&base, &bytes)) return false;
-  void* fresh = mmap(nullptr, bytes / kUnit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* fresh =
+      mmap(nullptr, bytes / kUnit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (fresh == MAP_FAILED) return false;
   base_.store(base);  // an arena never moves: whoever writes it writes the same
   uint8_t* expected = nullptr;

@@ -108,3 +108,69 @@ inline AnswersApi GetAnswersApi(const char* way) {
 #undef ANSWERS_GET
   return api;
 }
+
+// --- what the scenarios have in common -------------------------------------------------------------------------------
+
+inline constexpr size_t kMiB = 1 << 20;
+inline AnswersApi api;
+
+inline CUcontext Start() {
+  CUcontext context = nullptr;
+  OK(api.Init(0));
+  OK(api.Retain(&context, 0));
+  OK(api.SetCurrent(context));
+  return context;
+}
+
+inline CUdeviceptr Alloc(size_t bytes) {
+  CUdeviceptr address = 0;
+  OK(api.Alloc(&address, bytes));
+  return address;
+}
+
+inline CUdeviceptr AllocAsync(size_t bytes) {
+  CUdeviceptr address = 0;
+  OK(api.AllocAsync(&address, bytes, nullptr));
+  return address;
+}
+
+inline size_t Free() {
+  size_t free = 0, total = 0;
+  OK(api.GetInfo(&free, &total));
+  CHECK(free <= total);
+  return free;
+}
+
+// Hands back `bytes` of memory that is then idle in the arena.
+inline void MakeIdle(size_t bytes) { OK(api.Free(Alloc(bytes))); }
+
+inline CUmemAllocationProp Pinned() {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  return prop;
+}
+
+inline CUresult Create(size_t bytes, CUmemGenericAllocationHandle* handle) {
+  const CUmemAllocationProp prop = Pinned();
+  return api.Create(handle, bytes, &prop, 0);
+}
+
+inline CUmemoryPool OwnPool() {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemoryPool pool = nullptr;
+  OK(api.PoolCreate(&pool, &props));
+  return pool;
+}
+
+// answers_memory.cc
+void Trim();
+void Retry();
+void RetryAll();
+void OutOfMemory();
+void OutOfMemoryOnPlan();
+void Squeeze();
+void Contexts();
+void Capture();
