@@ -2,6 +2,7 @@
 
 #include "preload/arena_factory.h"
 #include "preload/driver_access.h"
+#include "preload/graph_memory.h"
 #include "preload/out_of_memory.h"
 
 namespace hotpack {
@@ -14,13 +15,18 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
     return false;
   }
   Order().Drain(stream);
-  EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address);
+  ReuseAfter after;
+  EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   if (status == EngineStatus::kOutOfMemory && MakeRoomIn(arena, bytes)) {
-    status = arena->engine->Allocate(bytes, StreamTag(stream), address);
+    status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   }
   if (status == EngineStatus::kOk) {
-    arena->origins.Note(*arena->engine, *address, stream != kNoStream);
-    return true;
+    if (Order().OrderReuse(context, stream, after)) {
+      arena->origins.Note(*arena->engine, *address, stream != kNoStream);
+      GraphBlocks().Allocated(arena, *address);
+      return true;
+    }
+    arena->engine->Release(*address, StreamTag(stream), &after);  // this memory cannot be had now
   }
   // Out of memory too: the driver may still have an answer, and if not, its error is the right one.
   arena->engine->NotePassedThrough();
@@ -76,6 +82,11 @@ bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
   ContextArena* arena = Arenas().FindOwner(address);
   if (arena == nullptr) return false;
   if (stream != kNoStream && kHooksPresent && Order().IsCapturing(stream)) return false;
+  bool again = false;
+  if (GraphBlocks().Keep(address, &again)) {
+    *result = again ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return true;
+  }
   const EngineStatus status = Order().Release(arena, address, stream);
   if (status == EngineStatus::kNotOurs) return false;
   // Whatever state the driver is in (CUDA_ERROR_DEINITIALIZED at exit), a live block of ours goes back.
@@ -88,6 +99,7 @@ void RetireContext(CUcontext context, bool alive) {
   ContextArena* arena = Arenas().Remove(context);
   Order().ForgetContext(context, arena);
   if (arena == nullptr) return;
+  GraphBlocks().Forget(arena);
   if (alive) Order().Synchronize(context);
   arena->engine->Stats();             // its last figures, where they are kept
   arena->engine->AbandonAfterFork();  // its blocks are unknown from here on, as the driver's own would be

@@ -9,7 +9,9 @@
 #include <mutex>
 #include <new>
 
+#include "preload/current_scope.h"
 #include "preload/driver_access.h"
+#include "preload/graph_memory.h"
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/stream_order.h"
@@ -71,26 +73,9 @@ TraceWriter* NewTrace() {
 void AfterForkInChild() {
   Arenas().AbandonAfterFork();
   Order().ResetAfterFork();
+  GraphBlocks().ResetAfterFork();
   new (&files) Files;
 }
-
-// Makes its context current while it lives.
-class CurrentScope {
- public:
-  CurrentScope(const CudaDriver& driver, CUcontext context) : driver_(driver) {
-    pushed_ = CurrentContext(driver) != context && driver.CtxPushCurrent(context) == CUDA_SUCCESS;
-  }
-  ~CurrentScope() {
-    CUcontext popped = nullptr;
-    if (pushed_) driver_.CtxPopCurrent(&popped);
-  }
-  CurrentScope(const CurrentScope&) = delete;
-  CurrentScope& operator=(const CurrentScope&) = delete;
-
- private:
-  const CudaDriver& driver_;
-  bool pushed_ = false;
-};
 
 bool SynchronizeForEngine(CUcontext context) { return Order().Synchronize(context); }
 

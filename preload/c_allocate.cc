@@ -64,6 +64,22 @@ int hotpack_free(void* pointer, void* stream) {
   }
 }
 
+int hotpack_record_use(void* pointer, void* stream) {
+  const auto address = reinterpret_cast<CUdeviceptr>(pointer);
+  hotpack::HookScope scope;
+  hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().FindOwner(address) : nullptr;
+  if (arena == nullptr) return CUDA_ERROR_NOT_FOUND;
+  try {
+    hotpack::DeviceAddress base = 0;
+    uint64_t bytes = 0;
+    if (!arena->engine->FindBlock(address, &base, &bytes)) return CUDA_ERROR_NOT_FOUND;
+    hotpack::Order().RecordUse(base, arena->context, static_cast<CUstream>(stream));
+    return CUDA_SUCCESS;
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
 uint64_t hotpack_trim(void) {
   uint64_t given = 0;
   hotpack::HookScope scope;

@@ -1,7 +1,7 @@
 // Every driver function that hotpack hooks, in one place.
 //
 // Two kinds: functions that are answered by us (HOTPACK_HOOKS, each a C++ function), and functions that only submit work
-// and are watched for the per-thread default stream (preload/work_list.h, each a few instructions). The exported symbol
+// and are watched for the first use of each stream (preload/work_list.h, each a few instructions). The exported symbol
 // is the driver's own versioned name; programs reach it by linking, by dlsym, or by cuGetProcAddress with the base name,
 // the CUDA version that introduced the signature, and the kind of default stream (facts: cudaTypedefs.h).
 //
@@ -80,11 +80,6 @@
     (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters))
 
 #define HOTPACK_STREAM_HOOKS(X)                                                                                  \
-  X(cuStreamCreate, "cuStreamCreate", 2000, 1, (CUstream * stream, unsigned int flags))                          \
-  X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, 1,                                           \
-    (CUstream * stream, unsigned int flags, int priority))                                                       \
-  X(cuGreenCtxStreamCreate, "cuGreenCtxStreamCreate", 12050, 1,                                                  \
-    (CUstream * stream, CUgreenCtx context, unsigned int flags, int priority))                                   \
   X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                              \
   X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream))                                           \
   X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 1, (CUstream stream))                                   \
@@ -99,6 +94,10 @@
      CUstreamCaptureMode mode))                                                                                  \
   X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgraph * graph))                      \
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
+
+#define HOTPACK_LAUNCH_HOOKS(X)                                                                     \
+  X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, 1,           \
+    (CUDA_LAUNCH_PARAMS * launches, unsigned int count, unsigned int flags))
 
 #define HOTPACK_CONTEXT_HOOKS(X)                                                                     \
   X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                         \
@@ -126,5 +125,6 @@
   HOTPACK_PEER_HOOKS(X)    \
   HOTPACK_RETRY_HOOKS(X)   \
   HOTPACK_STREAM_HOOKS(X)  \
+  HOTPACK_LAUNCH_HOOKS(X)  \
   HOTPACK_CONTEXT_HOOKS(X) \
   HOTPACK_LOOKUP_HOOKS(X)

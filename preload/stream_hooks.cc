@@ -1,5 +1,7 @@
-// The hooks that keep StreamOrder informed: streams that come and go, captures that begin and end.
+// The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen by
+// the work hooks, at their first use.)
 #include "preload/driver_access.h"
+#include "preload/graph_memory.h"
 #include "preload/hook_scope.h"
 #include "preload/hook_table.h"
 #include "preload/stream_order.h"
@@ -11,17 +13,16 @@ namespace {
 
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
-// A bad_alloc in the bookkeeping must not get into the program; the switch itself has been made by then.
-void BeforeStream(const HookScope& scope) noexcept {
-  if (scope.Active()) Order().SeveralStreams();
-}
-
 // begin() -> CUresult asks the driver.
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
   HookScope scope;
   if (!scope.Active()) return begin();
-  Order().BeginCapture();
+  try {
+    Order().BeginCapture(stream);
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;  // of the host: nothing has begun
+  }
   const CUresult result = begin();
   if (result != CUDA_SUCCESS) {
     Order().CancelCapture();
@@ -30,6 +31,7 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   try {
     Order().CaptureBegan(driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr, stream);
+    hotpack::GraphBlocks().Begin(hotpack::StreamKey(stream));
   } catch (...) {
     // Not recorded: the capture counts as active for ever, which is slow (releases stay aside) but right.
   }
@@ -38,12 +40,14 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
 
 // end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is asked.
 template <typename End>
-CUresult EndCapture(CUstream stream, End end) {
+CUresult EndCapture(CUstream stream, CUgraph* graph, End end) {
   HookScope scope;
   const CUresult result = end();
   if (!scope.Active()) return result;
   try {
-    Order().CaptureMayHaveEnded(stream, result == CUDA_SUCCESS || !Order().IsCapturing(stream));
+    const bool over = result == CUDA_SUCCESS || !Order().IsCapturing(stream);
+    if (over) hotpack::GraphBlocks().End(hotpack::StreamKey(stream), result == CUDA_SUCCESS && graph != nullptr ? *graph : nullptr);
+    Order().CaptureMayHaveEnded(stream, over);
   } catch (...) {
   }
   return result;
@@ -52,9 +56,11 @@ CUresult EndCapture(CUstream stream, End end) {
 template <typename Destroy>
 CUresult DestroyStream(CUstream stream, Destroy destroy) {
   HookScope scope;
+  if (scope.Active()) Order().DestroyStream(stream);
   const CUresult result = destroy();
   if (!scope.Active() || result != CUDA_SUCCESS) return result;
   try {
+    hotpack::GraphBlocks().End(hotpack::StreamKey(stream), nullptr);
     Order().CaptureMayHaveEnded(stream, true);
   } catch (...) {
   }
@@ -62,24 +68,6 @@ CUresult DestroyStream(CUstream stream, Destroy destroy) {
 }
 
 }  // namespace
-
-CUresult Hook_cuStreamCreate(CUstream* stream, unsigned int flags) {
-  HookScope scope;
-  BeforeStream(scope);
-  return HOTPACK_NEXT(cuStreamCreate)(stream, flags);
-}
-
-CUresult Hook_cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
-  HookScope scope;
-  BeforeStream(scope);
-  return HOTPACK_NEXT(cuStreamCreateWithPriority)(stream, flags, priority);
-}
-
-CUresult Hook_cuGreenCtxStreamCreate(CUstream* stream, CUgreenCtx context, unsigned int flags, int priority) {
-  HookScope scope;
-  BeforeStream(scope);
-  return HOTPACK_NEXT(cuGreenCtxStreamCreate)(stream, context, flags, priority);
-}
 
 CUresult Hook_cuStreamDestroy(CUstream stream) {
   return DestroyStream(stream, [=] { return HOTPACK_NEXT(cuStreamDestroy)(stream); });
@@ -120,9 +108,22 @@ CUresult Hook_cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, c
 }
 
 CUresult Hook_cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  return EndCapture(stream, [=] { return HOTPACK_NEXT(cuStreamEndCapture)(stream, graph); });
+  return EndCapture(stream, graph, [=] { return HOTPACK_NEXT(cuStreamEndCapture)(stream, graph); });
 }
 
 CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
-  return EndCapture(PerThread(stream), [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
+  return EndCapture(PerThread(stream), graph, [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
+}
+
+// Deprecated, and the one launch that names streams in an array.
+CUresult Hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count, unsigned int flags) {
+  HookScope scope;
+  for (unsigned int i = 0; scope.Active() && launches != nullptr && i < count; ++i) {
+    if (reinterpret_cast<uintptr_t>(launches[i].hStream) <= 2) continue;
+    try {
+      Order().FirstUse(launches[i].hStream);
+    } catch (...) {
+    }
+  }
+  return HOTPACK_NEXT(cuLaunchCooperativeKernelMultiDevice)(launches, count, flags);
 }

@@ -7,209 +7,214 @@
 
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
+#include "preload/options.h"
 
 // Set by work_hooks.cc; constantly 0 without hooks (standalone.cc).
 extern "C" int hotpack_per_thread_stream_used;
 
 namespace hotpack {
-namespace {
-
-constexpr size_t kBatch = 64;
-
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED .. CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: not now. Every other failure means
-// that no work can be running any more (driver gone, context destroyed, or broken for good).
-bool IsCaptureError(CUresult result) {
-  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
-bool SynchronizeOne(const CudaDriver& driver, CUcontext context) {
-  CUcontext popped = nullptr;
-  const bool push = context != nullptr && CurrentContext(driver) != context;
-  if (push && driver.CtxPushCurrent(context) != CUDA_SUCCESS) return true;
-  const CUresult result = driver.CtxSynchronize();
-  if (push) driver.CtxPopCurrent(&popped);
-  return !IsCaptureError(result);
-}
-
-}  // namespace
 
 StreamOrder& Order() {
-  static constinit StreamOrder order;  // its only nontrivial member is a mutex, whose destructor does nothing
+  static constinit StreamOrder order;  // its only nontrivial members are mutexes, whose destructors do nothing
   return order;
 }
 
-uint64_t StreamKey(CUstream stream) {
-  const auto key = reinterpret_cast<uint64_t>(stream);
-  return stream == CU_STREAM_PER_THREAD ? reinterpret_cast<uint64_t>(&hook_depth) | 2 : key;
-}
-
 bool StreamOrder::Several() const {
-  if (!kHooksPresent || state_.load() != kOne) return true;
+  if (!kHooksPresent || state_.load() != kOne || AnyCapture()) return true;
   return __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) != 0;
 }
 
-bool StreamOrder::EnterSynchronize() {
-  syncing_.fetch_add(1);
-  if (captures_.load() == 0) return true;
-  syncing_.fetch_sub(1);
-  return false;
-}
+// --- streams ---------------------------------------------------------------------------------------------------------
 
-bool StreamOrder::Synchronize(CUcontext context) {
-  const CudaDriver* driver = Driver();
-  if (driver == nullptr) return true;
-  if (!EnterSynchronize()) return false;
-  waits_.fetch_add(1, std::memory_order_relaxed);
-  const bool done = SynchronizeOne(*driver, context);
-  LeaveSynchronize();
-  return done;
-}
-
-// Work that uses a block can be in any context that shares its device or reaches it as a peer.
-bool StreamOrder::SynchronizeContexts() {
-  bool done = true;
-  for (size_t i = 0;; ++i) {
-    CUcontext context = nullptr;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (contexts_ == nullptr || i >= contexts_->size()) break;
-      context = (*contexts_)[i];
-    }
-    done = Synchronize(context) && done;
+// Gives the stream a number and orders it after all that was before. kAllStreams: there is no number; a per-thread stream
+// then counts as any stream, and for others the host waits from now on.
+uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind kind) {
+  if (state_.load() == kSynchronous) return kAllStreams;
+  bool fresh = false;
+  uint32_t number = streams_.Add(stream, context, kind, &fresh);
+  if (number == kAllStreams && kind != StreamKind::kPerThread) {
+    if (Barrier()) streams_.Recycle(settled_.load());
+    number = streams_.Add(stream, context, kind, &fresh);
+    if (number == kAllStreams) BecomeSynchronous();
   }
-  return done;
+  if (number == kAllStreams || !fresh) return number;
+  int expected = kOne;
+  UsedStreams::Stream others[UsedStreams::kCapacity];
+  const bool alone = kind == StreamKind::kLegacy && streams_.List(others) == 1;
+  if (!alone) {
+    state_.compare_exchange_strong(expected, kSeveral);
+    if (!Join(number)) SynchronizeContexts();
+  }
+  streams_.Joined(number);
+  return number;
+}
+
+// More streams than numbers: from here on every release waits, and what was released before is waited for now.
+void StreamOrder::BecomeSynchronous() {
+  state_.store(kSynchronous);
+  const uint64_t tick = tick_.load();
+  if (SynchronizeContexts()) Settle(tick);
+}
+
+uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
+  const CudaDriver* driver = Driver();
+  if (stream == kNoStream || driver == nullptr) return kAllStreams;
+  if (stream == nullptr || stream == CU_STREAM_LEGACY) {
+    const uint32_t number = streams_.FindLegacy(context);
+    return number != kAllStreams ? number : AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
+  }
+  if (stream == CU_STREAM_PER_THREAD) {
+    const uint32_t number = streams_.FindOwn(context);
+    return number != kAllStreams ? number : AddStream(stream, context, StreamKind::kPerThread);
+  }
+  const uint32_t number = streams_.Find(stream);
+  if (number != kAllStreams) return number;
+  unsigned int flags = 0;
+  if (driver->StreamGetFlags == nullptr || driver->StreamGetFlags(stream, &flags) != CUDA_SUCCESS) flags = CU_STREAM_NON_BLOCKING;
+  CUcontext own = nullptr;
+  if (driver->StreamGetCtx != nullptr && driver->StreamGetCtx(stream, &own) == CUDA_SUCCESS) context = own;
+  if (context == nullptr) return kAllStreams;
+  return AddStream(stream, context,
+                   (flags & CU_STREAM_NON_BLOCKING) != 0 ? StreamKind::kNonBlocking : StreamKind::kBlocking);
+}
+
+void StreamOrder::FirstUse(CUstream stream) {
+  if (state_.load() == kSynchronous || IsCapturing(stream)) return;  // a captured use is none: the graph's launch will be
+  const CudaDriver* driver = Driver();
+  CUcontext context = nullptr;
+  if (driver == nullptr) return;
+  if (driver->StreamGetCtx == nullptr || driver->StreamGetCtx(stream, &context) != CUDA_SUCCESS) {
+    context = CurrentContext(*driver);
+  }
+  if (context == nullptr) return;  // the call itself will tell
+  NoteContext(context);
+  NumberOf(stream, context);
+}
+
+// Its work may use blocks that are released later by cuMemFree, so it counts as a release of its own.
+void StreamOrder::DestroyStream(CUstream stream) {
+  const uint32_t number = streams_.Find(stream);
+  if (number == kAllStreams) return;
+  const uint64_t tick = tick_.fetch_add(1) + 1;
+  streams_.NoteRelease(number, tick);
+  if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);
+  streams_.Remove(stream);
 }
 
 void StreamOrder::NoteContext(CUcontext context) {
-  size_t count = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (contexts_ == nullptr) contexts_ = new std::vector<CUcontext>;
-    if (std::find(contexts_->begin(), contexts_->end(), context) == contexts_->end()) contexts_->push_back(context);
-    count = contexts_->size();
+    if (std::find(contexts_->begin(), contexts_->end(), context) != contexts_->end()) return;
+    contexts_->push_back(context);
   }
-  if (count > 1) SeveralStreams();
+  if (kHooksPresent) AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
 }
 
-bool StreamOrder::SynchronizeStream(CUstream stream) {
-  const CudaDriver* driver = Driver();
-  if (driver == nullptr) return true;
-  if (!EnterSynchronize()) return false;
-  waits_.fetch_add(1, std::memory_order_relaxed);
-  const bool done = !IsCaptureError(driver->StreamSynchronize(stream));
-  LeaveSynchronize();
-  return done;
-}
-
-bool StreamOrder::WaitForUse(CUstream stream) {
-  if (stream == kNoStream) {
-    return !(Several() || GetOptions().free_sync_always) || SynchronizeContexts();
-  }
-  if (!Several()) return true;
-  if (!kHooksPresent && IsCapturing(stream)) return false;
-  return SynchronizeStream(stream);
-}
+// --- releases --------------------------------------------------------------------------------------------------------
 
 EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream) {
-  if (WaitForUse(stream)) return arena->engine->Release(address, StreamTag(stream));
-  DeviceAddress base = 0;
-  uint64_t bytes = 0;
-  if (!arena->engine->FindBlock(address, &base, &bytes) || base != address) return EngineStatus::kInvalidValue;
-  // By the time of the hand-over the stream may be gone, so with hooks everything is waited for then.
-  Quarantine({arena, address, kHooksPresent ? kNoStream : stream});
-  return EngineStatus::kOk;
-}
-
-void StreamOrder::Quarantine(const Waiting& waiting) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (fixed_count_ < kFixed) {
-    fixed_[fixed_count_++] = waiting;
-  } else {
-    if (overflow_ == nullptr) overflow_ = new std::vector<Waiting>;
-    overflow_->push_back(waiting);
+  Engine* engine = arena->engine;
+  if (!Several()) {
+    if (stream != kNoStream || !GetOptions().free_sync_always) return engine->Release(address, StreamTag(stream));
   }
-  waiting_count_.fetch_add(1, std::memory_order_relaxed);
-}
-
-size_t StreamOrder::TakeBatch(CUstream seen, Waiting* batch, size_t capacity) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  size_t taken = 0;
-  for (size_t i = fixed_count_; i-- > 0 && taken < capacity;) {
-    if (!kHooksPresent && fixed_[i].stream != seen) continue;
-    batch[taken++] = fixed_[i];
-    fixed_[i] = fixed_[--fixed_count_];
-  }
-  while (overflow_ != nullptr && !overflow_->empty() && fixed_count_ < kFixed) {
-    fixed_[fixed_count_++] = overflow_->back();
-    overflow_->pop_back();
-  }
-  waiting_count_.fetch_sub(taken, std::memory_order_relaxed);
-  return taken;
-}
-
-void StreamOrder::DrainSome(CUstream seen) {
-  if (AnyCapture() || (!kHooksPresent && (seen == kNoStream || IsCapturing(seen)))) return;
-  Waiting batch[kBatch];
-  while (const size_t count = TakeBatch(seen, batch, kBatch)) {
-    const bool idle = kHooksPresent ? SynchronizeContexts() : SynchronizeStream(seen);
-    for (size_t i = 0; i < count; ++i) {
-      if (idle) {
-        batch[i].arena->engine->Release(batch[i].address, 0);
-      } else {
-        Quarantine(batch[i]);  // a capture has begun meanwhile
-      }
+  const bool host = !kHooksPresent || state_.load() == kSynchronous;
+  if (host || (stream == kNoStream && GetOptions().free_sync_always)) {
+    // Without hooks captures are not seen: the stream is asked.
+    const bool capturing = !kHooksPresent && IsCapturing(stream);
+    ReuseAfter uses;
+    if (!capturing && use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &uses);
+    const bool all = stream == kNoStream || !uses.empty();
+    if (!capturing && (all ? SynchronizeContexts() : SynchronizeStream(stream))) {
+      return engine->Release(address, StreamTag(stream));
     }
-    if (!idle) return;
+    return ReleaseLater(arena, address, stream);
   }
+  if (AnyCapture()) return ReleaseLater(arena, address, stream);
+  const ReuseAfter after = StampOf(stream, address);
+  return engine->Release(address, StreamTag(stream), &after);
 }
 
-void StreamOrder::SeveralStreams() {
-  int expected = kOne;
-  if (state_.compare_exchange_strong(expected, kSwitching)) {
-    SynchronizeContexts();
-    state_.store(kSeveral);
+// The point that comes after all uses of the block at `address`, which is being released.
+ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
+  uint32_t number = kAllStreams;
+  if (stream != kNoStream) {
+    const CudaDriver* driver = Driver();
+    number = NumberOf(stream, driver != nullptr ? CurrentContext(*driver) : nullptr);
   }
-  while (state_.load() == kSwitching) sched_yield();
+  ReuseAfter after;
+  if (number == kAllStreams) {
+    after.Add(kAllStreams, tick_.fetch_add(1) + 1);
+    return after;
+  }
+  const uint64_t tick = tick_.fetch_add(1) + 1;
+  streams_.NoteRelease(number, tick);
+  after.Add(number, tick);
+  if (streams_.TakeWanted(number) || host_waits_.load(std::memory_order_relaxed)) {
+    if (EnterSynchronize()) {
+      streams_.Record(*Driver(), number, tick_.load());
+      LeaveSynchronize();
+    }
+  }
+  if (use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &after);
+  return after;
 }
 
-void StreamOrder::BeginCapture() {
-  SeveralStreams();
-  captures_.fetch_add(1);
-  while (syncing_.load() > 0) sched_yield();
-}
-
-void StreamOrder::CancelCapture() {
-  captures_.fetch_sub(1);
-  Drain();
-}
-
-void StreamOrder::CaptureBegan(CUcontext context, CUstream stream) {
+void StreamOrder::RecordUse(DeviceAddress address, CUcontext context, CUstream stream) {
+  const uint32_t number = kHooksPresent ? NumberOf(stream, context) : kAllStreams;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (began_ == nullptr) began_ = new std::vector<Capture>;
-  began_->push_back({context, StreamKey(stream)});
+  if (uses_ == nullptr) uses_ = new std::unordered_map<DeviceAddress, std::vector<uint32_t>>;
+  std::vector<uint32_t>& streams = (*uses_)[address];
+  if (std::find(streams.begin(), streams.end(), number) == streams.end()) streams.push_back(number);
+  use_count_.store(uses_->size(), std::memory_order_release);
 }
 
-void StreamOrder::CaptureMayHaveEnded(CUstream stream, bool over) {
-  if (!AnyCapture() || !over) return;
-  const uint64_t key = StreamKey(stream);
+void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
+  std::vector<uint32_t> streams;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (began_ == nullptr) return;
-    const size_t erased = std::erase_if(*began_, [key](const Capture& capture) { return capture.stream == key; });
-    captures_.fetch_sub(static_cast<int>(erased));
+    if (uses_ == nullptr) return;
+    const auto found = uses_->find(address);
+    if (found == uses_->end()) return;
+    streams.swap(found->second);
+    uses_->erase(found);
+    use_count_.store(uses_->size(), std::memory_order_release);
   }
-  Drain();
+  for (const uint32_t stream : streams) {
+    const uint64_t tick = tick_.fetch_add(1) + 1;
+    // A stream that has gone left no event that is late enough: any stream, then, which waits for the barrier.
+    const bool gone = stream == kAllStreams || streams_.Get(stream).gone;
+    if (!gone) streams_.NoteRelease(stream, tick);
+    after->Add(gone ? kAllStreams : stream, tick);
+  }
 }
 
-bool StreamOrder::IsCapturing(CUstream stream) const {
-  if (kHooksPresent && !AnyCapture()) return false;
-  const CudaDriver* driver = Driver();
-  if (driver == nullptr || driver->StreamIsCapturing == nullptr) return false;
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver->StreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+// --- requests --------------------------------------------------------------------------------------------------------
+
+bool StreamOrder::OrderAfter(CUcontext context, CUstream stream, const ReuseAfter& after) {
+  const uint64_t tick = tick_.load();
+  const uint32_t number = stream == kNoStream ? kAllStreams : NumberOf(stream, context);
+  if (number == kAllStreams ? Barrier() : OrderStream(number, after)) return true;
+  if (SynchronizeContexts()) {
+    Settle(tick);
+    return true;
+  }
+  return after.LatestTick() <= capture_tick_.load() && WaitOnHost();
+}
+
+bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
+  const uint64_t settled = settled_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < after.count; ++i) {
+    const ReuseAfter::Point& point = after.points[i];
+    if (point.stream == stream || point.tick <= settled || streams_.Knows(stream, point.stream, point.tick)) continue;
+    if (!Edge(point.stream, point.tick, stream)) return false;
+  }
+  if (after.all_tick <= settled || streams_.KnowsAll(stream, after.all_tick)) return true;
+  return Join(stream);
 }
 
 void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
+  streams_.ForgetContext(context);
   std::lock_guard<std::mutex> lock(mutex_);
   if (began_ != nullptr) {
     const size_t erased = std::erase_if(*began_, [context](const Capture& c) { return c.context == context; });
@@ -217,6 +222,10 @@ void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
   }
   if (contexts_ != nullptr) std::erase(*contexts_, context);
   if (arena == nullptr) return;
+  if (uses_ != nullptr) {
+    std::erase_if(*uses_, [arena](const auto& use) { return arena->engine->Owns(use.first); });
+    use_count_.store(uses_->size());
+  }
   size_t forgotten = 0;
   for (size_t i = fixed_count_; i-- > 0;) {
     if (fixed_[i].arena != arena) continue;
@@ -231,15 +240,21 @@ void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
 
 void StreamOrder::ResetAfterFork() {
   new (&mutex_) std::mutex;  // another thread of the parent may have held it
+  streams_.ResetAfterFork();
   state_.store(kOne);
   captures_.store(0);
+  beginning_.store(false);
   syncing_.store(0);
   waiting_count_.store(0);
+  use_count_.store(0);
   fixed_count_ = 0;
   overflow_ = nullptr;
   began_ = nullptr;
   contexts_ = nullptr;
+  uses_ = nullptr;
 }
+
+// --- recordings ------------------------------------------------------------------------------------------------------
 
 uint32_t StreamOrdinal(CUstream stream) {
   if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == kNoStream) return 0;

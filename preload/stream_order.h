@@ -1,51 +1,64 @@
-// When a released block may be used again, day-one rule: one stream costs nothing; with more, a release waits.
+// When released memory may be used again: work of its next owner comes after the work of the last one.
 //
 // What has to be shown: the work that may still use a block when it is released is finished, or ordered before, any work
-// that its next owner submits.
+// that its next owner submits. Nothing of this makes the host wait, but for the cases that say so.
 //
-// 1. One stream. As long as the program has created no stream and used no per-thread default stream, all its work of a
-//    context is on the legacy default stream. The released block's work is there, the next owner's work will be there,
-//    and a stream runs in order. Nothing to do.
-// 2. The first stream is created. Before the driver is asked for it (so before any work can be on it), `state_` becomes
-//    kSwitching, every context is synchronised, and `state_` becomes kSeveral. A block that was released without waiting
-//    had its work submitted before its release. If that release read kOne, it came before the switch, and the
-//    synchronisation covers its work. If not, it waits itself (3). A second thread that creates a stream meanwhile waits
-//    until the switch is over.
-//    A stream capture begins only on a created or per-thread stream; the switch is made before it too, so it never falls
-//    into a capture.
-// 3. Several streams. cuMemFree: the context is synchronised before the block goes back, as the driver's own cuMemFree may
-//    do (cuda.h). cuMemFreeAsync(stream): all uses are ordered before that point of the stream by the call's contract, so
-//    waiting for the stream is enough. Nothing that is in the engine's free space has work pending, whoever asks next.
-// 4. Per-thread default streams come into being without a call. The hooks of work-submitting functions note the first
-//    use (work_hooks.cc) and from then on 3 holds. No synchronisation is needed at that moment: what was released before
-//    has its work on the legacy stream, and per-thread default streams wait for work that was submitted to the legacy
-//    stream before (CUDA driver API, "Stream synchronization behavior"). The note is written before the work is
-//    submitted, and the program orders that before a release, so the release sees it.
-//    Streams with CU_STREAM_NON_BLOCKING do not wait for the legacy stream: hence the synchronisation in 2, which still
-//    takes place when the first one is created after a per-thread stream has been used.
-// 5. Captures. A synchronising call while a stream of the context is capturing fails, and may break the capture. Such
-//    releases are put aside (quarantine) and handed over when no capture is active. `captures_` is raised before the
-//    driver is asked to begin and `syncing_` while a synchronisation runs; each side looks at the other's counter after
-//    it has raised its own (sequentially consistent), so never both at once. Beginning a capture thus may wait for a
-//    synchronisation in another thread, which ends when the device is done.
-// 6. Several contexts: another context's streams may use a block too, so from the second context on 3 holds as well and
-//    cuMemFree synchronises every context that was seen (created, retained, or allocated in).
+// 1. One stream. As long as nothing was submitted to another stream than the legacy default stream, the released block's
+//    work is there, the next owner's work will be there, and a stream runs in order. Nothing to do, nothing is noted.
+// 2. A stream's first use. Work hooks (work_hooks.cc) see each stream that work is submitted to, before its first work is.
+//    The stream is given a number and *joins*: it waits for events that are recorded, now, on all streams used so far.
+//    So whatever it does comes after all releases that were made before. From the first one on the process has several
+//    streams (`state_`), which is written before those events are recorded: a release that read "one" submitted its work
+//    before, so the events cover it.
+// 3. Several streams. A release has a tick. Of cuMemFreeAsync(S), all uses come before that point of S (the call's
+//    contract), and so do the uses that were told of by hotpack_record_use on the streams told; of cuMemFree they may be on
+//    any stream. The engine keeps this with the memory (runtime/reuse.h) and says at the next request there what has to
+//    come before:
+//      - a request that names stream T: for each release on S ≠ T an event of S that was recorded after it is waited for by T. Which
+//        releases T is known to come after is remembered; an event is recorded when it is needed, or, on streams
+//        that were needed lately, at the release. A release on "any stream": T waits for all used streams.
+//      - a request without stream (cuMemAlloc): what it is given may be used anywhere, so all used streams wait for all
+//        used streams, by way of the legacy stream of the context (*barrier*), unless one was made since the release.
+//        Streams used later join (2), after the barrier.
+// 4. Per-thread default streams have no name in other threads. Their context's legacy stream waits for them, and they for
+//    it (CUDA driver API, "Stream synchronization behavior"), like all streams that are not CU_STREAM_NON_BLOCKING: an event
+//    on the legacy stream stands for them all, and what waits for the barrier is the legacy stream. Hence they need not
+//    join.
+// 5. A stream that is destroyed leaves an event behind that was recorded before. A number is given out again when all
+//    releases on it come before a barrier.
+// 6. Captures. No event of ours is recorded on, or waited for by, a capturing stream, and nothing is submitted to the
+//    legacy stream while a stream is capturing (it would be an implicit dependency, which breaks the capture).
+//    - Before the first capture begins, an event is recorded on each used stream.
+//    - Releases while a capture is active are put aside (quarantine) and handed over when none is. So what is in the
+//      engine's free space was released before, and has its event.
+//    - A request meanwhile waits for these events: on its stream, or, without stream, on the host.
+//    `captures_` is raised before the driver is asked to begin and `syncing_` while events or synchronisations are under
+//    way; each side looks at the other's counter after it has raised its own (sequentially consistent), so never both at
+//    once. Beginning a capture may thus wait for another thread's synchronisation.
+// 7. Several contexts: the same, with a legacy stream in each; barriers cover all contexts that were seen, since any of
+//    them may have used the memory.
+// 8. When the driver refuses an event, or there are more streams than numbers, the host waits: for all contexts that
+//    were seen. If that is not possible either (a capture), the request is not served.
 //
-// Without hooks (libhotpack.so alone) streams are not seen: 3 always holds, and captures are asked for at each call.
+// Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, and captures are asked
+// for at each call.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "preload/graph_memory.h"
+#include "preload/used_streams.h"
 #include "runtime/arena_table.h"
+#include "runtime/engine.h"
 
 namespace hotpack {
 
-// How a release names its stream.
-inline const CUstream kNoStream = reinterpret_cast<CUstream>(~uintptr_t{0});  // cuMemFree: work on any stream
+// How a request or a release names its stream.
+inline const CUstream kNoStream = reinterpret_cast<CUstream>(~uintptr_t{0});  // any stream
 
 class StreamOrder {
  public:
@@ -53,20 +66,36 @@ class StreamOrder {
   // so far may still be using it, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
   EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream);
 
+  // Work that is submitted to `stream` of `context` from now on (kNoStream: to any) comes after `after`. False: not
+  // possible now.
+  bool OrderReuse(CUcontext context, CUstream stream, const ReuseAfter& after) {
+    return after.empty() || (after.LatestTick() <= settled_.load(std::memory_order_acquire)) ||
+           OrderAfter(context, stream, after);
+  }
+
+  // The live block at `address` is used by work on `stream`, beside the stream that its release will name. Forgotten with
+  // the release.
+  void RecordUse(DeviceAddress address, CUcontext context, CUstream stream);
+
   // Hands over what is in quarantine, if no capture is active now. `seen`: a stream that is valid now; without hooks only
   // what waits for this stream is looked at. Cheap when there is nothing.
   void Drain(CUstream seen = kNoStream) {
-    if (waiting_count_.load(std::memory_order_relaxed) != 0) DrainSome(seen);
+    if (waiting_count_.load(std::memory_order_relaxed) != 0 || GraphBlocks().AnyFreed()) DrainSome(seen);
   }
 
-  // Hook of stream creation: call before the stream can exist.
-  void SeveralStreams();
+  // Hook of work: the stream is about to be used, perhaps for the first time.
+  void FirstUse(CUstream stream);
+  // Hook of work that may wait for the host (cuStreamWaitValue, host functions): it is about to be submitted. Events are
+  // recorded at every release from now on: one that is recorded later would wait for that work too.
+  void HostWait();
+  // Hook of stream destruction: call before the driver is asked.
+  void DestroyStream(CUstream stream);
 
   // Hook of context creation, and of the first request in a context: call before the program can submit work to it.
   void NoteContext(CUcontext context);
 
   // Hooks of captures. Begin: call before the driver is asked. Cancel: the driver refused.
-  void BeginCapture();
+  void BeginCapture(CUstream stream);
   void CaptureBegan(CUcontext context, CUstream stream);
   void CancelCapture();
   // After the driver's cuStreamEndCapture or cuStreamDestroy; `over`: the stream is not capturing any more.
@@ -77,20 +106,18 @@ class StreamOrder {
   // True if `stream` is taking part in a capture. Asks the driver only if a capture may be active.
   bool IsCapturing(CUstream stream) const;
 
-  // Waits for all work of `context` (null: the current one). False: a capture is active.
+  // Waits for all work of `context` (null: the current one), and, if there are several, of all contexts. False: a capture
+  // is active.
   bool Synchronize(CUcontext context);
 
-  // The context is about to be destroyed: its quarantined blocks (`arena`, may be null) and captures are forgotten.
+  // The context is about to be destroyed: its quarantined blocks (`arena`, may be null), streams and captures are forgotten.
   void ForgetContext(CUcontext context, const ContextArena* arena);
 
   // In a forked child: nothing is live any more.
   void ResetAfterFork();
 
-  // Releases that waited for the device (for tests).
-  uint64_t Waits() const { return waits_.load(std::memory_order_relaxed); }
-
  private:
-  enum State : int { kOne, kSwitching, kSeveral };
+  enum State : int { kOne, kSeveral, kSynchronous };
   struct Waiting {
     ContextArena* arena;
     DeviceAddress address;
@@ -100,30 +127,59 @@ class StreamOrder {
     CUcontext context;
     uint64_t stream;  // StreamKey
   };
+  class NoCapture;
 
+  // stream_order.cc: releases and requests
   bool Several() const;
+  ReuseAfter StampOf(CUstream stream, DeviceAddress address);
+  void TakeUses(DeviceAddress address, ReuseAfter* after);
+  uint32_t NumberOf(CUstream stream, CUcontext context);
+  uint32_t AddStream(CUstream stream, CUcontext context, StreamKind kind);
+  bool OrderAfter(CUcontext context, CUstream stream, const ReuseAfter& after);
+  bool OrderStream(uint32_t stream, const ReuseAfter& after);
+  void BecomeSynchronous();
+
+  // stream_edges.cc: what is said to the driver
+  bool Edge(uint32_t from, uint64_t tick, uint32_t to);
+  bool Join(uint32_t stream);
+  bool JoinDuringCapture(uint32_t stream);
+  bool Barrier();
+  bool Gather(const CudaDriver& driver, const UsedStreams::Stream& stream, uint32_t hub, uint64_t tick);
+  bool WaitOnHost();
+  void RecordAll(uint64_t tick);
+  void Settle(uint64_t tick);
+  bool SynchronizeContexts();
+  bool SynchronizeOne(CUcontext context);
+  bool SynchronizeStream(CUstream stream);
   bool EnterSynchronize();
   void LeaveSynchronize() { syncing_.fetch_sub(1); }
-  bool SynchronizeContexts();
-  bool SynchronizeStream(CUstream stream);
-  bool WaitForUse(CUstream stream);
+
+  // stream_captures.cc
+  EngineStatus ReleaseLater(ContextArena* arena, DeviceAddress address, CUstream stream);
   void Quarantine(const Waiting& waiting);
   size_t TakeBatch(CUstream seen, Waiting* batch, size_t capacity);
   void DrainSome(CUstream seen);
 
   static constexpr size_t kFixed = 1024;  // then the heap
 
+  UsedStreams streams_;
+  std::atomic<uint64_t> tick_{1};     // of the last release; the first has 2
+  std::atomic<uint64_t> settled_{0};  // releases up to it come before whatever is submitted from now on
   std::atomic<int> state_{kOne};
+  std::atomic<bool> host_waits_{false};
   std::atomic<int> captures_{0};
   std::atomic<int> syncing_{0};
-  std::atomic<uint64_t> waits_{0};
+  std::atomic<bool> beginning_{false};        // a thread is at the events of 6.
+  std::atomic<uint64_t> capture_tick_{0};     // these events stand for releases up to here
   std::atomic<size_t> waiting_count_{0};
+  std::atomic<size_t> use_count_{0};
   std::mutex mutex_;  // of what follows; never held across a driver call
   Waiting fixed_[kFixed] = {};
   size_t fixed_count_ = 0;
   std::vector<Waiting>* overflow_ = nullptr;
   std::vector<Capture>* began_ = nullptr;       // origin streams of active captures
   std::vector<CUcontext>* contexts_ = nullptr;  // seen and not destroyed
+  std::unordered_map<DeviceAddress, std::vector<uint32_t>>* uses_ = nullptr;  // hotpack_record_use
 };
 
 // The process's.

@@ -16,6 +16,15 @@ namespace hotpack {
   X(StreamSynchronize, cuStreamSynchronize)                             \
   X(StreamIsCapturing, cuStreamIsCapturing)                             \
   X(StreamGetCtx, cuStreamGetCtx)                                       \
+  X(StreamGetFlags, cuStreamGetFlags)                                   \
+  X(StreamWaitEvent, cuStreamWaitEvent)                                 \
+  X(EventCreate, cuEventCreate)                                         \
+  X(EventDestroy, cuEventDestroy_v2)                                    \
+  X(EventRecord, cuEventRecord)                                         \
+  X(EventSynchronize, cuEventSynchronize)                               \
+  X(UserObjectCreate, cuUserObjectCreate)                               \
+  X(UserObjectRelease, cuUserObjectRelease)                             \
+  X(GraphRetainUserObject, cuGraphRetainUserObject)                     \
   X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode) \
   X(DeviceGetAttribute, cuDeviceGetAttribute)                           \
   X(DeviceTotalMem, cuDeviceTotalMem_v2)                                \

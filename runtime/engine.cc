@@ -23,19 +23,20 @@ void Engine::Impl::UpdateFast() {
   fast_ = fast_release_ && !follower_.lost() && !pending_ && interrupts_ == 0;
 }
 
-inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
   if (bytes - 1 >= kMaxRequestBytes || attention_.load(std::memory_order_relaxed)) [[unlikely]] {
-    return AllocateTimed(bytes, stream, address);
+    return AllocateTimed(bytes, stream, address, after);
   }
   uint32_t units = UnitsOf(bytes);
   mutex_.lock();
   uint32_t offset = 0;
   if (!fast_ || !follower_.TryNext(units, history_.Count(), &offset)) [[unlikely]] {
-    return AllocateNext(bytes, units, stream, address);
+    return AllocateNext({bytes, units, stream, after}, address);
   }
   history_.Append(units);
   CountLive(units);
   *address = AddressOf(offset);
+  if (!stamps_.empty()) [[unlikely]] TakeStamps(*address, units, after);
   if ((++planned_ % RequestTimer::kEvery) == 0 || follower_.ended()) [[unlikely]] {
     AfterLast();
   } else {
@@ -45,13 +46,13 @@ inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, Devi
 }
 
 // Sizes that cannot be, a forked child, and the request that is to be timed.
-EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
+EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
   if (bytes == 0) return EngineStatus::kInvalidValue;
   if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
   if (abandoned()) return EngineStatus::kPassThrough;
   attention_.store(false, std::memory_order_relaxed);
   int64_t start = RequestTimer::Now();
-  EngineStatus status = Allocate(bytes, stream, address);
+  EngineStatus status = Allocate(bytes, stream, address, after);
   int64_t took = RequestTimer::Now() - start;
   Lock lock(mutex_);
   if (fast_) timer_.Add(took);
@@ -71,10 +72,14 @@ void Engine::Impl::AfterLast() {
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address) {
+EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) {
   Lock lock(mutex_, std::adopt_lock);
   HeapScope heap(this);
-  EngineStatus status = AllocateSlow(lock, {bytes, units, stream}, address);
+  EngineStatus status = AllocateSlow(lock, want, address);
+  if (status == EngineStatus::kOk && !stamps_.empty()) {
+    ReuseAfter nobody_asks;
+    stamps_.Take(*address, *address + want.units * kUnitBytes, want.after != nullptr ? want.after : &nobody_asks);
+  }
   if (follower_.ended()) EndIteration(lock);
   UpdateFast();
   if (others_ % 64 == 0) FlushStats();
@@ -170,41 +175,63 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
   return EngineStatus::kOk;
 }
 
-inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream) {
+// The lock is held: several streams are used, and the block's memory was somebody's before.
+void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) {
+  HeapScope heap(this);
+  ReuseAfter nobody_asks;
+  stamps_.Take(address, address + units * kUnitBytes, after != nullptr ? after : &nobody_asks);
+}
+
+// The lock is held.
+void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) {
+  HeapScope heap(this);
+  stamps_.Put(address, address + units * kUnitBytes, after);
+}
+
+void Engine::Impl::SettleReuse(uint64_t tick) {
+  if (abandoned()) return;
+  Lock lock(mutex_);
+  stamps_.Settle(tick);
+}
+
+inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
   if (!Owns(address)) return EngineStatus::kNotOurs;
   if (abandoned()) [[unlikely]] return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
   bool released = fast_release_ && address % kUnitBytes == 0 && follower_.TryRelease(OffsetOf(address), &history_, &units);
-  if (!released) [[unlikely]] return ReleaseSlow(address, stream);
+  if (!released) [[unlikely]] return ReleaseSlow(address, stream, after);
   live_units_ -= units;
+  if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);
   mutex_.unlock();
   return EngineStatus::kOk;
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream) {
+EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
   Lock lock(mutex_, std::adopt_lock);
   bool by_script = follower_.active() && address % kUnitBytes == 0;
   uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
-  if (entry == kNone) return ReleaseDynamic(address, stream);
+  if (entry == kNone) return ReleaseDynamic(address, stream, after);
   uint64_t ordinal = follower_.Ordinal(entry);
   uint32_t age = history_.Released(ordinal);
   NoteLife(age);
   follower_.NoteAge(entry, age);
   live_units_ -= follower_.Units(entry);
+  if (after != nullptr) PutStamps(address, follower_.Units(entry), *after);
   Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
   follower_.Release(entry);
   return EngineStatus::kOk;
 }
 
-EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream) {
+EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
   HeapScope heap(this);
   auto it = dynamic_.find(address);
   if (it == dynamic_.end()) return EngineStatus::kInvalidValue;
   const DynamicBlock block = it->second;
   dynamic_.erase(it);
   live_units_ -= block.units;
+  if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);
   if (block.ordinal != kUnmonitored) {
     uint32_t age = history_.Released(block.ordinal);
     NoteLife(age);
@@ -279,10 +306,13 @@ Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::
 Engine::~Engine() {
   if (impl_->abandoned()) (void)impl_.release();  // its thread and its locks are another process's
 }
-EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
-  return impl_->Allocate(bytes, stream, address);
+EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
+  return impl_->Allocate(bytes, stream, address, after);
 }
-EngineStatus Engine::Release(DeviceAddress address, uint32_t stream) { return impl_->Release(address, stream); }
+EngineStatus Engine::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  return impl_->Release(address, stream, after);
+}
+void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
 bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) {
   return impl_->FindBlock(address, base, bytes, id);

@@ -20,6 +20,7 @@
 #include "runtime/follower.h"
 #include "runtime/lock.h"
 #include "runtime/planning.h"
+#include "runtime/release_stamps.h"
 #include "runtime/request_timer.h"
 
 namespace hotpack {
@@ -29,8 +30,9 @@ class Engine::Impl {
   Impl(DeviceMemory* memory, const EngineOptions& options);
   ~Impl() = default;
 
-  inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address);
-  inline EngineStatus Release(DeviceAddress address, uint32_t stream);
+  inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
+  inline EngineStatus Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
+  void SettleReuse(uint64_t tick);
   bool Owns(DeviceAddress address) const {
     DeviceAddress base = owned_base_.load(std::memory_order_acquire);
     return base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed);
@@ -67,20 +69,23 @@ class Engine::Impl {
     uint64_t bytes;     // asked for
     uint32_t units;
     uint32_t stream;
+    ReuseAfter* after;
     uint64_t ordinal = kUnmonitored;
     uint32_t entry = kNone;
     bool displaced = false;
   };
 
   // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
-  [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address);
-  [[gnu::noinline]] EngineStatus AllocateNext(uint64_t bytes, uint32_t units, uint32_t stream, DeviceAddress* address);
+  [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
+  [[gnu::noinline]] EngineStatus AllocateNext(Want want, DeviceAddress* address);
   [[gnu::noinline]] void AfterLast();
-  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream);
+  [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
+  [[gnu::noinline]] void TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after);
+  [[gnu::noinline]] void PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after);
   EngineStatus AllocateSlow(Lock& lock, Want want, DeviceAddress* address);
   EngineStatus ServeByScript(Lock& lock, Want& want, DeviceAddress* address);
   EngineStatus PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address);
-  EngineStatus ReleaseDynamic(DeviceAddress address, uint32_t stream);
+  EngineStatus ReleaseDynamic(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   void CountLive(uint32_t units) {
     live_units_ += units;
     if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
@@ -169,6 +174,7 @@ class Engine::Impl {
   Arena arena_;
   std::pmr::unsynchronized_pool_resource nodes_;
   std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
+  ReleaseStamps stamps_{&nodes_};  // empty as long as one stream is used
 
   // planning
   std::shared_ptr<const Script> current_;  // the one followed

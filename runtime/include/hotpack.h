@@ -75,6 +75,12 @@ HOTPACK_API int hotpack_malloc(void** pointer, size_t bytes, void* stream);
 /* Gives a block back; work submitted to `stream` before may still be using it. Null is fine. */
 HOTPACK_API int hotpack_free(void* pointer, void* stream);
 
+/* Work on `stream` uses the live block that contains `pointer`, beside the stream that its release will name: the memory
+ * is not used again before that work is done. Without it the program orders such work before the release, as
+ * cuMemFreeAsync asks for. Forgotten with the release. Returns 0, or CUDA_ERROR_NOT_FOUND if no block of hotpack's is
+ * there. */
+HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
+
 /* Gives the memory that no live block lies in back to the device, so that other processes and libraries can have it:
  * bytes given back, 0 if there is none (or while a stream is capturing). What the job needs again is taken again when it
  * asks, which costs driver calls. Waits for the device. Acts on every arena of the process. */

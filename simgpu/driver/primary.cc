@@ -1,4 +1,6 @@
 // Primary contexts.
+#include <algorithm>
+
 #include "simgpu/driver/api.h"
 
 namespace simgpu {
@@ -8,7 +10,12 @@ bool Valid(const Driver& d, CUdevice device) { return device >= 0 && device < st
 
 void Drop(Driver& d, Device* device) {
   if (device->primary == nullptr) return;
-  d.checker.ForgetDevice(device->ordinal);
+  // Blocks are known by the device they lie on. Those of other contexts on it stay, so then only what the driver itself
+  // gave goes, in DestroyContext.
+  const bool alone = std::none_of(d.contexts.begin(), d.contexts.end(), [device](const Context* context) {
+    return context != device->primary && context->device == device->ordinal;
+  });
+  if (alone) d.checker.ForgetDevice(device->ordinal);
   DestroyContext(d, device->primary);
   device->primary = nullptr;
   device->primary_retains = 0;

@@ -64,6 +64,19 @@ TEST(Simulated, AProgramOfNvccWithTheRuntimeLinkedIn) {
 #endif
 }
 
+// Order between streams, and what a graph keeps.
+class SimulatedStreams : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, SimulatedStreams,
+                         testing::Values("graph", "no_graph", "record_use", "many_streams", "streams_come_and_go", "many_threads"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(SimulatedStreams, AProgram) {
+  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_streams_client", GetParam()});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_EQ(result.stats["checker_reports"], 0);
+  EXPECT_EQ(result.stats["passed_through"], 0);
+}
+
 // A program that uses a block after it has released it: the report reaches the exit code and the figures.
 TEST(Simulated, AReportMakesTheExitCodeNonzero) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_bad_client"});

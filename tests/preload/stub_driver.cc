@@ -26,6 +26,7 @@ struct State {
   std::map<CUdeviceptr, size_t> blocks;  // cuMemAlloc
   std::set<CUdeviceptr> async_blocks;
   std::map<CUstream, bool> capturing;
+  std::map<CUstream, unsigned> flags;
   std::set<CUmemGenericAllocationHandle> chunks;
   Context primary[2] = {{0, 0, false}, {1, 0, false}};
   std::vector<Context*> created;
@@ -197,18 +198,19 @@ STUB(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 100
 }
 
 // Streams.
-static CUresult NewStream(CUstream* stream) {
+static CUresult NewStream(CUstream* stream, unsigned flags) {
   *stream = reinterpret_cast<CUstream>(new Context*(Current()));
   S().capturing[*stream] = false;
+  S().flags[*stream] = flags;
   return CUDA_SUCCESS;
 }
-STUB(cuStreamCreate, "cuStreamCreate", 2000, 1, (CUstream * stream, unsigned)) {
+STUB(cuStreamCreate, "cuStreamCreate", 2000, 1, (CUstream * stream, unsigned flags)) {
   ENTER(cuStreamCreate)
-  return NewStream(stream);
+  return NewStream(stream, flags);
 }
-STUB(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, 1, (CUstream * stream, unsigned, int)) {
+STUB(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", 5050, 1, (CUstream * stream, unsigned flags, int)) {
   ENTER(cuStreamCreateWithPriority)
-  return NewStream(stream);
+  return NewStream(stream, flags);
 }
 STUB(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream)) {
   ENTER(cuStreamDestroy_v2)
@@ -224,6 +226,37 @@ STUB(cuStreamSynchronize, "cuStreamSynchronize", 2000, 1, (CUstream stream)) {
   if (!S().capturing[stream]) return CUDA_SUCCESS;
   S().refused_syncs++;
   return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+STUB(cuStreamGetFlags, "cuStreamGetFlags", 5050, 1, (CUstream stream, unsigned* flags)) {
+  ENTER(cuStreamGetFlags)
+  *flags = S().flags[stream];
+  return CUDA_SUCCESS;
+}
+// Events. What would break a capture is refused and counted.
+static bool BreaksCapture(CUstream stream) {
+  const bool legacy = stream == nullptr || stream == CU_STREAM_LEGACY;
+  return legacy ? AnyCapturing() : S().capturing[stream];
+}
+STUB(cuEventCreate, "cuEventCreate", 2000, 1, (CUevent * event, unsigned)) {
+  ENTER(cuEventCreate)
+  *event = reinterpret_cast<CUevent>(new Context*(Current()));
+  return CUDA_SUCCESS;
+}
+STUB(cuEventRecord, "cuEventRecord", 2000, 1, (CUevent, CUstream stream)) {
+  ENTER(cuEventRecord)
+  if (!BreaksCapture(stream)) return CUDA_SUCCESS;
+  S().refused_syncs++;
+  return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+STUB(cuStreamWaitEvent, "cuStreamWaitEvent", 3020, 1, (CUstream stream, CUevent, unsigned)) {
+  ENTER(cuStreamWaitEvent)
+  if (!BreaksCapture(stream)) return CUDA_SUCCESS;
+  S().refused_syncs++;
+  return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+}
+STUB(cuEventSynchronize, "cuEventSynchronize", 2000, 1, (CUevent)) {
+  ENTER(cuEventSynchronize)
+  return CUDA_SUCCESS;
 }
 STUB(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, 1, (CUstream stream, CUstreamCaptureStatus* status)) {
   ENTER(cuStreamIsCapturing)

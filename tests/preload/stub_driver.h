@@ -10,7 +10,7 @@ STUB_API long stub_count(const char* symbol);     // calls of the exported funct
 STUB_API void* stub_real(const char* symbol);     // its address, whatever dlsym says
 STUB_API const uint64_t* stub_last_work();        // eleven arguments of the last work-submitting call
 STUB_API long stub_lookups(const char* base);     // cuGetProcAddress calls for this name (empty: all)
-STUB_API long stub_syncs_while_capturing();       // cuCtxSynchronize, cuStreamSynchronize refused
+STUB_API long stub_syncs_while_capturing();       // synchronisations and events refused for a capture's sake
 STUB_API long stub_chunks();                      // cuMemCreate handles not released
 STUB_API long stub_mapped();                      // cuMemMap minus cuMemUnmap, in chunks
 STUB_API void stub_deinitialize();                // from here on every call gives CUDA_ERROR_DEINITIALIZED

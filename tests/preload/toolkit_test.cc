@@ -38,7 +38,7 @@ Pointers Run(std::vector<std::string> command, bool on) {
 const std::set<std::string> kWanted = {
     "cuGetProcAddress_v2", "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemFree_v2", "cuMemGetAddressRange_v2",
     "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz",
-    "cuMemFreeAsync", "cuMemFreeAsync_ptsz", "cuStreamCreate", "cuStreamCreateWithPriority", "cuStreamDestroy_v2",
+    "cuMemFreeAsync", "cuMemFreeAsync_ptsz", "cuStreamDestroy_v2",
     "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz", "cuStreamBeginCaptureToGraph", "cuStreamEndCapture",
     "cuStreamEndCapture_ptsz", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxReset",
     "cuDeviceSetMemPool", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz",

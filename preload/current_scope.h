@@ -1,0 +1,25 @@
+// Makes a context current while it lives.
+#pragma once
+
+#include "preload/driver_access.h"
+
+namespace hotpack {
+
+class CurrentScope {
+ public:
+  CurrentScope(const CudaDriver& driver, CUcontext context) : driver_(driver) {
+    pushed_ = CurrentContext(driver) != context && driver.CtxPushCurrent(context) == CUDA_SUCCESS;
+  }
+  ~CurrentScope() {
+    CUcontext popped = nullptr;
+    if (pushed_) driver_.CtxPopCurrent(&popped);
+  }
+  CurrentScope(const CurrentScope&) = delete;
+  CurrentScope& operator=(const CurrentScope&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  bool pushed_ = false;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,79 @@
+// Blocks that a graph may name: allocated during a capture, by the thread that began it. They are kept, released or not,
+// until the graph and what was made from it are gone; the graph would otherwise write into memory that has another owner.
+//
+// Who says so is the driver: a user object of the graph (cuGraphRetainUserObject) is destroyed when the graph, its clones and
+// their executables are, and the last launch has ended.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/arena_table.h"
+
+namespace hotpack {
+
+// Thread-safe; no lock is held across a driver call.
+class GraphMemory {
+ public:
+  struct Block {
+    ContextArena* arena;
+    DeviceAddress address;
+  };
+
+  // A capture of the calling thread begins, on the stream of this key (StreamKey).
+  void Begin(uint64_t stream);
+  // The calling thread has allocated a block: if a capture of its own is active, the graph will keep it.
+  void Allocated(ContextArena* arena, DeviceAddress address) {
+    if (active_.load(std::memory_order_relaxed) != 0) NoteAllocated(arena, address);
+  }
+  // The capture has ended; `graph`: what came of it, null if nothing did.
+  void End(uint64_t stream, CUgraph graph);
+
+  // True: a graph keeps the block, which counts as released from now on (a second release is one too many). *again: it
+  // was released before.
+  bool Keep(DeviceAddress address, bool* again) {
+    return count_.load(std::memory_order_acquire) != 0 && KeepForGraph(address, again);
+  }
+
+  // Blocks whose graphs are gone, to be released now. Cheap if there are none.
+  std::vector<Block> TakeFreed();
+  bool AnyFreed() const { return freed_count_.load(std::memory_order_acquire) != 0; }
+
+  // The context ends: blocks of its arena are forgotten.
+  void Forget(const ContextArena* arena);
+  void ResetAfterFork();
+
+ private:
+  struct Holder {
+    GraphMemory* owner = nullptr;
+    uint64_t thread = 0, stream = 0;  // while capturing
+    bool capturing = true;
+    std::vector<Block> blocks;
+  };
+  struct Kept {
+    Holder* holder;
+    bool released;
+  };
+  void NoteAllocated(ContextArena* arena, DeviceAddress address);
+  bool KeepForGraph(DeviceAddress address, bool* again);
+  void Free(Holder* holder);
+  static void CUDA_CB GraphIsGone(void* holder);
+
+  std::atomic<int> active_{0};
+  std::atomic<size_t> count_{0};  // of kept_
+  std::atomic<size_t> freed_count_{0};
+  std::mutex mutex_;
+  std::vector<Holder*>* capturing_ = nullptr;
+  std::unordered_map<DeviceAddress, Kept>* kept_ = nullptr;
+  std::vector<Block>* freed_ = nullptr;
+};
+
+// The process's.
+GraphMemory& GraphBlocks();
+
+}  // namespace hotpack

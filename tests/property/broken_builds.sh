@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Breaks the preloaded library on purpose, one safeguard at a time, and sees the property test fail each time.
+#   broken_builds.sh SOURCE_DIR BUILD_DIR CXX [NAME]
+# A mutant is a line of a source file that is replaced. What includes it is compiled anew from the changed copy, and the
+# library is linked with the rest as built. Exit code 0 when every mutant is caught, 2 when a mutant no longer fits the source.
+set -euo pipefail
+source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$source_dir"/{packer,profiler,runtime,preload} "$work/"
+
+flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$work" -DHOTPACK_CHECK_LEVEL=0)
+[ -z "${HOTPACK_TEST_CUDA_INCLUDE:-}" ] || flags+=(-isystem "$HOTPACK_TEST_CUDA_INCLUDE")
+libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer,hotpack_older_glibc}.a)
+preload_objects="$build_dir/preload/CMakeFiles/hotpack_preload.dir"
+survivors=0 mutants=0
+
+# The whole library with $work/*.o in the place of what they were compiled from: an archive's member is not taken if its
+# names are there already.
+link_mutant() {
+  local object
+  local objects=()
+  for object in "$preload_objects"/*.cc.o; do
+    [ -e "$work/preload_$(basename "$object")" ] || objects+=("$object")
+  done
+  "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
+    -Wl,--version-script="$source_dir/preload/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
+    -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
+}
+
+# mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
+mutant() {
+  local name=$1 file=$2 line=$3 replacement=$4 changed source report
+  [ -z "$only" ] || [[ "$name" == *"$only"* ]] || return 0
+  mutants=$((mutants + 1))
+  cp "$work/$file" "$work/original"
+  changed=$(LINE=$line NEW=$replacement awk '{t = $0; sub(/^ +/, "", t); if (t == ENVIRON["LINE"]) {print ENVIRON["NEW"]; n++} else print}
+    END {print n + 0 > "/dev/stderr"}' "$work/original" 2>&1 >"$work/$file")
+  if [ "$changed" != 1 ]; then
+    echo "broken_builds: $name: the line is there $changed times in $file: $line"
+    exit 2
+  fi
+  rm -f "$work"/*.o
+  local sources=("$file")
+  case $file in
+    runtime/*.h) sources=($(cd "$work" && ls runtime/{arena,engine*,follower,planning}.cc)) ;;
+    *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
+  esac
+  for source in "${sources[@]}"; do
+    "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source/\//_}.o"
+  done
+  link_mutant
+  if HOTPACK_TEST_PRELOAD="$work/libmutant.so" HOTPACK_TEST_OPERATIONS=3000000 timeout 300 \
+      "$build_dir/tests/property_test" --gtest_filter='*AreServedRight*' --gtest_fail_fast >"$work/log" 2>&1; then
+    echo "SURVIVED  $name"
+    survivors=$((survivors + 1))
+  elif report=$(grep -m1 -oE 'REPORT [a-z-]+|it ended by a signal' "$work/log"); then
+    echo "caught    $name: $report, seed $(grep -m1 -oE 'random_program [0-9]+' "$work/log" | cut -d' ' -f2)"
+  else
+    echo "SURVIVED  $name: the test fails, but without a report of the checker"
+    tail -n 20 "$work/log"
+    survivors=$((survivors + 1))
+  fi
+  cp "$work/original" "$work/$file"
+}
+
+# The changed library as it is must pass, or being caught says nothing.
+mutant "unchanged" runtime/arena.cc "// --- driver calls, without the lock ----------------------------------------------------------------------------------" ""
+if [ "$mutants" != 0 ]; then
+  [ "$survivors" = 1 ] || { cat "$work/log"; echo "broken_builds: the library that is not broken fails"; exit 1; }
+  survivors=0
+fi
+
+# No event edge: a block is handed out again, and nothing orders its next owner's work after the last one's.
+mutant "no event edge, cuMemFree" preload/stream_order.cc \
+  "return !(Several() || GetOptions().free_sync_always) || SynchronizeContexts();" "return true;"
+mutant "no event edge, cuMemFreeAsync" preload/stream_order.cc "return SynchronizeStream(stream);" "return true;"
+mutant "no event edge, blocks put aside during a capture" preload/stream_order.cc \
+  "const bool idle = kHooksPresent ? SynchronizeContexts() : SynchronizeStream(seen);" "const bool idle = true;"
+mutant "no event edge, other contexts" preload/stream_order.cc "done = Synchronize(context) && done;" \
+  "if (i == 0) done = Synchronize(context) && done;"
+# Late stream ignored: nothing is done when a second stream appears, or it is not seen at all.
+mutant "late stream ignored, what was released before it" preload/stream_order.cc \
+  "if (state_.compare_exchange_strong(expected, kSwitching)) {" \
+  "if (state_.compare_exchange_strong(expected, kSeveral)) return; if (false) {"
+mutant "late stream ignored, its creation" preload/stream_order.cc \
+  "if (!kHooksPresent || state_.load() != kOne) return true;" ""
+mutant "late stream ignored, per thread" preload/stream_order.cc \
+  "return __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) != 0;" "return false;"
+# No overlap check: the script's places are taken for granted.
+mutant "no overlap check, predecessors" runtime/follower.h "cell.pending += cell.predecessors;" ""
+mutant "no overlap check, holes" runtime/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
+mutant "no overlap check, blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
+# No carried block: what lives across the boundary is forgotten.
+mutant "no carried block, residency" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
+mutant "no carried block, into a new plan" runtime/engine_plan.cc \
+  "for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);" ""
+mutant "no carried block, out of an old plan" runtime/engine_plan.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
+# Unmap too early: pages go while work or blocks are on them.
+mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
+  "if (false) {"
+mutant "unmap too early, live blocks" runtime/engine_pages.cc "if (used) continue;" ""
+mutant "unmap too early, pages from under the script" runtime/follower.cc \
+  "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
+mutant "unmap too early, the end of a context" preload/allocate.cc "if (alive) Order().Synchronize(context);" ""
+
+[ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }
+[ "$survivors" = 0 ]

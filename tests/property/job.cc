@@ -1,0 +1,566 @@
+#include "tests/property/job.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "runtime/include/hotpack.h"
+#include "simgpu/checker.h"
+#include "tests/property/hotpack_calls.h"
+
+namespace property {
+namespace {
+
+// One parameter of eight bytes a pointer, as nvcc's own kernels have them.
+constexpr char kPtx[] = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry work(.param .u64 work_param_0, .param .u64 work_param_1, .param .u64 work_param_2,
+                     .param .u64 work_param_3) { ret; }
+)";
+
+template <typename T>
+bool Contains(const std::vector<T>& all, T one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+template <typename T>
+void Remove(std::vector<T>* all, T one) {
+  const auto it = std::find(all->begin(), all->end(), one);
+  if (it == all->end()) return;
+  *it = all->back();
+  all->pop_back();
+}
+
+template <typename Function>
+void Look(Function* function, const char* name) {
+  *function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+}  // namespace
+
+const HotpackCalls& Hotpack() {
+  static const HotpackCalls calls = [] {
+    HotpackCalls found;
+    Look(&found.step, "hotpack_step");
+    Look(&found.interrupt, "hotpack_interrupt");
+    Look(&found.resume, "hotpack_resume");
+    Look(&found.wait_plan, "hotpack_wait_plan");
+    Look(&found.malloc, "hotpack_malloc");
+    Look(&found.free, "hotpack_free");
+    Look(&found.get_stats, "hotpack_get_stats");
+    return found;
+  }();
+  return calls;
+}
+
+void Counts::Add(const Counts& other) {
+  static_assert(sizeof(Counts) % sizeof(uint64_t) == 0);
+  auto* mine = reinterpret_cast<uint64_t*>(this);
+  const auto* theirs = reinterpret_cast<const uint64_t*>(&other);
+  for (size_t i = 0; i < sizeof(Counts) / sizeof(uint64_t); ++i) mine[i] += theirs[i];
+}
+
+Job::Job(const Settings& settings, Random* random)
+    : settings_(settings), random_(random), current_(static_cast<size_t>(settings.workers)) {}
+
+Job::~Job() = default;
+
+bool Job::Ok(CUresult result) {
+  if (result == CUDA_SUCCESS) return true;
+  ++counts_.refused;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) ++counts_.out_of_memory;
+  return false;
+}
+
+// ---- contexts
+
+bool Job::AddContext(bool primary, int device) {
+  Context context;
+  context.device = device;
+  context.primary = primary;
+  const bool made = primary ? Ok(cuDevicePrimaryCtxRetain(&context.handle, device))
+                            : Ok(cuCtxCreate_v4(&context.handle, nullptr, 0, device));
+  if (!made) return false;
+  ++counts_.operations;
+  for (const Context& other : contexts_) {  // known under one number only: its streams are the same ones
+    if (other.handle != context.handle) continue;
+    Ok(cuDevicePrimaryCtxRelease_v2(device));
+    return false;
+  }
+  if (!primary) {  // it is on the stack now: off again, or the stack of a long job is full one day
+    CUcontext popped = nullptr;
+    Ok(cuCtxPopCurrent_v2(&popped));
+  }
+  current_[worker_] = nullptr;
+  const int number = contexts();
+  contexts_.push_back(context);
+  if (!Enter(number)) return true;  // nothing will work there, and that is right
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  if (Ok(cuModuleLoadData(&module, kPtx)) && Ok(cuModuleGetFunction(&kernel, module, "work"))) {
+    contexts_[number].kernel = kernel;
+  }
+  if (settings_.legacy_stream) {
+    streams_.push_back({nullptr, number, Kind::kLegacy, kNone, true, nullptr});
+  }
+  for (int w = 0; settings_.per_thread_streams && w < settings_.workers; ++w) {
+    streams_.push_back({CU_STREAM_PER_THREAD, number, Kind::kPerThread, w, true, nullptr});
+  }
+  return true;
+}
+
+int Job::SomeContext() {
+  std::vector<int> alive;
+  for (int c = 0; c < contexts(); ++c) {
+    if (ContextAlive(c)) alive.push_back(c);
+  }
+  return alive.empty() ? kNone : random_->Of(alive);
+}
+
+bool Job::Enter(int context) {
+  if (!ContextAlive(context)) return false;
+  if (current_[worker_] == contexts_[context].handle) return true;
+  if (!Ok(cuCtxSetCurrent(contexts_[context].handle))) return false;
+  current_[worker_] = contexts_[context].handle;
+  return true;
+}
+
+bool Job::CapturingOn(int context) const { return contexts_[context].captures > 0; }
+
+bool Job::ContextMayWait(int context) const {
+  return contexts_[context].captures == 0 && !(settings_.shares_process && settings_.captures);
+}
+
+// hotpack's figures are those of the contexts that are: what a context's end takes away was its part.
+void Job::NoteStats(int sign) {
+  hotpack_stats stats = {};
+  if (settings_.shares_process || Hotpack().get_stats == nullptr || Hotpack().get_stats(&stats, sizeof(stats)) != 0) return;
+  const auto factor = static_cast<uint64_t>(sign);
+  counts_.requests += factor * stats.requests;
+  counts_.planned += factor * stats.planned;
+  counts_.displaced += factor * stats.displaced;
+  counts_.passed_through += factor * stats.passed_through;
+  counts_.plans += factor * (stats.reoptimizations + (stats.steady_iteration >= 0 ? 1 : 0));
+}
+
+void Job::DestroyContext(int context) {
+  Context& c = contexts_[context];
+  if (c.handle == nullptr || c.captures > 0 || c.stuck || !Enter(context)) return;
+  for (size_t i = graphs_.size(); i-- > 0;) {
+    if (graphs_[i].context == context) DestroyGraphAt(i);
+  }
+  for (const int block : std::vector<int>(live_)) {
+    if (blocks_[block].context == context && !Release(block, kNone, false)) return;
+  }
+  for (const CUevent event : c.events) Ok(cuEventDestroy_v2(event));
+  c.events.clear();
+  ++counts_.operations;
+  NoteStats(1);
+  const bool destroyed = Ok(c.primary ? cuDevicePrimaryCtxRelease_v2(c.device) : cuCtxDestroy_v2(c.handle));
+  NoteStats(-1);
+  if (!destroyed) return;
+  for (CUcontext& current : current_) {
+    if (current == c.handle) current = nullptr;
+  }
+  c.handle = nullptr;
+  for (Stream& stream : streams_) {
+    if (stream.context == context) stream.alive = false;
+  }
+}
+
+// The captures in progress, as cuThreadExchangeStreamCaptureMode describes: threads are in the global mode here.
+bool Job::UnsafeCallAllowed() const {
+  return std::none_of(captures_.begin(), captures_.end(), [this](const std::unique_ptr<Capture>& capture) {
+    if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+    return capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL || capture->worker == worker_;
+  });
+}
+
+void Job::SynchronizeContext(int context) {
+  if (!ContextMayWait(context) || !Enter(context)) return;
+  ++counts_.operations;
+  if (!Ok(cuCtxSynchronize())) return;
+  for (const int number : live_) {
+    Block& block = blocks_[number];
+    if (block.context != context) continue;
+    block.uses.clear();
+    block.home = kNone;
+    block.lost_use = false;
+  }
+}
+
+// ---- streams
+
+int Job::AddStream(int context) {
+  if (!Enter(context)) return kNone;
+  Stream stream;
+  stream.context = context;
+  const unsigned flags = random_->Chance(500) ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  ++counts_.operations;
+  ++counts_.streams;
+  const bool made = random_->Chance(700) ? Ok(cuStreamCreate(&stream.handle, flags))
+                                         : Ok(cuStreamCreateWithPriority(&stream.handle, flags, -1));
+  if (!made) return kNone;
+  streams_.push_back(stream);
+  return static_cast<int>(streams_.size()) - 1;
+}
+
+bool Job::Usable(int number) const {
+  const Stream& stream = streams_[number];
+  if (!stream.alive || stream.capture != nullptr) return false;
+  if (stream.kind == Kind::kPerThread && stream.worker != worker_) return false;
+  return stream.kind != Kind::kLegacy || ContextMayWait(stream.context);
+}
+
+int Job::SomeStream(int context, uint64_t hint) {
+  int usable[64], count = 0;
+  for (int s = 0; s < static_cast<int>(streams_.size()) && count < 64; ++s) {
+    if (streams_[s].context == context && Usable(s)) usable[count++] = s;
+  }
+  return count == 0 ? kNone : usable[hint % static_cast<uint64_t>(count)];
+}
+
+void Job::Seen(int stream) {
+  for (const int number : live_) {
+    Block& block = blocks_[number];
+    Remove(&block.uses, stream);
+    if (block.home == stream) block.home = kNone;
+  }
+}
+
+void Job::SynchronizeStream(int number) {
+  const Stream& stream = streams_[number];
+  if (!Usable(number) || !Enter(stream.context)) return;
+  ++counts_.operations;
+  bool seen = false;
+  const int way = random_->Int(4);
+  if (way == 0) {
+    const CUevent event = TakeEvent(stream.context);
+    seen = event != nullptr && Ok(cuEventRecord(event, stream.handle)) && Ok(cuEventSynchronize(event));
+    ReturnEvent(stream.context, event);
+  } else if (way == 1) {
+    seen = cuStreamQuery(stream.handle) == CUDA_SUCCESS;
+  } else {
+    seen = Ok(cuStreamSynchronize(stream.handle));
+  }
+  if (seen) Seen(number);
+}
+
+// What a destroyed stream leaves behind: memory of cuMemAlloc may have its work pending; other blocks are handed over to
+// another stream, or the stream is waited for.
+void Job::DestroyStream(int number) {
+  const Stream& stream = streams_[number];
+  if (stream.kind != Kind::kUser || !Usable(number) || !Enter(stream.context)) return;
+  const int heir = SomeStream(stream.context, random_->Next());
+  bool handed_over = false, wait = random_->Chance(300);
+  for (size_t i = 0; i < live_.size() && !wait; ++i) {
+    const Block& block = blocks_[live_[i]];
+    const bool plain = block.how == How::kPlain || block.how == How::kPitch;
+    if (block.home == number) wait = true;
+    if (plain || !Contains(block.uses, number) || handed_over) continue;
+    handed_over = heir != kNone && heir != number && Edge(number, heir);
+    wait = !handed_over;
+  }
+  if (wait) {
+    if (!Ok(cuStreamSynchronize(stream.handle))) return;
+    Seen(number);
+  }
+  ++counts_.operations;
+  if (!Ok(cuStreamDestroy_v2(stream.handle))) return;
+  streams_[number].alive = false;
+  for (const int b : live_) {
+    Block& block = blocks_[b];
+    if (!Contains(block.uses, number)) continue;
+    Remove(&block.uses, number);
+    if (handed_over) {
+      NoteUse(b, heir);
+    } else {
+      block.lost_use = true;
+    }
+  }
+}
+
+CUevent Job::TakeEvent(int context) {
+  std::vector<CUevent>& events = contexts_[context].events;
+  CUevent event = nullptr;
+  if (!events.empty() && random_->Chance(800)) {
+    const size_t i = random_->Below(events.size());
+    event = events[i];
+    events[i] = events.back();
+    events.pop_back();
+    return event;
+  }
+  const unsigned flags = random_->Chance(500) ? CU_EVENT_DISABLE_TIMING : CU_EVENT_DEFAULT;
+  return Enter(context) && Ok(cuEventCreate(&event, flags)) ? event : nullptr;
+}
+
+// Destroyed at once (which is right while work waits for it), or kept to be recorded again.
+void Job::ReturnEvent(int context, CUevent event) {
+  if (event == nullptr) return;
+  if (contexts_[context].events.size() < 8 && random_->Chance(700)) {
+    contexts_[context].events.push_back(event);
+  } else {
+    Ok(cuEventDestroy_v2(event));
+  }
+}
+
+bool Job::Edge(int from, int to) {
+  if (from == to) return true;
+  const int context = streams_[from].context;
+  if (streams_[to].context != context || !Usable(from) || !Usable(to) || !Enter(context)) return false;
+  const CUevent event = TakeEvent(context);
+  if (event == nullptr) return false;
+  ++counts_.operations;
+  ++counts_.edges;
+  const bool ordered =
+      Ok(cuEventRecord(event, streams_[from].handle)) && Ok(cuStreamWaitEvent(streams_[to].handle, event, 0));
+  ReturnEvent(context, event);
+  return ordered;
+}
+
+// ---- blocks
+
+int Job::NewBlock(const Block& block) {
+  int number = static_cast<int>(blocks_.size());
+  if (free_numbers_.empty()) {
+    blocks_.push_back(block);
+  } else {
+    number = free_numbers_.back();
+    free_numbers_.pop_back();
+    blocks_[number] = block;
+  }
+  live_.push_back(number);
+  ++counts_.allocations;
+  return number;
+}
+
+void Job::Forget(int number) {
+  Remove(&live_, number);
+  blocks_[number] = {};
+  free_numbers_.push_back(number);
+  ++counts_.releases;
+}
+
+int Job::Allocate(How how, int context, int stream, uint64_t bytes) {
+  const bool plain = how == How::kPlain || how == How::kPitch;
+  if (plain && !UnsafeCallAllowed()) return kNone;
+  if (!plain && (stream == kNone || streams_[stream].context != context || !Usable(stream))) return kNone;
+  if (!Enter(context)) return kNone;
+  ++counts_.operations;
+  Block block;
+  block.bytes = bytes;
+  block.context = context;
+  const CUstream handle = plain ? nullptr : streams_[stream].handle;
+  const bool per_thread = !plain && streams_[stream].kind == Kind::kPerThread;
+  bool made = false;
+  if (how == How::kAsyncPerThread && !per_thread) how = How::kAsync;
+  if (how == How::kHotpack && Hotpack().malloc == nullptr) how = How::kAsync;
+  switch (how) {
+    case How::kPlain:
+      made = Ok(cuMemAlloc_v2(&block.address, bytes));
+      break;
+    case How::kPitch: {
+      size_t pitch = 0;
+      const uint64_t height = 1 + bytes / 4096;
+      made = Ok(cuMemAllocPitch_v2(&block.address, &pitch, std::min<uint64_t>(bytes, 4096), height, 4));
+      block.bytes = pitch * height;
+      break;
+    }
+    case How::kAsync:
+      made = Ok(cuMemAllocAsync(&block.address, bytes, handle));
+      break;
+    case How::kAsyncPerThread:
+      made = Ok(cuMemAllocAsync_ptsz(&block.address, bytes, nullptr));
+      break;
+    case How::kFromPool: {
+      CUmemoryPool pool = nullptr;
+      made = Ok(cuDeviceGetDefaultMemPool(&pool, contexts_[context].device)) &&
+             Ok(cuMemAllocFromPoolAsync(&block.address, bytes, pool, handle));
+      break;
+    }
+    case How::kHotpack: {
+      void* pointer = nullptr;
+      made = Ok(static_cast<CUresult>(Hotpack().malloc(&pointer, bytes, handle)));
+      block.address = reinterpret_cast<CUdeviceptr>(pointer);
+      if (made) simgpuBlockGiven(block.address, bytes, handle);  // the witness does not see these
+      break;
+    }
+  }
+  if (!made) return kNone;
+  block.how = how;
+  block.home = plain ? kNone : stream;
+  return NewBlock(block);
+}
+
+bool Job::Visible(int number, int stream) {
+  Block& block = blocks_[number];
+  if (block.home == kNone || block.home == stream || Contains(block.ordered, stream)) return true;
+  if (!Edge(block.home, stream)) return false;
+  blocks_[number].ordered.push_back(stream);
+  return true;
+}
+
+void Job::NoteUse(int number, int stream) {
+  std::vector<int>& uses = blocks_[number].uses;
+  if (!Contains(uses, stream)) uses.push_back(stream);
+}
+
+// `stream` waits for every use of the block.
+bool Job::OrderUses(int number, int stream) {
+  if (blocks_[number].lost_use) SynchronizeContext(blocks_[number].context);
+  if (blocks_[number].lost_use || !Visible(number, stream)) return false;
+  for (const int use : std::vector<int>(blocks_[number].uses)) {
+    if (!Edge(use, stream)) return false;
+  }
+  return true;
+}
+
+bool Job::FreeAsync(const Block& block, const Stream& stream) {
+  if (block.how == How::kHotpack) {
+    simgpuBlockReturned(block.address, stream.handle);
+    if (Ok(static_cast<CUresult>(Hotpack().free(reinterpret_cast<void*>(block.address), stream.handle)))) return true;
+    simgpuBlockKept(block.address);
+    return false;
+  }
+  if (stream.kind == Kind::kPerThread && random_->Chance(500)) return Ok(cuMemFreeAsync_ptsz(block.address, nullptr));
+  return Ok(cuMemFreeAsync(block.address, stream.handle));
+}
+
+bool Job::Release(int number, int stream, bool async) {
+  if (!Live(number) || blocks_[number].pins > 0) return false;
+  const int context = blocks_[number].context;
+  const bool plain = blocks_[number].how == How::kPlain || blocks_[number].how == How::kPitch;
+  if (!async && !plain && (blocks_[number].home != kNone || !blocks_[number].uses.empty() || blocks_[number].lost_use)) {
+    SynchronizeContext(context);
+    const Block& block = blocks_[number];
+    if (block.home != kNone || !block.uses.empty() || block.lost_use) return false;
+  }
+  if (!async && blocks_[number].how == How::kHotpack) {
+    async = true;
+    stream = stream != kNone ? stream : SomeStream(context, random_->Next());
+  }
+  if (!async) {
+    if (!UnsafeCallAllowed()) return false;
+    // Now and then from a thread whose current context is another.
+    if (!Enter(random_->Chance(50) ? SomeContext() : context)) return false;
+    ++counts_.operations;
+    if (!Ok(cuMemFree_v2(blocks_[number].address))) return false;
+    Forget(number);
+    return true;
+  }
+  if (stream == kNone || streams_[stream].context != context || !Usable(stream) || !Enter(context)) return false;
+  if (!OrderUses(number, stream)) return false;
+  ++counts_.operations;
+  if (!FreeAsync(blocks_[number], streams_[stream])) return false;
+  Forget(number);
+  return true;
+}
+
+CUdeviceptr Job::GiveAway(int number) {
+  if (!Live(number)) return 0;
+  const Block block = blocks_[number];
+  if (block.how != How::kPlain || block.pins > 0) return 0;
+  Forget(number);
+  return block.address;
+}
+
+bool Job::FreeForeign(int context, CUdeviceptr address) {
+  if (!UnsafeCallAllowed() || !Enter(context)) return false;
+  ++counts_.operations;
+  return Ok(cuMemFree_v2(address));
+}
+
+void Job::ReleaseAll() {
+  for (int round = 0; round < 2; ++round) {  // what a failing call has left
+    while (!captures_.empty()) {
+      const size_t before = captures_.size();
+      EndCapture();
+      if (captures_.size() == before) return;  // another worker's: it ends its own
+    }
+    for (size_t i = graphs_.size(); i-- > 0;) DestroyGraphAt(i);
+    for (const int block : std::vector<int>(live_)) {
+      const int stream = SomeStream(blocks_[block].context, random_->Next());
+      if (stream == kNone || !random_->Chance(500) || !Release(block, stream, true)) Release(block, kNone, false);
+    }
+  }
+}
+
+// ---- work
+
+bool Job::Submit(const int* blocks, int count, int number, bool node) {
+  const Stream& stream = streams_[number];
+  const Block& first = blocks_[blocks[0]];
+  const uint64_t at = random_->Below(first.bytes), bytes = std::min<uint64_t>(first.bytes - at, 1 + random_->Below(256));
+  static const char host[256] = {};
+  const bool per_thread = stream.kind == Kind::kPerThread && random_->Chance(500);
+  switch (random_->Int(node ? 8 : 9)) {
+    case 0:
+      return Ok(per_thread ? cuMemsetD8Async_ptsz(first.address + at, 0, bytes, nullptr)
+                           : cuMemsetD8Async(first.address + at, 0, bytes, stream.handle));
+    case 1:
+      return Ok(per_thread ? cuMemcpyHtoDAsync_v2_ptsz(first.address + at, host, bytes, nullptr)
+                           : cuMemcpyHtoDAsync_v2(first.address + at, host, bytes, stream.handle));
+    case 2: {
+      const Block& last = blocks_[blocks[count - 1]];
+      return Ok(cuMemcpyDtoDAsync_v2(first.address, last.address, std::min<uint64_t>(bytes, last.bytes), stream.handle));
+    }
+    case 3:  // a library's call: it launches something, and it uses more than its launches name
+      if (cuMemsetD8Async(first.address, 0, 1, stream.handle) != CUDA_SUCCESS) return false;
+      simgpuUse(stream.handle, first.address, first.bytes, 1);
+      return true;
+    case 8: {  // waits for the host
+      char answer[256];
+      if (stream.kind != Kind::kLegacy || !UnsafeCallAllowed()) return Ok(cuMemsetD8Async(first.address, 0, 1, stream.handle));
+      return Ok(cuMemcpyDtoH_v2(answer, first.address + at, bytes));
+    }
+    default: {
+      const CUfunction kernel = contexts_[stream.context].kernel;
+      CUdeviceptr pointers[4] = {};
+      void* parameters[4];
+      for (int i = 0; i < 4; ++i) {
+        if (i < count) pointers[i] = blocks_[blocks[i]].address;
+        parameters[i] = &pointers[i];
+      }
+      if (kernel == nullptr) {
+        return Ok(cuMemsetD8Async(first.address, 0, 1, stream.handle));
+      }
+      return Ok(per_thread ? cuLaunchKernel_ptsz(kernel, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr)
+                           : cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream.handle, parameters, nullptr));
+    }
+  }
+}
+
+void Job::Use(const int* blocks, int count, int stream) {
+  if (stream == kNone || !Usable(stream) || !Enter(streams_[stream].context)) return;
+  int usable[4], n = 0;
+  for (int i = 0; i < count && n < 4; ++i) {
+    if (Live(blocks[i]) && blocks_[blocks[i]].context == streams_[stream].context && Visible(blocks[i], stream)) {
+      usable[n++] = blocks[i];
+    }
+  }
+  if (n == 0) return;
+  ++counts_.operations;
+  ++counts_.uses;
+  // It counts as used even if the call says that it failed.
+  for (int i = 0; i < n; ++i) NoteUse(usable[i], stream);
+  Submit(usable, n, stream, false);
+}
+
+void Job::Ask() {
+  const int number = SomeBlock();
+  if (number == kNone || !Enter(blocks_[number].context)) return;
+  const Block& block = blocks_[number];
+  ++counts_.operations;
+  size_t one = 0, two = 0;
+  CUdeviceptr base = 0;
+  if (random_->Chance(300)) {
+    Ok(cuMemGetInfo_v2(&one, &two));
+    return;
+  }
+  if (!Ok(cuMemGetAddressRange_v2(&base, &one, block.address + random_->Below(block.bytes)))) return;
+  if (base != block.address || one < block.bytes) wrong_answers_ = true;
+}
+
+}  // namespace property

@@ -1,0 +1,41 @@
+// One random program: phases of iterations that repeat with deviations, and disorder between them. All of it follows from
+// the seed, except when threads run at the same time (and for the moment at which a plan is ready, unless `settle`).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "tests/property/job.h"
+
+namespace property {
+
+// Where the threads of a process leave memory for each other to free.
+class Exchange {
+ public:
+  void Give(CUdeviceptr address);
+  CUdeviceptr Take();  // 0: there is nothing
+
+ private:
+  std::mutex mutex_;
+  std::vector<CUdeviceptr> addresses_;
+};
+
+struct ProgramOptions {
+  uint64_t seed = 1;
+  uint64_t operations = 10000;
+  int devices = 1;
+  bool small = false;         // few and short iterations: for a program of some hundred driver calls
+  Exchange* exchange = nullptr;  // not null: other programs run in this process at the same time
+  bool captures = true;          // … and agree on whether there are captures, which forbid others' calls
+};
+
+struct ProgramResult {
+  Counts counts;
+  bool wrong_answers = false;
+};
+
+// Returns after everything it made is gone (unless the driver refused).
+ProgramResult RunProgram(const ProgramOptions& options);
+
+}  // namespace property

@@ -1,0 +1,117 @@
+// Random programs on the simulated device: as they are (which shows that they are right), and through the hooks. Its
+// happens-before checker is the judge. A failure prints the command that repeats it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdlib>
+#include <sstream>
+
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+
+uint64_t Number(const char* name, uint64_t otherwise) {
+  const char* text = getenv(name);
+  return text != nullptr && *text != '\0' ? strtoull(text, nullptr, 10) : otherwise;
+}
+
+std::string PreloadUnderTest() {
+  const char* other = getenv("HOTPACK_TEST_PRELOAD");  // a build that was broken on purpose
+  return other != nullptr ? other : HOTPACK_PRELOAD;
+}
+
+struct Shape {
+  const char* name;
+  uint64_t seeds;  // added to the first seed: each shape has programs of its own
+  int threads;
+  int programs;  // one after the other, in one process
+  Environment environment;
+  bool starves;  // there is too little memory, and the program is to see that
+};
+
+// The first program of a process begins with one stream and no contexts seen; what it leaves is the start of the next one.
+std::vector<Shape> Shapes() {
+  return {
+      {"OneProgram", 000000, 1, 1, {}, false},
+      {"SeveralPrograms", 100000, 1, 3, {}, false},
+      {"TwoDevices", 200000, 1, 2, {{"SIMGPU_DEVICES", "2"}}, false},
+      {"LittleMemory", 300000, 1, 2, {{"SIMGPU_MEMORY", "16M"}}, true},
+      {"FourThreads", 400000, 4, 2, {}, false},
+      {"AlwaysWaits", 500000, 1, 2, {{"HOTPACK_FREE_SYNC", "always"}}, false},
+  };
+}
+
+struct Figures {
+  std::map<std::string, uint64_t> sum;
+  void Add(const std::string& line) {
+    std::istringstream words(line);
+    std::string name;
+    uint64_t value = 0;
+    while (words >> name >> value) sum[name] += value;
+  }
+};
+
+// Runs programs of the shape until `operations` were done, or until one fails.
+void Play(const Shape& shape, bool preload, uint64_t operations, Figures* figures) {
+  const uint64_t first = Number("HOTPACK_TEST_SEED", 1) + shape.seeds;
+  constexpr uint64_t kInAProcess = 10000;
+  const std::string simulated = std::string(HOTPACK_BINARY_DIR) + "/lib/simgpu";
+  Environment environment = shape.environment;
+  environment["LD_LIBRARY_PATH"] = simulated;
+  environment["LD_PRELOAD"] = simulated + "/libsimgpu_witness.so" + (preload ? " " + PreloadUnderTest() : "");
+  environment["HOTPACK"] = "";
+  const uint64_t processes = std::max<uint64_t>(1, operations / kInAProcess);
+  for (uint64_t seed = first; seed < first + processes; ++seed) {
+    const std::vector<std::string> command = {std::string(HOTPACK_BINARY_DIR) + "/tests/random_program",
+                                              std::to_string(seed), std::to_string(kInAProcess),
+                                              std::to_string(shape.threads), std::to_string(shape.programs)};
+    const hotpack_test::Outcome outcome = hotpack_test::RunProgram(command, environment);
+    std::string again;
+    for (const auto& [name, value] : environment) again += name + "='" + value + "' ";
+    for (const std::string& word : command) again += word + " ";
+    ASSERT_EQ(outcome.code, 0) << (outcome.code > 128 ? "it ended by a signal\n" : "") << outcome.err << "\nonce more: " << again;
+    figures->Add(outcome.out);
+  }
+}
+
+class RandomPrograms : public testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(All, RandomPrograms, testing::ValuesIn(Shapes()),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+TEST_P(RandomPrograms, AreRightByThemselves) {
+  Figures figures;
+  ASSERT_NO_FATAL_FAILURE(Play(GetParam(), false, Number("HOTPACK_TEST_OPERATIONS", 1000000) / 18, &figures));
+  EXPECT_GT(figures.sum["operations"], 0u);
+  if (!GetParam().starves) {
+    EXPECT_EQ(figures.sum["refused"], 0u);
+  }
+}
+
+TEST_P(RandomPrograms, AreServedRight) {
+  Figures figures;
+  const uint64_t operations = Number("HOTPACK_TEST_OPERATIONS", 1000000) / 6;
+  ASSERT_NO_FATAL_FAILURE(Play(GetParam(), true, operations, &figures));
+  // They show something only if plans were made and followed, left and come back to, and all kinds of calls occurred.
+  const std::map<std::string, uint64_t>& sum = figures.sum;
+  EXPECT_GE(sum.at("operations"), operations / 10000 * 10000);
+  EXPECT_GT(sum.at("requests"), sum.at("operations") / 8);
+  EXPECT_GT(sum.at("planned"), sum.at("requests") / 20);
+  EXPECT_GT(sum.at("displaced"), sum.at("requests") / 100);
+  EXPECT_GT(sum.at("plans"), sum.at("operations") / 20000);
+  for (const char* kind : {"releases", "uses", "edges", "streams", "captures", "graph_launches"}) {
+    EXPECT_GT(sum.at(kind), 0u) << kind;
+  }
+  if (GetParam().starves) {
+    EXPECT_GT(sum.at("out_of_memory"), 0u);
+  } else {
+    EXPECT_EQ(sum.at("refused"), 0u) << "the driver alone refuses none of these calls";
+  }
+  std::ostringstream all;
+  for (const auto& [name, value] : sum) all << name << " " << value << "  ";
+  printf("seeds from %" PRIu64 " on: %s\n", Number("HOTPACK_TEST_SEED", 1) + GetParam().seeds, all.str().c_str());
+}
+
+}  // namespace

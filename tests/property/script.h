@@ -1,0 +1,58 @@
+// One iteration, drawn once and played many times: what a training step looks like to an allocator.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tests/property/job.h"
+
+namespace property {
+
+struct ScriptStep {
+  enum class Kind : uint8_t { kAllocate, kRelease, kUse, kEdge, kWait, kLaunch };
+  Kind kind = Kind::kUse;
+  Job::How how = Job::How::kPlain;
+  bool async = false;
+  int slot = 0;        // which of the iteration's blocks; of an edge: nothing
+  int others[2] = {};  // slots that the same work uses
+  uint64_t bytes = 0;
+  uint64_t stream = 0, to = 0;  // hints
+  int worker = 0;
+};
+
+struct Script {
+  int slots = 0;
+  std::vector<ScriptStep> steps;
+};
+
+// Blocks are released in the iteration that asks for them, or in the next one (carried).
+Script DrawScript(const Settings& settings, bool small, Random* random);
+
+// Plays a script. Steps are run in pieces, each by one worker.
+class Player {
+ public:
+  Player(const Script* script, int context, Job* job, Random* random);
+
+  void Begin(int deviations);  // permille of the steps that come out differently
+  bool Ended() const { return next_ >= script_->steps.size(); }
+  int NextWorker() const { return script_->steps[next_].worker; }
+  void PlayRun();  // the steps from here on that the same worker does
+  void Grow();     // from here on one of the sizes is larger
+  std::vector<int> Remains() const;  // live blocks of the last iteration
+
+ private:
+  void Play(const ScriptStep& step);
+  void Deviate(const ScriptStep& step);
+  int Stream(uint64_t hint) { return job_->SomeStream(context_, hint); }
+
+  const Script* script_;
+  int context_;
+  Job* job_;
+  Random* random_;
+  size_t next_ = 0;
+  int deviations_ = 0;
+  std::vector<int> blocks_;      // of each slot
+  std::vector<uint64_t> larger_;  // bytes added to each slot's
+};
+
+}  // namespace property
