@@ -3,6 +3,7 @@
 #include "preload/arena_factory.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
+#include "preload/out_of_memory.h"
 #include "preload/pool_rule.h"
 
 namespace hotpack {
@@ -21,8 +22,13 @@ bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddres
   }
   Order().Drain(stream);
   ReuseAfter after;
-  if (arena->engine->Allocate(bytes, StreamTag(stream), address, &after) == EngineStatus::kOk) {
+  EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
+  if (status == EngineStatus::kOutOfMemory && MakeRoomIn(arena, bytes)) {
+    status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
+  }
+  if (status == EngineStatus::kOk) {
     if (Order().OrderReuse(context, stream, after)) {
+      arena->origins.Note(*arena->engine, *address, stream != kNoStream);
       GraphBlocks().Allocated(arena, *address);
       return true;
     }

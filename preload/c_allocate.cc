@@ -1,7 +1,8 @@
-// hotpack_malloc and hotpack_free: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
+// hotpack_malloc, hotpack_free, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
 #include "preload/allocate.h"
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
+#include "preload/out_of_memory.h"
 #include "runtime/include/hotpack.h"
 
 namespace {
@@ -16,9 +17,14 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
     *pointer = reinterpret_cast<void*>(served);
     return CUDA_SUCCESS;
   }
-  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-  if (driver->MemAllocAsync != nullptr) result = driver->MemAllocAsync(&address, bytes, stream);
-  if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemAlloc != nullptr) result = driver->MemAlloc(&address, bytes);
+  CUresult result = CUDA_SUCCESS;
+  const auto ask = [&] {
+    result = CUDA_ERROR_NOT_SUPPORTED;
+    if (driver->MemAllocAsync != nullptr) result = driver->MemAllocAsync(&address, bytes, stream);
+    if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemAlloc != nullptr) result = driver->MemAlloc(&address, bytes);
+    return result;
+  };
+  result = hotpack::WithRoom(scope, "hotpack_malloc", bytes, ask);
   if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
   return result;
 }
@@ -72,6 +78,17 @@ int hotpack_record_use(void* pointer, void* stream) {
   } catch (...) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+}
+
+uint64_t hotpack_trim(void) {
+  uint64_t given = 0;
+  hotpack::HookScope scope;
+  try {
+    hotpack::Arenas().ForEach([&](hotpack::ContextArena* arena) { given += arena->engine->Trim(); });
+  } catch (...) {
+    // no host memory for the lists of what to give back
+  }
+  return given;
 }
 
 }  // extern "C"

@@ -30,6 +30,55 @@
   X(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1,                                                                     \
     (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
 
+// answer_hooks.cc, ipc_hooks.cc
+#define HOTPACK_ANSWER_HOOKS(X)                                                                                       \
+  X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t * free, size_t * total))                                        \
+  X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1,                                                          \
+    (void* data, CUpointer_attribute attribute, CUdeviceptr address))                                                 \
+  X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 1,                                                        \
+    (unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address))                          \
+  X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 1,                                             \
+    (CUmemGenericAllocationHandle * handle, void* address))                                                           \
+  X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1, (CUipcMemHandle * handle, CUdeviceptr address))
+
+// peer_hooks.cc, pool_hooks.cc
+#define HOTPACK_PEER_HOOKS(X)                                                                                         \
+  X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1, (CUmemoryPool pool, size_t keep))                                   \
+  X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1, (CUcontext peer, unsigned int flags))                    \
+  X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1, (CUmemoryPool pool, const CUmemAccessDesc* map, size_t count))
+
+// retry_hooks.cc
+#define HOTPACK_RETRY_HOOKS(X)                                                                                        \
+  X(cuMemCreate, "cuMemCreate", 10020, 1,                                                                             \
+    (CUmemGenericAllocationHandle * handle, size_t bytes, const CUmemAllocationProp* prop, unsigned long long flags)) \
+  X(cuMemAllocManaged, "cuMemAllocManaged", 6000, 1, (CUdeviceptr * address, size_t bytes, unsigned int flags))       \
+  X(cuMemPoolCreate, "cuMemPoolCreate", 11020, 1, (CUmemoryPool * pool, const CUmemPoolProps* props))                 \
+  X(cuArrayCreate_v2, "cuArrayCreate", 3020, 1, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR* descriptor))           \
+  X(cuArray3DCreate_v2, "cuArray3DCreate", 3020, 1, (CUarray * array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor))     \
+  X(cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000, 1,                                                        \
+    (CUmipmappedArray * array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor, unsigned int levels))                       \
+  X(cuModuleLoad, "cuModuleLoad", 2000, 1, (CUmodule * module, const char* file))                                     \
+  X(cuModuleLoadData, "cuModuleLoadData", 2000, 1, (CUmodule * module, const void* image))                            \
+  X(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, 1,                                                                \
+    (CUmodule * module, const void* image, unsigned int count, CUjit_option* options, void** values))                 \
+  X(cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, 1, (CUmodule * module, const void* image))                  \
+  X(cuLibraryLoadData, "cuLibraryLoadData", 12000, 1,                                                                 \
+    (CUlibrary * library, const void* code, CUjit_option* jit, void** jit_values, unsigned int jit_count,             \
+     CUlibraryOption* options, void** values, unsigned int count))                                                    \
+  X(cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, 1,                                                         \
+    (CUlibrary * library, const char* file, CUjit_option* jit, void** jit_values, unsigned int jit_count,             \
+     CUlibraryOption* options, void** values, unsigned int count))                                                    \
+  X(cuGraphInstantiate, "cuGraphInstantiate", 10000, 1,                                                               \
+    (CUgraphExec * executable, CUgraph graph, CUgraphNode * node, char* log, size_t bytes))                           \
+  X(cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, 1,                                                            \
+    (CUgraphExec * executable, CUgraph graph, CUgraphNode * node, char* log, size_t bytes))                           \
+  X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, 1,                                             \
+    (CUgraphExec * executable, CUgraph graph, unsigned long long flags))                                              \
+  X(cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000, 1,                                           \
+    (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters))                            \
+  X(cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams", 12000, 2,                                      \
+    (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters))
+
 #define HOTPACK_STREAM_HOOKS(X)                                                                                  \
   X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                              \
   X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream))                                           \
@@ -72,6 +121,9 @@
 
 #define HOTPACK_HOOKS(X)   \
   HOTPACK_MEMORY_HOOKS(X)  \
+  HOTPACK_ANSWER_HOOKS(X)  \
+  HOTPACK_PEER_HOOKS(X)    \
+  HOTPACK_RETRY_HOOKS(X)   \
   HOTPACK_STREAM_HOOKS(X)  \
   HOTPACK_LAUNCH_HOOKS(X)  \
   HOTPACK_CONTEXT_HOOKS(X) \

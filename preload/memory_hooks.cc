@@ -5,10 +5,13 @@
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
 #include "preload/hook_table.h"
+#include "preload/out_of_memory.h"
+#include "preload/outside.h"
 #include "preload/pitch.h"
 
 using hotpack::DeviceAddress;
 using hotpack::HookScope;
+using hotpack::WithRoom;
 
 namespace {
 
@@ -39,7 +42,12 @@ bool CurrentPoolIsDefault() {
 // True: served, *address set. The engine does not throw by contract; a bad_alloc on the way there ends here.
 bool Serve(CUdeviceptr* address, size_t bytes) noexcept try {
   DeviceAddress served = 0;
-  if (address == nullptr || bytes == 0 || !hotpack::Allocate(bytes, &served)) return false;
+  if (address == nullptr || bytes == 0) return false;
+  if (hotpack::KeptOutside(bytes)) [[unlikely]] {
+    hotpack::NotePassedThrough();
+    return false;
+  }
+  if (!hotpack::Allocate(bytes, &served)) return false;
   *address = served;
   return true;
 } catch (...) {
@@ -86,7 +94,7 @@ bool GiveBack(CUdeviceptr address, CUstream stream, CUresult* result) noexcept t
 CUresult Hook_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   HookScope scope;
   if (scope.Active() && Serve(address, bytes)) return CUDA_SUCCESS;
-  return HOTPACK_NEXT(cuMemAlloc_v2)(address, bytes);
+  return WithRoom(scope, "cuMemAlloc", bytes, [=] { return HOTPACK_NEXT(cuMemAlloc_v2)(address, bytes); });
 }
 
 CUresult Hook_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
@@ -100,7 +108,8 @@ CUresult Hook_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t wid
     *pitch = row;
     return CUDA_SUCCESS;
   }
-  return next(address, pitch, width, height, element);
+  return WithRoom(scope, "cuMemAllocPitch", hotpack::kUnknownBytes,
+                  [=] { return next(address, pitch, width, height, element); });
 }
 
 CUresult Hook_cuMemFree_v2(CUdeviceptr address) {
@@ -125,25 +134,29 @@ CUresult Hook_cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdevicep
 CUresult Hook_cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeAsync(address, bytes, stream)) return CUDA_SUCCESS;
-  return HOTPACK_NEXT(cuMemAllocAsync)(address, bytes, stream);
+  return WithRoom(scope, "cuMemAllocAsync", bytes,
+                  [=] { return HOTPACK_NEXT(cuMemAllocAsync)(address, bytes, stream); });
 }
 
 CUresult Hook_cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeAsync(address, bytes, PerThread(stream))) return CUDA_SUCCESS;
-  return HOTPACK_NEXT(cuMemAllocAsync_ptsz)(address, bytes, stream);
+  return WithRoom(scope, "cuMemAllocAsync", bytes,
+                  [=] { return HOTPACK_NEXT(cuMemAllocAsync_ptsz)(address, bytes, stream); });
 }
 
 CUresult Hook_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeFromPool(address, bytes, pool, stream)) return CUDA_SUCCESS;
-  return HOTPACK_NEXT(cuMemAllocFromPoolAsync)(address, bytes, pool, stream);
+  return WithRoom(scope, "cuMemAllocFromPoolAsync", bytes,
+                  [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync)(address, bytes, pool, stream); });
 }
 
 CUresult Hook_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeFromPool(address, bytes, pool, PerThread(stream))) return CUDA_SUCCESS;
-  return HOTPACK_NEXT(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream);
+  return WithRoom(scope, "cuMemAllocFromPoolAsync", bytes,
+                  [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream); });
 }
 
 CUresult Hook_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {

@@ -93,6 +93,12 @@ bool ParseFreeSync(const char* value, Options* options) {
   return true;
 }
 
+bool ParseIpc(const char* value, Options* options) {
+  if (value[strspn(value, "0123456789,")] != '\0' || value[strspn(value, "0,")] == '\0') return false;
+  options->ipc_sizes = value;
+  return true;
+}
+
 bool ParseOnly(const char* value, Options* options) {
   options->only = value;
   return true;

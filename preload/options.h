@@ -23,6 +23,7 @@ struct Options {
   GuardOptions guard;                     // HOTPACK_DEBUG
   bool overcommit = false;                // HOTPACK_OVERCOMMIT=managed
   uint64_t overcommit_bytes = 0;          // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes here; 0: ManagedLimit() decides
+  const char* ipc_sizes = nullptr;        // HOTPACK_IPC: sizes that are left to the driver (preload/outside.h)
 };
 
 // Thread-safe, no heap, no driver call. The strings are copies that live for ever.

@@ -247,9 +247,15 @@ uint64_t Arena::TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_onl
   return wanted - chunks;
 }
 
-bool Arena::BeginClear(PageWork* work) {
-  TakeFreeChunks(UINT64_MAX, /*old_only=*/false, work);
+bool Arena::BeginClear(PageWork* work, uint64_t chunks) {
+  TakeFreeChunks(chunks, /*old_only=*/false, work);
   return !work->take.empty();
+}
+
+bool Arena::BeginRelease(PageWork* work) {
+  work->release = true;
+  work->handles.swap(pool_);
+  return !work->handles.empty();
 }
 
 bool Arena::BeginTrim(PageWork* work) {

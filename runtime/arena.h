@@ -80,8 +80,10 @@ class Arena {
   bool BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, PageWork* work);
   // Gives up pages: the pool's and those of free chunks not used since `NewEpoch`. False: there are none.
   bool BeginTrim(PageWork* work);
-  // Takes the pages of all free chunks into the pool: their addresses are blank again. False: there are none.
-  bool BeginClear(PageWork* work);
+  // Takes the pages of free chunks, up to so many, into the pool: their addresses are blank again. False: there are none.
+  bool BeginClear(PageWork* work, uint64_t chunks = UINT64_MAX);
+  // Gives up the pages of the pool, and of nothing else. False: there are none.
+  bool BeginRelease(PageWork* work);
   // Without the lock. Stops at the first error, with work->status set; everything done so far is consistent.
   void Execute(PageWork* work);
   // Returns whether all targets are mapped. If not, the block set aside is given back.
@@ -103,6 +105,7 @@ class Arena {
   void ReserveRanges(size_t count);  // room for so many more free ranges without the heap
   uint64_t reserved() const { return chunks_held_ * chunk_; }  // bytes of the chunks in use or in the pool
   uint64_t held() const { return memory_->Fixed() ? bytes_ : reserved(); }  // physical bytes held
+  uint64_t pooled() const { return pool_.size() * chunk_; }  // of these, mapped nowhere
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/cuda_device_memory.h"
 #include "runtime/engine.h"
+#include "runtime/origin_marks.h"
 
 namespace hotpack {
 
@@ -17,10 +18,18 @@ namespace hotpack {
 // process, and the engine's destructor would have to wait for its planning thread.
 struct ContextArena {
   ContextArena(CUcontext context_of, std::unique_ptr<ContextMemory> memory_of)
-      : context(context_of), memory(std::move(memory_of)) {}
+      : number(NextNumber()), context(context_of), memory(std::move(memory_of)) {}
+  const uint32_t number;  // no other arena of the process has it (up to 16384 of them)
   const CUcontext context;
   const std::unique_ptr<ContextMemory> memory;
   Engine* engine = nullptr;  // set before the arena is published
+  OriginMarks origins;       // which blocks were asked for as memory of a pool
+
+ private:
+  static uint32_t NextNumber() {
+    static constinit std::atomic<uint32_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) % (1u << 14);
+  }
 };
 
 // Lookups are lock-free and O(arenas), and there is one arena as a rule. All functions but Abandon may be called from

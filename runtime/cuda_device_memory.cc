@@ -49,15 +49,6 @@ bool ContextMemory::Synchronize() {
 
 namespace {
 
-CUmemAllocationProp PinnedDeviceMemory(CUdevice device) {
-  CUmemAllocationProp prop = {};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
-  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  prop.location.id = device;
-  return prop;
-}
-
 // Called before the driver is, so that what the driver gave can be written down whatever the host's heap says.
 template <typename T>
 void MakeRoomForOne(std::vector<T>* list) {
@@ -71,6 +62,16 @@ bool HasVirtualMemoryManagement(const CudaDriver& driver) {
 
 }  // namespace
 
+CUmemAllocationProp CudaDeviceMemory::Prop() const {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device_;
+  prop.allocFlags.gpuDirectRDMACapable = rdma_.load(std::memory_order_relaxed) ? 1 : 0;
+  return prop;
+}
+
 MemoryStatus CudaDeviceMemory::Initialize() {
   CUresult result = driver_->CtxGetDevice(&device_);
   if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
@@ -81,7 +82,10 @@ MemoryStatus CudaDeviceMemory::Initialize() {
   int vmm = 0;
   result = driver_->DeviceGetAttribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device_);
   if (result != CUDA_SUCCESS || vmm == 0 || !HasVirtualMemoryManagement(*driver_)) return MemoryStatus::kNotSupported;
-  const CUmemAllocationProp prop = PinnedDeviceMemory(device_);
+  int rdma = 0;  // memory of cuMemAlloc has it without being asked
+  result = driver_->DeviceGetAttribute(&rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device_);
+  rdma_ = result == CUDA_SUCCESS && rdma != 0;
+  const CUmemAllocationProp prop = Prop();
   size_t granularity = 0;
   result = driver_->MemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
@@ -123,13 +127,19 @@ MemoryStatus CudaDeviceMemory::Unreserve(DeviceAddress base, uint64_t bytes) {
 
 MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
-  const CUmemAllocationProp prop = PinnedDeviceMemory(device_);
+  const CUmemAllocationProp prop = Prop();
   CUmemGenericAllocationHandle handle = 0;
   MemoryStatus status;
   WithLock([this] { MakeRoomForOne(&chunks_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
+    const bool refused = status == MemoryStatus::kFailed || status == MemoryStatus::kNotSupported;
+    if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without than not at all
+      rdma_ = false;
+      const CUmemAllocationProp simple = Prop();
+      status = Count(driver_->MemCreate(&handle, chunk_bytes_, &simple, 0));
+    }
   }
   if (status != MemoryStatus::kOk) return status;
   *chunk = handle;
@@ -140,17 +150,26 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
 
 MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
+  bool ours = false;
   {
     // First out of the list: the driver may give the same handle to the next CreateChunk of another thread.
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = std::find(chunks_.rbegin(), chunks_.rend(), chunk);
-    if (found != chunks_.rend()) {
+    ours = found != chunks_.rend();
+    if (ours) {
       *found = chunks_.back();
       chunks_.pop_back();
     }
   }
-  Scope scope(*this);
-  return Count(driver_->MemRelease(chunk));
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemRelease(chunk));
+  }
+  if (status == MemoryStatus::kOk || !ours) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.push_back(chunk);  // still held
+  return status;
 }
 
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
@@ -179,14 +198,46 @@ MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
   return status;
 }
 
+CUresult CudaDeviceMemory::SetAccess(DeviceAddress address, uint64_t bytes, const std::vector<CUdevice>& devices) const {
+  std::vector<CUmemAccessDesc> access(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access[i].location.id = devices[i];
+    access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  return driver_->MemSetAccess(address, bytes, access.data(), access.size());
+}
+
 MemoryStatus CudaDeviceMemory::Enable(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
-  CUmemAccessDesc access = {};
-  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  access.location.id = device_;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  std::vector<CUdevice> devices = {device_};
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    devices.insert(devices.end(), peers_.begin(), peers_.end());
+  }
   Scope scope(*this);
-  return Count(driver_->MemSetAccess(address, bytes, &access, 1));
+  MemoryStatus status = Count(SetAccess(address, bytes, devices));
+  if (status != MemoryStatus::kOk && devices.size() > 1) status = Count(SetAccess(address, bytes, {device_}));
+  return status;
+}
+
+// First the list, then what is mapped: whatever is mapped meanwhile finds the device in the list.
+void CudaDeviceMemory::AddPeer(CUdevice device) {
+  if (!supported_ || device == device_) return;
+  std::vector<Range> mapped;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::find(peers_.begin(), peers_.end(), device) != peers_.end()) return;
+    peers_.push_back(device);
+    mapped = mapped_;
+  }
+  Scope scope(*this);
+  for (const Range& range : mapped) {
+    if (Count(SetAccess(range.base, range.bytes, {device})) == MemoryStatus::kOk) continue;
+    for (uint64_t at = 0; at < range.bytes; at += chunk_bytes_) {  // part of it has been unmapped since
+      Count(SetAccess(range.base + at, chunk_bytes_, {device}));
+    }
+  }
 }
 
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {

@@ -32,6 +32,9 @@ class ContextMemory : public DeviceMemory {
   // Gives everything that is still held back to the driver: for the end of the context. No work may be using it, and no
   // other function is called afterwards. Errors are ignored. `context_alive`: the context can still be made current.
   virtual void ReleaseAll(bool context_alive) = 0;
+  // Another device may use this memory from now on: what is mapped and what will be. For memory whose access the driver
+  // manages itself there is nothing to do. Errors are ignored: the driver then refuses the device's accesses.
+  virtual void AddPeer(CUdevice) {}
 
   uint64_t ChunkBytes() const override { return chunk_bytes_; }
   uint64_t TotalBytes() const override { return total_bytes_; }
@@ -81,7 +84,8 @@ class ContextMemory::Scope {
   bool exchanged_ = false;
 };
 
-// Chunks of the driver's minimum granularity, at least 64 KiB. cuCtxDestroy does not take memory of cuMemCreate with it
+// Chunks of the driver's minimum granularity, at least 64 KiB; usable by GPUDirect RDMA where the device supports that for
+// such memory. cuCtxDestroy does not take memory of cuMemCreate with it
 // (cuda.h), so ReleaseAll matters.
 class CudaDeviceMemory : public ContextMemory {
  public:
@@ -95,8 +99,13 @@ class CudaDeviceMemory : public ContextMemory {
   MemoryStatus Enable(DeviceAddress address, uint64_t bytes) override;
   MemoryStatus Unmap(DeviceAddress address, uint64_t bytes) override;
   void ReleaseAll(bool context_alive) override;
+  void AddPeer(CUdevice device) override;
 
  private:
+  CUmemAllocationProp Prop() const;
+  CUresult SetAccess(DeviceAddress address, uint64_t bytes, const std::vector<CUdevice>& devices) const;
+
+  std::atomic<bool> rdma_{false};  // chunks are made for GPUDirect RDMA
   // What is held, for ReleaseAll. Only growth and trimming come here, never the fast path.
   struct Range {
     DeviceAddress base;
@@ -111,6 +120,7 @@ class CudaDeviceMemory : public ContextMemory {
   std::vector<Range> reserved_;
   std::vector<Range> mapped_;  // sorted by base, disjoint, neighbours merged
   std::vector<ChunkHandle> chunks_;
+  std::vector<CUdevice> peers_;
 };
 
 // What a driver's answer means to the engine.

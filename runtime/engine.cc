@@ -123,6 +123,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     EngineStatus status = OpenArena(lock);
     if (status != EngineStatus::kOk) return status;
   }
+  MaybeTrimIdle(lock);
   if (interrupts_ == 0) {
     if (pending_) TryActivate(want.units);
     if (room_due_) {
@@ -303,29 +304,6 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   return EngineStatus::kOk;
 }
 
-bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {
-  if (!Owns(address) || abandoned()) return false;
-  if (guards_) return guards_->Find(address, base, bytes);
-  Lock lock(mutex_);
-  if (abandoned()) return false;
-  if (follower_.active() && InReservation(address)) {
-    uint32_t offset = OffsetOf(address);
-    for (const Follower::Range& range : follower_.LiveRanges()) {
-      if (range.entry == kNone || offset < range.begin || offset >= range.end) continue;
-      *base = AddressOf(range.begin);
-      *bytes = follower_.Units(range.entry) * kUnitBytes;
-      return true;
-    }
-  }
-  auto it = dynamic_.upper_bound(address);
-  if (it == dynamic_.begin()) return false;
-  --it;
-  if (address >= it->first + it->second.bytes) return false;
-  *base = it->first;
-  *bytes = it->second.units * kUnitBytes;
-  return true;
-}
-
 void Engine::Impl::Interrupt() {
   if (abandoned()) return;
   Lock lock(mutex_);
@@ -422,10 +400,18 @@ EngineStatus Engine::Release(DeviceAddress address, uint32_t stream, const Reuse
 }
 void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
-bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) try {
-  return impl_->FindBlock(address, base, bytes);
+bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) try {
+  return impl_->FindBlock(address, base, bytes, id);
 } catch (...) {
   return false;  // it only reads
+}
+bool Engine::Reservation(DeviceAddress* base, uint64_t* bytes) const { return impl_->Reservation(base, bytes); }
+EngineUsage Engine::Usage() { return impl_->Usage(); }
+uint64_t Engine::Trim(uint64_t wanted) try {
+  return impl_->Trim(wanted);
+} catch (...) {
+  impl_->GiveUp();
+  return 0;
 }
 void Engine::Mark() try {
   impl_->Mark();

@@ -37,6 +37,21 @@ struct EngineOptions {
   void (*say)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
 };
 
+// Who has what of an arena's memory, in bytes, at one moment.
+struct EngineUsage {
+  uint64_t held = 0;        // physical memory taken from the device
+  uint64_t live = 0;        // in live blocks, each rounded up to 512; no more than `held`
+  uint64_t outside_plan = 0;  // ... of these, in blocks that are not served by script
+  uint64_t plan = 0;        // height of the last plan; 0: there has been none
+  bool followed = false;    // it is being followed
+  bool may_shrink = false;  // what is held and not live may be given back (not so in a plain arena)
+  bool lost = false;        // ... but the job is somewhere else
+  uint64_t divergences = 0;     // times the job left its plan
+  uint64_t passed_through = 0;  // requests left to the driver
+
+  uint64_t Idle() const { return held - live; }
+};
+
 // Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call.
 // If the host has no memory for what a function needs, the engine gives up for good: requests are left to the driver, live
 // blocks stay where they are and are not handed out again.
@@ -66,8 +81,21 @@ class Engine {
   bool Owns(DeviceAddress address) const;
 
   // The live block that contains `address`: its start, and the bytes asked for, rounded up to 512. False if there is none.
-  // O(blocks of the script).
-  bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
+  // `id`, if not null: a number of its own, which no other block of this engine ever has. O(log blocks) for a block's
+  // start, O(blocks of the script) for an address inside.
+  bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id = nullptr);
+
+  // The arena's addresses. False: there is no arena yet. Lock-free.
+  bool Reservation(DeviceAddress* base, uint64_t* bytes) const;
+
+  // O(blocks outside the script). All zero before the first request, and in a forked child.
+  EngineUsage Usage();
+
+  // Gives memory that no block lives in back to the device, at least `wanted` bytes if there is as much: pages that are
+  // not in use, then those of free chunks, then of the script's zone; what the script needs is mapped again when it is
+  // asked for. Waits for the device; while a stream is capturing, when that is not possible, only pages that are mapped
+  // nowhere are given back. Returns the bytes given back. O(chunks + blocks).
+  uint64_t Trim(uint64_t wanted = UINT64_MAX);
 
   void Mark();       // an iteration begins here
   void Interrupt();  // hotpack_interrupt

@@ -43,7 +43,10 @@ class Engine::Impl {
     DeviceAddress base = owned_base_.load(std::memory_order_acquire);
     return base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed);
   }
-  bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
+  bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id);
+  bool Reservation(DeviceAddress* base, uint64_t* bytes) const;
+  EngineUsage Usage();
+  uint64_t Trim(uint64_t wanted);
   void Mark();
   void Interrupt();
   void Resume();
@@ -151,6 +154,10 @@ class Engine::Impl {
   uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kUnitBytes); }
   DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kUnitBytes; }
 
+  // engine_trim.cc: giving back
+  uint64_t GiveBack(Lock& lock, uint64_t wanted);
+  void MaybeTrimIdle(Lock& lock);
+
   // engine_plan.cc: plans and iterations
   void MaybeDetect();
   bool Post(PlanJob job, uint64_t refines = 0);
@@ -251,6 +258,7 @@ class Engine::Impl {
   bool bulk_map_due_ = false;     // the script has just been taken up
   bool grew_ = false;             // pages changed since the last trim
   bool grew_now_ = false;         // ... in this iteration
+  uint64_t idle_requests_ = 0;    // since the script was parked or the monitoring interrupted
 
   // figures
   uint64_t live_units_ = 0, live_peak_units_ = 0;

@@ -2,55 +2,10 @@
 #include <algorithm>
 
 #include "runtime/engine_impl.h"
+#include "runtime/engine_page_scope.h"
 #include "runtime/node_reserve.h"
 
 namespace hotpack {
-
-// While it lives, this thread alone changes pages. Takes growth_ without holding mutex_, and returns with both.
-class Engine::Impl::PageScope {
- public:
-  PageScope(Impl* impl, Lock& lock) : impl_(impl), lock_(lock) {
-    lock_.unlock();
-    growth_ = std::unique_lock(impl_->growth_);
-    lock_.lock();
-    impl_->page_work_ = true;
-  }
-  ~PageScope() {
-    impl_->page_work_ = false;
-    impl_->NoteReserved();
-  }
-  // Driver calls, without the lock.
-  template <typename Call>
-  auto Unlocked(Call call) {
-    lock_.unlock();
-    try {
-      auto result = call();
-      lock_.lock();
-      return result;
-    } catch (...) {  // what is destroyed on the way out needs the lock
-      lock_.lock();
-      throw;
-    }
-  }
-  // The driver calls of `work`, without the lock; then the commit.
-  bool Run(PageWork* work) {
-    if (impl_->abandoned()) return false;  // the memory may be gone
-    Unlocked([&] {
-      impl_->arena_.Execute(work);
-      return true;
-    });
-    bool ok = impl_->arena_.Finish(work);
-    if (work->status == MemoryStatus::kOutOfMemory) impl_->device_gave_ = impl_->arena_.held();
-    impl_->grew_ = impl_->grew_now_ = true;
-    impl_->NoteReserved();
-    return ok;
-  }
-
- private:
-  Impl* impl_;
-  Lock& lock_;
-  std::unique_lock<std::mutex> growth_;
-};
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
 uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(32); }
@@ -147,23 +102,33 @@ void Engine::Impl::MarkMappedEntries() {
 }
 
 // A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
-// elsewhere. Entries that need them back will ask.
+// elsewhere, from the top down. Entries that need them back will ask. O(chunks of the zone + blocks of the script), and
+// once more the script for each run of chunks.
 void Engine::Impl::TakeFromZone(uint64_t chunks, PageWork* work) {
   if (chunks == 0 || !follower_.active()) return;
-  std::vector<Follower::Range> live = follower_.LiveRanges();
-  uint64_t chunk = arena_.chunk();
-  for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
-    DeviceAddress begin = end - chunk;
-    if (!arena_.Mapped(begin, chunk)) continue;
-    uint32_t first = OffsetOf(begin), last = OffsetOf(end);
-    bool used = std::any_of(live.begin(), live.end(),
-                            [&](const Follower::Range& r) { return r.begin < last && first < r.end; });
-    if (used) continue;
-    follower_.SetUnmapped(first, last);
-    work->take_zone.push_back({begin, chunk});
+  const std::vector<Follower::Range> live = follower_.LiveRanges();  // ascending, apart from each other
+  auto below = live.rbegin();
+  const uint64_t chunk = arena_.chunk();
+  AddressRange run;  // chunks side by side are taken at once
+  auto take_run = [&] {
+    if (run.bytes == 0) return;
+    follower_.SetUnmapped(OffsetOf(run.begin), OffsetOf(run.begin + run.bytes));
+    work->take_zone.push_back(run);
     settled_ = false;
+    run = {};
+  };
+  for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
+    const DeviceAddress begin = end - chunk;
+    while (below != live.rend() && below->begin >= OffsetOf(end)) ++below;
+    const bool used = below != live.rend() && below->end > OffsetOf(begin);
+    if (used || !arena_.Mapped(begin, chunk)) {
+      take_run();
+      continue;
+    }
+    run = {begin, run.bytes + chunk};
     --chunks;
   }
+  take_run();
 }
 
 // A script has just been taken up: its zone gets the pages that are to be had without asking for more than is live.

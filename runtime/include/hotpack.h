@@ -89,6 +89,11 @@ HOTPACK_API int hotpack_free(void* pointer, void* stream);
  * there. */
 HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
 
+/* Gives the memory that no live block lies in back to the device, so that other processes and libraries can have it:
+ * bytes given back, 0 if there is none (or while a stream is capturing). What the job needs again is taken again when it
+ * asks, which costs driver calls. Waits for the device. Acts on every arena of the process. */
+HOTPACK_API uint64_t hotpack_trim(void);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

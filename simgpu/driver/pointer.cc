@@ -13,6 +13,7 @@ struct Place {
   int device = 0;
   Context* context = nullptr;
   Pool* from = nullptr;
+  uint64_t devices = ~uint64_t{0};  // that have access
 };
 
 Place Look(Driver& d, uint64_t address) {
@@ -28,10 +29,12 @@ Place Look(Driver& d, uint64_t address) {
          a->bytes,
          a->id,
          a->device,
-         a->context,
-         a->pool};
+         a->pool == nullptr ? a->context : nullptr,  // memory of a pool belongs to no context (Programming Guide)
+         a->pool,
+         ~uint64_t{0}};
   } else if (const Mapping* m = d.memory.FindMapping(address, &base); m != nullptr) {
-    p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr};
+    p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr,
+         m->devices};
   }
   return p;
 }
@@ -59,7 +62,10 @@ CUresult Answer(Driver& d, void* data, CUpointer_attribute attribute, uint64_t a
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return Put<unsigned>(data, 0);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return Put<unsigned long long>(data, p.id);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+      return Put<unsigned>(data, 0);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Put<unsigned>(data, p.managed);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -74,8 +80,11 @@ CUresult Answer(Driver& d, void* data, CUpointer_attribute attribute, uint64_t a
       return Put<unsigned long long>(data, 0);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return Put<unsigned>(data, 0);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return Put<unsigned>(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // of the current context's device
+      const Context* context = CurrentContext();
+      const bool access = (p.devices >> (context != nullptr ? context->device : p.device) & 1) != 0;
+      return Put<unsigned>(data, access ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+    }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Put(data, reinterpret_cast<CUmemoryPool>(p.from));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
@@ -115,6 +124,7 @@ SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attribute
       case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         *static_cast<uint64_t*>(data[i]) = 0;
         break;
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -123,6 +133,7 @@ SIMGPU_API cuPointerGetAttributes(unsigned count, CUpointer_attribute* attribute
       case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         *static_cast<unsigned*>(data[i]) = 0;
         break;
       default:

@@ -146,10 +146,21 @@ SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDe
   SIMGPU_ENTER(cuMemSetAccess);
   if (desc == nullptr || count == 0 || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   unsigned access = 0;
-  for (size_t i = 0; i < count; ++i) access |= desc[i].flags;
-  const bool mapped = ForEachMapping(d, address, bytes, [&](uint64_t, Mapping* m) { m->access = access; });
+  uint64_t given = 0, taken = 0;  // devices
+  for (size_t i = 0; i < count; ++i) {
+    const CUmemLocation& location = desc[i].location;
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 || location.id >= static_cast<int>(d.devices.size())) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    access |= desc[i].flags;
+    (desc[i].flags != 0 ? given : taken) |= uint64_t{1} << location.id;
+  }
+  const bool mapped = ForEachMapping(d, address, bytes, [&](uint64_t, Mapping* m) {
+    m->devices = (m->devices | given) & ~taken;
+    if (m->devices == 0 || access != 0) m->access = access;
+  });
   if (!mapped) return CUDA_ERROR_INVALID_VALUE;
-  if (access == 0) d.memory.Changed();
+  if (taken != 0) d.memory.Changed();
   return CUDA_SUCCESS;
 }
 
@@ -157,7 +168,7 @@ SIMGPU_API cuMemGetAccess(unsigned long long* flags, const CUmemLocation* locati
   SIMGPU_ENTER(cuMemGetAccess);
   const Mapping* mapping = d.memory.FindMapping(address, nullptr);
   if (flags == nullptr || location == nullptr || mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = mapping->access;
+  *flags = (mapping->devices >> location->id & 1) != 0 ? mapping->access : 0;
   return CUDA_SUCCESS;
 }
 

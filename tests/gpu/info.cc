@@ -1,5 +1,5 @@
-// What the questions about memory and pointers answer. hotpack answers some of them for its arena instead of the block
-// (docs/hooks.md, Limits): those differ under it, which is known; none of them fails.
+// What the questions about memory and pointers answer. Under hotpack they are to be the same, but for memory that is shared
+// with other processes (docs/hooks.md, Memory for other processes): these differ under it, which is known.
 #include <cuda.h>
 
 #include "tests/gpu/driver.h"
@@ -71,11 +71,13 @@ void InterProcess(const Probe& probe, const Driver& driver, CUdeviceptr p) {
   cudaIpcMemHandle_t handle;
   const cudaError_t error = cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(p));
   cudaGetLastError();
-  if (probe.simulated) {
-    probe.found->Skip("info.cudaIpcGetMemHandle", "the simulated device does not share memory between processes");
-  } else {
-    probe.found->Fact(error == cudaSuccess, "info.cudaIpcGetMemHandle", "a handle", ErrorName(error));
-  }
+  probe.found->Fact(error == cudaSuccess, "info.cudaIpcGetMemHandle", "a handle", ErrorName(error));
+  void* another = nullptr;  // hotpack has seen by now what such blocks are for
+  HOTPACK_NEED(cudaMalloc(&another, kBytes));
+  const cudaError_t second = cudaIpcGetMemHandle(&handle, another);
+  cudaGetLastError();
+  HOTPACK_NEED(cudaFree(another));
+  probe.Must(second == cudaSuccess, "info.cudaIpcGetMemHandle.second_block", "a handle", ErrorName(second));
 }
 
 // Memory of cuMemAlloc has no handle of its own.
@@ -87,6 +89,21 @@ void RetainHandle(const Probe& probe, const Driver& driver, CUdeviceptr p) {
                     ResultText(result));
 }
 
+// Memory of cuMemAlloc belongs to its context; memory of a pool to none (Programming Guide, Pointer Attributes).
+void ContextOf(const Probe& probe, const Driver& driver, CUdeviceptr p, bool of_pool, const char* name) {
+  CUcontext context = nullptr;
+  const CUresult result = driver.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, p);
+  probe.found->Fact(result == CUDA_SUCCESS && (context == nullptr) == of_pool, name, of_pool ? "none" : "one",
+                    ResultText(result) + ", " + (context == nullptr ? "none" : "one"));
+}
+
+// Once released, an address is no pointer any more.
+void Released(const Probe& probe, const Driver& driver, CUdeviceptr p) {
+  unsigned type = 0;
+  const CUresult result = driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
+  probe.found->Fact(result == CUDA_ERROR_INVALID_VALUE, "info.released", "CUDA_ERROR_INVALID_VALUE (1)", ResultText(result));
+}
+
 void PoolHandle(const Probe& probe, const Driver& driver) {
   void* block = nullptr;
   CUmemoryPool pool = nullptr;
@@ -95,6 +112,7 @@ void PoolHandle(const Probe& probe, const Driver& driver) {
   HOTPACK_NEED(cudaMallocAsync(&block, kBytes, nullptr));
   const CUresult result = driver.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
                                                        reinterpret_cast<CUdeviceptr>(block));
+  ContextOf(probe, driver, reinterpret_cast<CUdeviceptr>(block), true, "info.context_of_cudaMallocAsync");
   HOTPACK_NEED(cudaFreeAsync(block, nullptr));
   HOTPACK_NEED(cudaDeviceSynchronize());
   probe.found->Fact(result == CUDA_SUCCESS && pool == own, "info.pool_of_cudaMallocAsync", "the device's default pool",
@@ -120,7 +138,9 @@ void RunInfo(Probe& probe) {
   BufferIds(probe, driver, p, reinterpret_cast<CUdeviceptr>(other));
   InterProcess(probe, driver, p);
   RetainHandle(probe, driver, p);
+  ContextOf(probe, driver, p, false, "info.context_of_cudaMalloc");
   HOTPACK_NEED(cudaFree(one));
+  Released(probe, driver, p);
   HOTPACK_NEED(cudaFree(other));
   PoolHandle(probe, driver);
 }

@@ -59,5 +59,10 @@ int main(int argc, char** argv) {
   OK(hotpack_free(other, stream));
   CHECK(hotpack_free(pointer, stream) == CUDA_ERROR_INVALID_VALUE);  // it is no live block any more
   CHECK(stub_syncs_while_capturing() == 0);
+  const auto held = static_cast<uint64_t>(stub_chunks()) << 21;
+  CHECK(held > 0 && hotpack_trim() == held && stub_chunks() == 0 && stub_mapped() == 0);
+  OK(hotpack_malloc(&other, 8192, stream));
+  CHECK(stub_chunks() == 1 && hotpack_trim() == 0);
+  OK(hotpack_free(other, stream));
   return 0;
 }

@@ -50,6 +50,8 @@ using PoolFunction = CUresult(CUdeviceptr*, size_t, CUmemoryPool, CUstream);
   X(AllocFromPoolPtsz, cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2, PoolFunction)          \
   X(DefaultPool, cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", 11020, 1, CUresult(CUmemoryPool*, CUdevice)) \
   X(SetPool, cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, 1, CUresult(CUdevice, CUmemoryPool))               \
+  X(ModuleDataEx, cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, 1,                                             \
+    CUresult(CUmodule*, const void*, unsigned, CUjit_option*, void**))                                           \
   X(StreamCreate, cuStreamCreate, "cuStreamCreate", 2000, 1, CUresult(CUstream*, unsigned))                      \
   X(StreamDestroy, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, CUresult(CUstream))                           \
   X(BeginCapture, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1,                                     \

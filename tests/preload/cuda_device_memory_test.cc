@@ -2,6 +2,7 @@
 #include "runtime/cuda_device_memory.h"
 
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "runtime/plain_device_memory.h"
@@ -155,6 +156,89 @@ TEST(MemoryStatusTest, Mapping) {
   EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_NOT_SUPPORTED), MemoryStatus::kNotSupported);
   EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_DEINITIALIZED), MemoryStatus::kDeinitialized);
   EXPECT_EQ(ToMemoryStatus(CUDA_ERROR_ILLEGAL_ADDRESS), MemoryStatus::kFailed);
+}
+
+// What cuMemSetAccess and cuMemCreate are told.
+struct Told {
+  struct Access {
+    DeviceAddress address;
+    uint64_t bytes;
+    std::vector<int> devices;
+  };
+  std::vector<Access> access;
+  int rdma_chunks = 0, other_chunks = 0, refuse_device = -1;
+  bool refuse_rdma = false;
+};
+Told told;
+
+CUresult SetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* descriptions, size_t count) {
+  Told::Access access{address, bytes, {}};
+  for (size_t i = 0; i < count; ++i) access.devices.push_back(descriptions[i].location.id);
+  told.access.push_back(access);
+  for (int device : access.devices) {
+    if (device == told.refuse_device) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Create(CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp* prop, unsigned long long) {
+  static CUmemGenericAllocationHandle last = 1000;
+  const bool rdma = prop->allocFlags.gpuDirectRDMACapable != 0;
+  if (rdma && told.refuse_rdma) return CUDA_ERROR_INVALID_VALUE;
+  ++(rdma ? told.rdma_chunks : told.other_chunks);
+  *handle = ++last;
+  return CUDA_SUCCESS;
+}
+
+TEST_F(CudaDeviceMemoryTest, PeersHaveAccessToWhatIsAndWhatComes) {
+  told = {};
+  driver_.MemSetAccess = SetAccess;
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  DeviceAddress base = 0;
+  ChunkHandle chunks[4] = {};
+  ASSERT_EQ(memory.Reserve(16 * kChunk, &base), MemoryStatus::kOk);
+  auto map = [&](int i) {
+    ASSERT_EQ(memory.CreateChunk(&chunks[i]), MemoryStatus::kOk);
+    ASSERT_EQ(memory.Map(base + i * kChunk, chunks[i]), MemoryStatus::kOk);
+    ASSERT_EQ(memory.Enable(base + i * kChunk, kChunk), MemoryStatus::kOk);
+  };
+  map(0);
+  map(1);
+  map(3);
+  EXPECT_EQ(told.access.back().devices, std::vector<int>{0});
+  told.access.clear();
+  memory.AddPeer(0);  // itself
+  EXPECT_TRUE(told.access.empty());
+  memory.AddPeer(1);
+  memory.AddPeer(1);
+  ASSERT_EQ(told.access.size(), 2u);
+  EXPECT_EQ(told.access[0].address, base);
+  EXPECT_EQ(told.access[0].bytes, 2 * kChunk);
+  EXPECT_EQ(told.access[1].address, base + 3 * kChunk);
+  EXPECT_EQ(told.access[1].devices, std::vector<int>{1});
+  map(2);
+  EXPECT_EQ(told.access.back().devices, (std::vector<int>{0, 1}));
+  told.refuse_device = 1;  // the memory is there all the same
+  told.access.clear();
+  ASSERT_EQ(memory.Enable(base, kChunk), MemoryStatus::kOk);
+  EXPECT_EQ(told.access.back().devices, std::vector<int>{0});
+  memory.ReleaseAll(true);
+}
+
+TEST_F(CudaDeviceMemoryTest, ChunksAreMadeForRdmaWhereThatIsPossible) {
+  told = {};
+  driver_.MemCreate = Create;
+  CudaDeviceMemory memory(&driver_, context_, nullptr);
+  ASSERT_EQ(memory.Initialize(), MemoryStatus::kOk);
+  ChunkHandle chunk = 0;
+  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(told.rdma_chunks, 1);
+  told.refuse_rdma = true;
+  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  ASSERT_EQ(memory.CreateChunk(&chunk), MemoryStatus::kOk);
+  EXPECT_EQ(told.rdma_chunks, 1);
+  EXPECT_EQ(told.other_chunks, 2);
 }
 
 }  // namespace

@@ -55,6 +55,12 @@ TEST_P(Way, SwitchedOff) {
   EXPECT_NE(RunClient("off", GetParam()).code, 0) << "the scenario must tell on from off";
 }
 
+TEST_P(Way, ACallIsMadeAgainAsItWas) {
+  const Outcome outcome = RunClient("load_again", GetParam());
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::StartsWith("hotpack: out of memory on device 0: cuModuleLoadDataEx found too little memory."));
+}
+
 TEST_P(Way, FreeSyncAlways) {
   const Outcome outcome = RunClient("always_sync", GetParam(), {{"HOTPACK_FREE_SYNC", "always"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -145,6 +145,21 @@ void Pools() {
   CHECK(Ours(d));
 }
 
+// A module's load is made again when hotpack has given memory back, with the options that the program gave.
+void LoadAgain() {
+  Start();
+  OK(api.Free(Alloc(64 << 20)));
+  CUmodule module = nullptr;
+  CUjit_option option = CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES;
+  void* value = reinterpret_cast<void*>(1024);
+  OK(api.ModuleDataEx(&module, "", 1, &option, &value));
+  CHECK(stub_count("cuModuleLoadDataEx") == 2 && module != nullptr && value == nullptr);
+  CHECK(stub_chunks() == 0 && stub_mapped() == 0);
+  value = reinterpret_cast<void*>(77);
+  CHECK(api.ModuleDataEx(&module, "", 1, &option, &value) == CUDA_ERROR_OUT_OF_MEMORY);  // nothing to give back
+  CHECK(stub_count("cuModuleLoadDataEx") == 3);
+}
+
 void OneStream() {
   Start();
   for (int i = 0; i < 100; ++i) {
@@ -589,6 +604,7 @@ int main(int argc, char** argv) {
       {"pitch", Pitch},
       {"async", Async},
       {"pools", Pools},
+      {"load_again", LoadAgain},
       {"one_stream", OneStream},
       {"always_sync", AlwaysSync},
       {"second_stream", SecondStream},

@@ -414,6 +414,18 @@ STUB(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1, (CUmemLocation*, CUmemAllocat
   return CUDA_SUCCESS;
 }
 
+// No memory at first; then only for a log buffer of 1024 bytes. The length of the log goes out where its size came in.
+STUB(cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010, 1,
+     (CUmodule * module, const void*, unsigned count, CUjit_option*, void** values)) {
+  ENTER(cuModuleLoadDataEx)
+  const bool first = S().counts["cuModuleLoadDataEx"] == 1;
+  const bool as_given = count == 1 && values[0] == reinterpret_cast<void*>(1024);
+  if (count == 1) values[0] = nullptr;
+  if (first || !as_given) return CUDA_ERROR_OUT_OF_MEMORY;
+  *module = reinterpret_cast<CUmodule>(0x3000);
+  return CUDA_SUCCESS;
+}
+
 // Virtual memory management.
 STUB(cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020, 1,
      (size_t * bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags)) {

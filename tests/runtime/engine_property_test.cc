@@ -171,16 +171,30 @@ class Job {
     for (const Template::Request& request : t.requests) {
       ReleaseDue(trouble);
       if (trouble > 0 && Chance(static_cast<int>(trouble * 100))) {
-        switch (Pick(0, 5)) {
+        switch (Pick(0, 6)) {
           case 0: continue;  // missing
           case 1: Allocate(RandomBytes(), clock_ + static_cast<uint64_t>(Pick(1, 60))); break;  // inserted
           case 2: Allocate(RandomBytes(), clock_ + request.age); continue;                      // changed
           case 3: Allocate(request.bytes + static_cast<uint64_t>(Pick(1, 3000)), clock_ + request.age); continue;  // grown
           case 4: ReleaseEarly(); break;
+          case 5: Trim(); break;
           default: Interruption(); break;
         }
       }
       Allocate(request.bytes, clock_ + request.age);
+    }
+  }
+  // Memory is given back in the middle of it all; what lives keeps its own.
+  void Trim() {
+    const uint64_t held = device_.Held();
+    const EngineUsage usage = engine_->Usage();
+    uint64_t live = 0;
+    for (const auto& [address, block] : live_) live += block.end - address;
+    if (usage.live != live && !may_fail_) Fault("live bytes are counted wrongly");
+    const uint64_t given = engine_->Trim(Chance(50) ? UINT64_MAX : static_cast<uint64_t>(Pick(1, 20)) * kChunk);
+    if (given != held - device_.Held()) Fault("what was given back is counted wrongly");
+    for (const auto& [address, block] : live_) {
+      if (!device_.Accessible(address, block.end - address)) Fault("pages of a live block were given back");
     }
   }
   void Interruption() {

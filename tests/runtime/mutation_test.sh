@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source_dir"/{packer,profiler,runtime,tests} "$work/"
 
-sources=(runtime/{arena,engine,engine_pages,engine_plan,engine_stats,follower,planning}.cc profiler/profile.cc
+sources=(runtime/{arena,engine,engine_answers,engine_pages,engine_plan,engine_stats,engine_trim,follower,planning}.cc profiler/profile.cc
   tests/runtime/engine_property_test.cc)
 flags=(-std=c++20 -O1 -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
@@ -56,4 +56,8 @@ mutant "blocks carried out of an old plan" runtime/engine_plan.cc "(InZone(place
 mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
 mutant "pages taken from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
+mutant "pages given back under live blocks" runtime/engine_pages.cc \
+  "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
+mutant "pages given back behind the script" runtime/engine_pages.cc \
+  "follower_.SetUnmapped(OffsetOf(run.begin), OffsetOf(run.begin + run.bytes));" ""
 [ "$survivors" = 0 ]

@@ -388,11 +388,47 @@ TEST_F(DriverTest, KnowsWhatItDoesNotSimulate) {
   CUarray array = nullptr;
   CUDA_ARRAY_DESCRIPTOR desc = {};
   EXPECT_EQ(cuArrayCreate(&array, &desc), CUDA_ERROR_NOT_SUPPORTED);
-  CUdeviceptr p = 0;
-  CUipcMemHandle handle;
-  ASSERT_EQ(cuMemAlloc(&p, 64), CUDA_SUCCESS);
-  EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(DriverTest, HandlesForOtherProcesses) {
+  CUipcMemHandle one = {}, again = {}, other = {};
+  CUdeviceptr p = 0, of_pool = 0, opened = 0;
+  ASSERT_EQ(cuMemAlloc(&p, kPage), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&one, p), CUDA_SUCCESS);
+  ASSERT_EQ(cuIpcGetMemHandle(&again, p), CUDA_SUCCESS);
+  EXPECT_EQ(memcmp(&one, &again, sizeof(one)), 0);
+  EXPECT_EQ(cuIpcGetMemHandle(&again, p + 512), CUDA_ERROR_INVALID_VALUE);  // not its base
+  EXPECT_EQ(cuIpcGetMemHandle(nullptr, p), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuIpcOpenMemHandle(&opened, one, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuIpcOpenMemHandle(&opened, other, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuMemFree(p), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAlloc(&p, kPage), CUDA_SUCCESS);  // perhaps at the same address
+  ASSERT_EQ(cuIpcGetMemHandle(&other, p), CUDA_SUCCESS);
+  EXPECT_NE(memcmp(&one, &other, sizeof(one)), 0);
   EXPECT_EQ(cuMemFree(p), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocAsync(&of_pool, kPage, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuIpcGetMemHandle(&other, of_pool), CUDA_ERROR_INVALID_VALUE);
+  CUcontext context = context_;
+  EXPECT_EQ(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, of_pool), CUDA_SUCCESS);
+  EXPECT_EQ(context, nullptr);
+  EXPECT_EQ(cuMemFreeAsync(of_pool, nullptr), CUDA_SUCCESS);
+}
+
+TEST_F(DriverTest, VirtualMemoryHasNoHandlesForOtherProcesses) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemGenericAllocationHandle chunk = 0;
+  CUdeviceptr p = 0;
+  CUipcMemHandle handle = {};
+  ASSERT_EQ(cuMemAddressReserve(&p, kPage, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemMap(p, kPage, 0, chunk, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemUnmap(p, kPage), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAddressFree(p, kPage), CUDA_SUCCESS);
 }
 
 }  // namespace

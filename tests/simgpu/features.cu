@@ -230,7 +230,9 @@ void DeviceSettings() {
   CHECK(cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12000, cudaEnableDefault, &found));
   EXPECT(function != nullptr && found == cudaDriverEntryPointSuccess);
   cudaIpcMemHandle_t handle;
-  EXPECT(cudaIpcGetMemHandle(&handle, block) == cudaErrorNotSupported);  // and not a handle that leads nowhere
+  CHECK(cudaIpcGetMemHandle(&handle, block));
+  void* opened = nullptr;
+  EXPECT(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);  // nowhere in this process
   cudaGetLastError();
 }
 
