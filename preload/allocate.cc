@@ -2,6 +2,7 @@
 
 #include "preload/arena_factory.h"
 #include "preload/driver_access.h"
+#include "preload/plan_store.h"
 
 namespace hotpack {
 namespace {
@@ -81,8 +82,9 @@ void RetireContext(CUcontext context, bool alive) {
   Order().ForgetContext(context, arena);
   if (arena == nullptr) return;
   if (alive) Order().Synchronize(context);
-  arena->engine->Stats();             // its last figures, where they are kept
+  arena->engine->Finish();            // its last figures, its trace, its plan
   arena->engine->AbandonAfterFork();  // its blocks are unknown from here on, as the driver's own would be
+  ClosePlanStore(context);
   arena->memory->ReleaseAll(alive);
 }
 

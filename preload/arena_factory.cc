@@ -12,6 +12,7 @@
 #include "preload/driver_access.h"
 #include "preload/log.h"
 #include "preload/options.h"
+#include "preload/plan_store.h"
 #include "preload/stream_order.h"
 #include "profiler/trace_writer.h"
 #include "runtime/plain_device_memory.h"
@@ -71,6 +72,7 @@ TraceWriter* NewTrace() {
 void AfterForkInChild() {
   Arenas().AbandonAfterFork();
   Order().ResetAfterFork();
+  ForgetPlanStores();
   new (&files) Files;
 }
 
@@ -114,6 +116,10 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
+  if (PlanStore* store = NewPlanStore(*driver, *arena->memory)) {
+    options.sink = store;
+    options.plan = store->Load();
+  }
   arena->engine = new (std::nothrow) Engine(arena->memory.get(), options);
   if (arena->engine != nullptr) return arena;
   delete arena;

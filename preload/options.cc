@@ -13,6 +13,7 @@ namespace {
 struct Strings {
   char stats_dir[4096];
   char trace[4096];
+  char plan[4096];
 };
 constinit Strings strings = {};
 
@@ -76,6 +77,7 @@ Options Read() {
   if (const char* arena = getenv("HOTPACK_ARENA")) ReadArena(arena, &options);
   options.stats_dir = Copy("HOTPACK_STATS_DIR", strings.stats_dir, sizeof(strings.stats_dir));
   options.trace = Copy("HOTPACK_TRACE", strings.trace, sizeof(strings.trace));
+  options.plan = Copy("HOTPACK_PLAN", strings.plan, sizeof(strings.plan));
   if (const char* limit = getenv("HOTPACK_TRACE_LIMIT_MB")) {
     if (const uint64_t bytes = Mebibytes(limit)) {
       options.trace_limit = bytes;

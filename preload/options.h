@@ -14,6 +14,7 @@ struct Options {
   uint64_t plain_arena_bytes = 0;         // HOTPACK_ARENA=plain:<MiB>, in bytes here; 0: most of what is free
   const char* stats_dir = nullptr;  // HOTPACK_STATS_DIR: where stats.<pid> is made
   const char* trace = nullptr;      // HOTPACK_TRACE: where the trace goes
+  const char* plan = nullptr;       // HOTPACK_PLAN: where the plan is kept from run to run (preload/plan_store.h)
   uint64_t trace_limit = 8ull << 30;  // HOTPACK_TRACE_LIMIT_MB, in bytes here
 };
 

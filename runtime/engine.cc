@@ -14,13 +14,14 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options)
       history_(options.window),
       arena_(memory),
       planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Plan(job, cancel); }) {
+  BeginSaved();
   FlushStats();
 }
 
 // Whether requests and releases may take the short way: nothing to be recorded, activated, or aligned.
 void Engine::Impl::UpdateFast() {
   fast_release_ = follower_.active() && options_.trace == nullptr;
-  fast_ = fast_release_ && !follower_.lost() && !pending_ && interrupts_ == 0;
+  fast_ = fast_release_ && !follower_.lost() && !pending_ && !saved_ && interrupts_ == 0;
 }
 
 inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address) {
@@ -78,6 +79,7 @@ EngineStatus Engine::Impl::AllocateNext(uint64_t bytes, uint32_t units, uint32_t
   if (follower_.ended()) EndIteration(lock);
   UpdateFast();
   if (others_ % 64 == 0) FlushStats();
+  if (tell_not_used_) TellNotUsed(lock);
   return status;
 }
 
@@ -87,7 +89,9 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     EngineStatus status = OpenArena(lock);
     if (status != EngineStatus::kOk) return status;
   }
+  bool by_script = true;
   if (interrupts_ == 0) {
+    if (saved_) by_script = FollowSaved(want.units);
     if (pending_) TryActivate(want.units);
     if (room_due_) {
       MakeRoom(lock);
@@ -97,7 +101,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
-  if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
+  if (want.ordinal != kUnmonitored && follower_.active() && by_script) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kOk) {
     ++planned_;
   } else if (status == EngineStatus::kNotOurs) {
@@ -113,6 +117,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   if (want.ordinal != kUnmonitored) {
     MaybeDetect();
+    if (on_trial_) WatchTrial();
     MaybePark();
   }
   return status;
@@ -280,6 +285,7 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
 
 void Engine::Impl::Finish() {
   if (abandoned()) return;
+  Save();
   Lock lock(mutex_);
   FlushStats();
   if (options_.trace == nullptr) return;
@@ -313,6 +319,7 @@ void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
+std::shared_ptr<const SavedPlan> Engine::PlanToSave() { return impl_->PlanToSave(); }
 void Engine::Finish() { impl_->Finish(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 

@@ -10,7 +10,9 @@
 
 namespace hotpack {
 
+class PlanSink;     // runtime/saved_plan.h
 class TraceWriter;  // profiler/trace_writer.h
+struct SavedPlan;   // runtime/saved_plan.h
 
 enum class EngineStatus : uint8_t {
   kOk,
@@ -28,6 +30,8 @@ struct EngineOptions {
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
   uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 16 B each)
+  std::shared_ptr<const SavedPlan> plan;  // of an earlier run, to begin with; null: none. Forgotten if it does not fit
+  PlanSink* sink = nullptr;             // takes plans that are worth keeping; null: nobody. Not owned
 };
 
 // Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call.
@@ -62,7 +66,12 @@ class Engine {
   void NotePassedThrough();       // an allocation request was left to the driver while this engine's context was current
   hotpack_stats Stats();          // a consistent copy
 
-  // The process ends: the figures are brought up to date, the trace is closed. No driver call.
+  // What a later run may begin with. Null: there is no plan yet. Not for the fast path: O(requests so far), and may pack
+  // again, for at most the time limit of a solve.
+  std::shared_ptr<const SavedPlan> PlanToSave();
+
+  // The process or the context ends: the figures are brought up to date, the trace is closed, a plan that is not saved is
+  // given to the sink. No driver call.
   void Finish();
 
   // In a forked child: the planning thread is gone and the context is not usable. No later call takes a lock: requests

@@ -21,6 +21,7 @@
 #include "runtime/lock.h"
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
+#include "runtime/saved_plan.h"
 
 namespace hotpack {
 
@@ -42,6 +43,7 @@ class Engine::Impl {
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   void NotePassedThrough();
   hotpack_stats Stats();
+  std::shared_ptr<const SavedPlan> PlanToSave();
   void Finish();
   void AbandonAfterFork();
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
@@ -116,7 +118,7 @@ class Engine::Impl {
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
   uint32_t BestPhase(const Script& script) const;
-  void Activate();
+  void Activate(uint32_t position = 0);
   bool TakeZone(const Script& script);
   void NoteLife(uint32_t age);
   bool Outlived() const;
@@ -129,6 +131,21 @@ class Engine::Impl {
   void EndIteration(Lock& lock);
   bool SomethingOverstays() const;
   void BeginSteady();
+
+  // engine_saved.cc: the plan of an earlier run, and what is saved of this one's
+  void BeginSaved();
+  bool FollowSaved(uint32_t units);
+  bool FollowOpening(uint32_t units);
+  bool RecogniseSaved(uint32_t units);
+  void TakeUpSaved(const std::shared_ptr<const Script>& script, uint32_t position);
+  bool LivesAgree(const Script& script, uint32_t last, uint32_t length) const;
+  uint32_t LongestAgreement(const Script& script, uint32_t units, uint32_t* last) const;
+  void WatchTrial();
+  void EndTrial();
+  void DropSaved();
+  void TellNotUsed(Lock& lock);
+  void MaybeSave();
+  void Save();
 
   // engine_stats.cc
   // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
@@ -198,6 +215,25 @@ class Engine::Impl {
   bool bulk_map_due_ = false;     // the script has just been taken up
   bool grew_ = false;             // pages changed since the last trim
   bool grew_now_ = false;         // ... in this iteration
+
+  // the plan of an earlier run
+  std::shared_ptr<const SavedPlan> saved_;  // null: none, or it is done with
+  bool opening_holds_ = false;     // the run has asked for what the plan's opening says
+  uint64_t give_up_at_ = 0;        // requests
+  bool saved_in_force_ = false;    // its script has been taken up, and not been dropped
+  bool on_trial_ = false;          // ... and no cycle has ended yet
+  uint64_t trial_planned_ = 0;     // planned requests before it
+  uint64_t trial_turns_ = 0;       // planned entries in what is left of its first cycle
+  uint64_t eager_until_ = 0;       // requests; its places get their pages at once
+  uint64_t expected_peak_ = 0;     // bytes: what was live at most in the earlier run, if this one begins as it did
+  bool tell_not_used_ = false;
+  uint64_t saved_anchor_ = 0;      // a request that its script's entry 0 stands for
+  // what has been saved
+  Opening opening_;                // of this run, as the script of `opening_root_` and those learned from it have it
+  uint64_t opening_root_ = 0;      // their profiles' first_ordinal
+  bool opening_known_ = false;
+  uint64_t saved_script_ = 0;      // number of the script that was saved last
+  uint64_t next_save_ = 0;         // iterations
 
   // figures
   uint64_t live_units_ = 0, live_peak_units_ = 0;

@@ -50,6 +50,7 @@ uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(32); }
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
   uint64_t live = std::max(live_peak_units_, live_units_) * kUnitBytes;
+  if (history_.Count() <= eager_until_) live = std::max(live, expected_peak_);
   return live + live / divisor + 2 * arena_.chunk();
 }
 
@@ -178,6 +179,7 @@ void Engine::Impl::MakeRoom(Lock& lock) {
 // Whether places of the script without pages can wait: what was carried into its first iteration, or into the first after
 // one that diverged, still has its old memory, and what is not by script has memory of its own.
 bool Engine::Impl::MayWait() const {
+  if (history_.Count() <= eager_until_) return false;  // in a run's first iteration nothing is carried
   bool first_cycle = history_.Count() - std::max(activated_at_, diverged_until_) <= follower_.script().size();
   return first_cycle || Divergences() != divergences_at_end_;
 }
@@ -220,6 +222,7 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
 // there later is displaced if the block still lives.
 bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   if (!follower_.active() || mapping_entries_ != 0 || want.ordinal == kUnmonitored) return false;
+  if (want.entry == kNone && history_.Count() <= eager_until_) return false;  // a run's first iteration: it may be there to stay
   // The search is linear in the script: no more than a bounded part of it for each request there was.
   constexpr uint64_t kEntriesPerRequest = 512, kSearches = 16;
   uint32_t size = follower_.script().size();
