@@ -101,7 +101,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
-  if (want.ordinal != kUnmonitored && follower_.active() && by_script) status = ServeByScript(lock, want, address);
+  if (want.ordinal != kUnmonitored && follower_.active() && (by_script || !saved_in_force_)) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kOk) {
     ++planned_;
   } else if (status == EngineStatus::kNotOurs) {

@@ -135,13 +135,18 @@ class Engine::Impl {
   // engine_saved.cc: the plan of an earlier run, and what is saved of this one's
   void BeginSaved();
   bool FollowSaved(uint32_t units);
-  bool FollowOpening(uint32_t units);
+  uint32_t MatchOpening(uint32_t units);
+  bool FollowOpening(uint32_t units, bool* by_script);
+  bool OpeningHolds() const;
+  uint64_t ExpectedPeak() const;
   bool RecogniseSaved(uint32_t units);
   void TakeUpSaved(const std::shared_ptr<const Script>& script, uint32_t position);
   bool LivesAgree(const Script& script, uint32_t last, uint32_t length) const;
   uint32_t LongestAgreement(const Script& script, uint32_t units, uint32_t* last) const;
   void WatchTrial();
   void EndTrial();
+  bool LeaveSaved();
+  void GiveUpTrial();
   void DropSaved();
   void TellNotUsed(Lock& lock);
   void MaybeSave();
@@ -218,12 +223,18 @@ class Engine::Impl {
 
   // the plan of an earlier run
   std::shared_ptr<const SavedPlan> saved_;  // null: none, or it is done with
-  bool opening_holds_ = false;     // the run has asked for what the plan's opening says
+  bool opening_holds_ = false;     // so far the run asks for what the plan's opening says, more or less
+  uint64_t opening_at_ = 0;        // of the opening's requests: which one is next
+  uint64_t opening_missed_ = 0;    // requests that were none of its own, since the last that was
+  uint64_t opening_missed_in_all_ = 0, opening_matched_ = 0;
+  uint32_t opening_last_missed_ = 0;  // what the last of them asked for
   uint64_t give_up_at_ = 0;        // requests
   bool saved_in_force_ = false;    // its script has been taken up, and not been dropped
-  bool on_trial_ = false;          // ... and no cycle has ended yet
+  bool on_trial_ = false;          // ... a short while ago
   uint64_t trial_planned_ = 0;     // planned requests before it
-  uint64_t trial_turns_ = 0;       // planned entries in what is left of its first cycle
+  uint64_t trial_position_ = 0;    // the entry that it began with, in its first cycle
+  int trials_ = 0;
+  uint64_t window_begin_ = 0, window_planned_ = 0;  // of its last requests: since when, and planned before
   uint64_t eager_until_ = 0;       // requests; its places get their pages at once
   uint64_t expected_peak_ = 0;     // bytes: what was live at most in the earlier run, if this one begins as it did
   bool tell_not_used_ = false;

@@ -50,7 +50,6 @@ uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(32); }
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
   uint64_t live = std::max(live_peak_units_, live_units_) * kUnitBytes;
-  if (history_.Count() <= eager_until_) live = std::max(live, expected_peak_);
   return live + live / divisor + 2 * arena_.chunk();
 }
 
@@ -93,7 +92,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
       if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;
     }
     PageWork work;
-    uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
+    uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(), ExpectedPeak()) : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     uint64_t shortfall = arena_.Shortfall(work, create_up_to);
     if (arena_.Shortfall(work, LiveAndPart(16)) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live

@@ -1,9 +1,10 @@
 // The engine and plans that outlive a run: taking up the plan of an earlier one, and giving this one's to the sink.
 //
-//   waiting ── the opening says: the first iteration begins ──► on trial ── half of a cycle was planned ──► kept
-//      │   └─ the opening is another: 16 requests are the script's,  ▲  └─ lost, or hardly planned ──► dropped
-//      │      and live as long as the script says ──────────────────┘
-//      └── no match for long, or a plan of this run comes first ──► dropped
+//   waiting ── the opening says: the first iteration begins ──► on trial ── a cycle, and half of it planned ──► kept
+//    │ ▲ │                                                       ▲ │  └─ lost, or hardly planned ──► dropped
+//    │ └─│── it goes on otherwise ───────────────────────────────│─┘
+//    │   └── the opening is another: 16 to 64 requests are the script's, and live as long as the script says
+//    └────── no match for long, or a plan of this run comes first ──► dropped
 //
 // A wrong match does no harm to correctness: the follower is right for any order of requests (docs/correctness.md).
 #include <algorithm>
@@ -16,8 +17,12 @@ namespace {
 
 constexpr uint64_t kOfSavedPlan = UINT64_MAX;  // a profile's first_ordinal: it was found in another run
 
-// Requests that must be a script's for its plan to be recognised where the opening is another.
-constexpr uint32_t kRecognised = 16, kLongest = 64;
+// Requests that must be a script's for it to be recognised where the opening is another: a small part of a cycle, and
+// enough for no other program to have them by chance.
+constexpr uint32_t kLongest = 64;
+uint32_t Recognisable(const Script& script) {
+  return std::min(script.size(), std::clamp(script.size() / 32, 16u, kLongest));
+}
 
 }  // namespace
 
@@ -34,17 +39,19 @@ void Engine::Impl::BeginSaved() {
 
 // The next request is for `units`. False: it is to be served dynamically, whatever the script says.
 bool Engine::Impl::FollowSaved(uint32_t units) {
-  const uint64_t count = history_.Count();
-  if (opening_holds_ && FollowOpening(units)) {
-    const bool by_script = saved_->opening.entries[count] != kNone;
-    if (count + 1 >= saved_->opening.units.size()) saved_.reset();  // from here on the script says it all
+  bool by_script = true;
+  if (opening_holds_ && FollowOpening(units, &by_script)) {
+    if (opening_at_ >= saved_->opening.units.size()) saved_.reset();  // from here on the script says it all
     return by_script;
   }
-  if (saved_in_force_) {  // the run has left the opening: the follower will see
-    saved_.reset();
-    return true;
+  if (saved_in_force_) {  // the run has left the opening
+    constexpr uint64_t kBelieved = 256;
+    if (opening_matched_ >= kBelieved || !LeaveSaved()) {
+      saved_.reset();  // the follower will see
+      return true;
+    }
   }
-  if (follower_.active() || count > give_up_at_) {
+  if (follower_.active() || history_.Count() > give_up_at_) {
     DropSaved();
     return true;
   }
@@ -52,27 +59,62 @@ bool Engine::Impl::FollowSaved(uint32_t units) {
   return true;
 }
 
-// False: this request is not what the opening says.
-bool Engine::Impl::FollowOpening(uint32_t units) {
+// What may be held in a run's first iteration without moving pages that it needs again: bytes.
+uint64_t Engine::Impl::ExpectedPeak() const {
+  if (expected_peak_ == 0 || history_.Count() > eager_until_) return 0;
+  return expected_peak_ + expected_peak_ / 16 + 2 * arena_.chunk();
+}
+
+// Which of the opening's requests the next one, of `units`, is; kNone: none of them, but one that was inserted, or stands
+// for another.
+uint32_t Engine::Impl::MatchOpening(uint32_t units) {
+  constexpr uint64_t kAhead = 64;
+  const std::vector<uint32_t>& expected = saved_->opening.units;
+  uint64_t found = expected[opening_at_] == units ? opening_at_ : UINT64_MAX;
+  if (found == UINT64_MAX && opening_missed_ > 0) {
+    // The one before was changed; or some are missing, and it was the first after these.
+    const uint64_t end = std::min<uint64_t>(expected.size(), opening_at_ + kAhead);
+    for (uint64_t j = opening_at_ + 1; j < end && found == UINT64_MAX; ++j) {
+      if (expected[j] == units && (expected[j - 1] == opening_last_missed_ || j == opening_at_ + 1)) found = j;
+    }
+  }
+  if (found == UINT64_MAX) {
+    ++opening_missed_;
+    ++opening_missed_in_all_;
+    opening_last_missed_ = units;
+    return kNone;
+  }
+  opening_at_ = found + 1;
+  opening_missed_ = 0;
+  ++opening_matched_;
+  return static_cast<uint32_t>(found);
+}
+
+// Whether the run begins as the opening says, but for a few requests: most programs ask for the same few sizes again and
+// again, so that many agree by chance.
+bool Engine::Impl::OpeningHolds() const {
+  constexpr uint64_t kOneMissedOf = 8, kInARow = 32;
+  return opening_missed_ <= kInARow && opening_missed_in_all_ * kOneMissedOf <= opening_matched_;
+}
+
+// False: this run begins otherwise.
+bool Engine::Impl::FollowOpening(uint32_t units, bool* by_script) {
   const Opening& opening = saved_->opening;
-  const uint64_t count = history_.Count();
-  opening_holds_ = count < opening.units.size() && opening.units[count] == units && saved_in_force_ == follower_.active();
+  const uint32_t at = MatchOpening(units);
+  if (at == kNone) saved_script_ = 0;  // what is saved begins otherwise than this run
+  opening_holds_ = OpeningHolds() && saved_in_force_ == follower_.active();
   if (!opening_holds_) {
-    opening_known_ = false;
     expected_peak_ = 0;
-    saved_script_ = 0;  // what is saved begins otherwise than this run
     return false;
   }
-  const uint32_t entry = opening.entries[count];
+  const uint32_t entry = at == kNone ? kNone : opening.entries[at];
+  *by_script = entry != kNone;
   if (entry == kNone) return true;
   if (!saved_in_force_) {
     TakeUpSaved(saved_->scripts[opening.script], entry);
     if (!saved_in_force_) return opening_holds_ = false;
-    opening_ = opening;
-    opening_known_ = true;
-    opening_root_ = kOfSavedPlan;
-    saved_script_ = script_number_;
     expected_peak_ = std::min(saved_->live_peak_bytes, memory_->TotalBytes());
+    if (opening_missed_in_all_ == 0) saved_script_ = script_number_;
   } else if (follower_.cursor() != entry && !follower_.lost()) {
     follower_.SkipTo(entry);
   }
@@ -90,13 +132,13 @@ void Engine::Impl::TakeUpSaved(const std::shared_ptr<const Script>& script, uint
   Activate(position);
   if (!follower_.active()) return;  // no addresses for it now: the next iteration may have some
   saved_in_force_ = on_trial_ = true;
-  trial_planned_ = planned_;
-  trial_turns_ = 0;
-  for (uint32_t i = position; i < current_->size(); ++i) trial_turns_ += current_->entries[i].offset != kNone;
+  trial_planned_ = window_planned_ = planned_;
+  window_begin_ = pending_since_;
   iterations_ = 0;
   ++plans_;
   const uint64_t n = current_->size(), count = history_.Count();
   saved_anchor_ = count + n - position;
+  trial_position_ = position;
   eager_until_ = count + 2 * n;
 }
 
@@ -127,12 +169,12 @@ uint32_t Engine::Impl::LongestAgreement(const Script& script, uint32_t units, ui
   return best;
 }
 
-// Whether the `length - 1` requests before the next one, which would be entry `last`, have been released when the script
-// says so: weights ask for the same sizes as gradients, but stay.
+// Whether the requests before the next one, which would be entry `last`, have been released when the script says so:
+// weights ask for the same sizes as gradients, but stay. Looks at the last few, and, where these tell nothing, at `length`.
 bool Engine::Impl::LivesAgree(const Script& script, uint32_t last, uint32_t length) const {
   const uint64_t count = history_.Count(), n = script.size();
   uint32_t due = 0, released = 0;
-  for (uint32_t back = 1; back < length; ++back) {
+  for (uint32_t back = 1; back < length && (back < Recognisable(script) || due == 0); ++back) {
     const ProfileBlock& block = script.profile.blocks[(last + n * kLongest - back) % n];
     if (!block.planned || block.age >= back) continue;
     ++due;
@@ -146,7 +188,7 @@ bool Engine::Impl::RecogniseSaved(uint32_t units) {
   for (const auto& script : saved_->scripts) {
     uint32_t last = 0;
     const uint32_t length = LongestAgreement(*script, units, &last);
-    if (length < std::min(script->size(), kRecognised) || !LivesAgree(*script, last, length)) continue;
+    if (length < Recognisable(*script) || !LivesAgree(*script, last, length)) continue;
     TakeUpSaved(script, last);
     if (on_trial_) saved_.reset();
     return on_trial_;
@@ -158,42 +200,72 @@ bool Engine::Impl::RecogniseSaved(uint32_t units) {
 
 // After each request that was not simply served.
 void Engine::Impl::WatchTrial() {
+  constexpr uint64_t kWindow = 64;
   if (!follower_.active()) {
     on_trial_ = false;
-  } else if (follower_.lost()) {
-    DropSaved();
+    return;
   }
+  const uint64_t count = history_.Count();
+  bool hardly = false;
+  if (opening_holds_ || count - window_begin_ >= kWindow) {
+    hardly = !opening_holds_ && planned_ - window_planned_ < kWindow / 2;
+    window_begin_ = count;
+    window_planned_ = planned_;
+  }
+  if (hardly || follower_.lost()) GiveUpTrial();
 }
 
-// The first cycle has ended, or what was left of it.
+// A cycle has ended.
 void Engine::Impl::EndTrial() {
+  if (!follower_.active()) return;
+  const uint64_t n = current_->size();
   // Requests may have been missing or inserted: where entry 0 is, is certain only now.
-  if (follower_.active()) saved_anchor_ = history_.Count() + (current_->size() - follower_.cursor()) % current_->size();
-  if (follower_.active() && 2 * (planned_ - trial_planned_) >= trial_turns_) {
+  saved_anchor_ = history_.Count() + (n - follower_.cursor()) % n;
+  if (trial_position_ != 0) {  // it began in the middle
+    if (follower_.TakeEnded() != 0) iterations_ += (n - trial_position_) / current_->profile.period;
+    trial_position_ = 0;
+    return;
+  }
+  uint64_t turns = 0;
+  for (uint32_t i = 0; i < n; ++i) turns += current_->entries[i].offset != kNone;
+  if (2 * (planned_ - trial_planned_) >= turns) {
     on_trial_ = false;
-    // It may have begun in the middle of the cycle.
-    if (follower_.TakeEnded() != 0) iterations_ += (history_.Count() - activated_at_) / period_;
   } else {
-    DropSaved();
+    GiveUpTrial();
   }
 }
 
-// It is of no use. What is followed of it is given up, now or as soon as no pages are being changed.
-void Engine::Impl::DropSaved() {
-  saved_.reset();
-  opening_known_ = opening_holds_ = false;
-  if (on_trial_ && follower_.active()) {
-    if (page_work_ || mapping_entries_ != 0) return;
-    RetireScript();
-    current_.reset();
-    plan_height_ = plan_lower_bound_ = period_ = 0;
-    carried_ = 0;
-    eager_until_ = expected_peak_ = 0;
-    --plans_;
-    if (pending_ && pending_->profile.first_ordinal == kOfSavedPlan) pending_.reset();
-  }
+// The script taken up is given up again. False: not now, pages are being changed.
+bool Engine::Impl::LeaveSaved() {
+  if (page_work_ || mapping_entries_ != 0) return false;
+  if (follower_.active()) RetireScript();
+  current_.reset();
+  if (pending_ && pending_->profile.first_ordinal == kOfSavedPlan) pending_.reset();
+  plan_height_ = plan_lower_bound_ = period_ = 0;
+  carried_ = 0;
+  eager_until_ = expected_peak_ = 0;
+  --plans_;
   on_trial_ = saved_in_force_ = false;
   saved_script_ = 0;
+  return true;
+}
+
+// This was not its iteration; it may be still to come (weights can ask for the same as an iteration).
+void Engine::Impl::GiveUpTrial() {
+  constexpr int kTrials = 3;
+  const bool first = trials_++ == 0 && opening_matched_ > 0;
+  // Optimizer state may have come in between.
+  const bool believed = 4 * (planned_ - trial_planned_) >= current_->size();
+  if (!LeaveSaved()) return;  // pages are being changed: at the next request, then
+  opening_holds_ = false;
+  saved_ = options_.plan;
+  if ((!first && !believed) || trials_ >= kTrials || history_.Count() > give_up_at_) DropSaved();
+}
+
+// It is of no use.
+void Engine::Impl::DropSaved() {
+  saved_.reset();
+  opening_holds_ = false;
   tell_not_used_ = true;
 }
 
@@ -221,26 +293,28 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave() {
   if (abandoned()) return nullptr;
   auto plan = std::make_shared<SavedPlan>();
   std::shared_ptr<const Script> script;
-  uint64_t anchor = 0;
-  bool known = false;
+  uint64_t root = 0, anchor = 0;
   {
     Lock lock(mutex_);
     script = current_ ? current_ : pending_;
     if (!script || on_trial_) return nullptr;
-    const uint64_t root = script->profile.first_ordinal;
+    root = script->profile.first_ordinal;
     anchor = root == kOfSavedPlan ? saved_anchor_ : root;
-    known = opening_known_ && opening_root_ == root;
-    if (known) plan->opening = opening_;
     plan->live_peak_bytes = live_peak_units_ * kUnitBytes;
     plan->chunk_bytes = arena_.chunk();
     plan->device_bytes = memory_->TotalBytes();
   }
-  if (!known) {
-    plan->opening = FindOpening(CopyTail(history_, history_.Count(), history_.Window()), *script, anchor);
+  {
+    const HistoryTail tail = CopyTail(history_, history_.Count(), history_.Window());
+    if (tail.first == 0) plan->opening = FindOpening(tail, *script, anchor);
     Lock lock(mutex_);
-    opening_ = plan->opening;
-    opening_root_ = script->profile.first_ordinal;
-    opening_known_ = true;
+    if (tail.first == 0) {
+      opening_ = plan->opening;
+      opening_root_ = root;
+      opening_known_ = true;
+    } else if (opening_known_ && opening_root_ == root) {
+      plan->opening = opening_;  // as it was before the history forgot the beginning
+    }
   }
   script = WithoutHoles(script, options_.plan_time_limit_ns);
   if (!script) return nullptr;

@@ -15,12 +15,7 @@ class Alignment {
     for (uint32_t i = 0; i < n; ++i) {
       if (script.entries[i].offset != kNone) entries_.push_back(i);
     }
-    const uint64_t end = tail.units.size();
-    for (uint64_t h = 0; h < std::min(anchor, end); ++h) {
-      // What lives longer than the whole cycle is not the script's, whatever its size.
-      const uint64_t age = tail.ages[h] == kStillLive ? end - h : tail.ages[h];
-      if (age <= (tail.ages[h] == kStillLive ? n : 2 * uint64_t{n})) requests_.push_back(static_cast<uint32_t>(h));
-    }
+    SelectRequests(std::min<uint64_t>(anchor, tail.units.size()), n);
     IndexContexts();
   }
 
@@ -43,6 +38,20 @@ class Alignment {
 
  private:
   static constexpr size_t kNear = 24, kConfirm = 6, kContext = 8;
+
+  // What lives longer than the whole cycle is not the script's, whatever its size. (Where optimizer state comes in between,
+  // lives are longer in requests: those that stay do not count.)
+  void SelectRequests(uint64_t anchor, uint64_t n) {
+    const uint64_t end = tail_.units.size();
+    std::vector<uint32_t> staying(end + 1, 0);  // before each request
+    auto stays = [&](uint64_t h) { return tail_.ages[h] == kStillLive && end - h > n; };
+    for (uint64_t h = 0; h < end; ++h) staying[h + 1] = staying[h] + (stays(h) ? 1 : 0);
+    for (uint64_t h = 0; h < anchor; ++h) {
+      if (stays(h)) continue;
+      const uint64_t released = tail_.ages[h] == kStillLive ? end : std::min(end, h + tail_.ages[h]);
+      if (released - h - (staying[released] - staying[h]) <= 2 * n) requests_.push_back(static_cast<uint32_t>(h));
+    }
+  }
 
   uint32_t Units(size_t p) const { return script_.entries[entries_[p]].units; }
   bool Same(size_t h, size_t p) const { return tail_.units[requests_[h]] == Units(p); }
@@ -127,27 +136,27 @@ size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script)
 
 Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anchor) {
   Opening opening;
-  const uint64_t n = script.size();
+  const uint64_t n = script.size(), known = tail.units.size();
   if (tail.first != 0 || n == 0) return opening;
-  while (anchor > tail.units.size()) {
+  while (anchor > known) {
     if (anchor < n) return opening;
     anchor -= n;
   }
   std::vector<uint32_t> entries = Alignment(tail, script, anchor).Match(anchor);
   const auto first = std::find_if(entries.begin(), entries.end(), [](uint32_t entry) { return entry != kNone; });
   opening.before = static_cast<uint64_t>(first - entries.begin());
-  if (first == entries.end()) {
-    // Nothing before the anchor: the script begins there, at its entry 0.
-    if (anchor >= tail.units.size() || script.entries[0].offset == kNone || tail.units[anchor] != script.entries[0].units) {
-      return opening;
-    }
-    entries.push_back(0);
-  } else {
-    const size_t end = std::max(LastIrregular(entries, script), static_cast<size_t>(opening.before) + 1);
-    entries.resize(end);
+  if (first != entries.end()) entries.resize(std::max<size_t>(LastIrregular(entries, script), opening.before));
+  // And a cycle of what follows, in the script's own order: to be sure that it is this one.
+  const uint64_t end = std::min({entries.size() + n, known, kMaxOpening});
+  for (uint64_t h = entries.size(); h < end; ++h) {
+    const uint64_t entry = h >= anchor ? (h - anchor) % n : (n - (anchor - h) % n) % n;
+    if (tail.units[h] != script.entries[entry].units) break;
+    entries.push_back(script.entries[entry].offset != kNone ? static_cast<uint32_t>(entry) : kNone);
   }
-  if (opening.before >= kMaxOpening) return opening;
   entries.resize(std::min<size_t>(entries.size(), kMaxOpening));
+  while (!entries.empty() && entries.back() == kNone) entries.pop_back();
+  if (opening.before >= entries.size()) return opening;
+  while (entries[opening.before] == kNone) ++opening.before;
   opening.units.assign(tail.units.begin(), tail.units.begin() + static_cast<ptrdiff_t>(entries.size()));
   opening.entries = std::move(entries);
   return opening;

@@ -123,6 +123,10 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     std::error_code error;
     setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
   }
+  if (!options.plan.empty()) {  // the program may change its directory
+    std::error_code error;
+    setenv("HOTPACK_PLAN", fs::absolute(options.plan, error).c_str(), 1);
+  }
   return "";
 }
 

@@ -10,6 +10,7 @@ struct RunOptions {
   bool simulate = false;
   std::string trace;       // empty: none
   std::string json_stats;  // empty: none
+  std::string plan;        // empty: none but what HOTPACK_PLAN says
   std::vector<std::string> command;
 };
 
