@@ -94,7 +94,7 @@ uint32_t Engine::Impl::MatchOpening(uint32_t units) {
 // again, so that many agree by chance.
 bool Engine::Impl::OpeningHolds() const {
   constexpr uint64_t kOneMissedOf = 8, kInARow = 32;
-  return opening_missed_ <= kInARow && opening_missed_in_all_ * kOneMissedOf <= opening_matched_;
+  return opening_missed_ <= kInARow && opening_missed_in_all_ * kOneMissedOf <= opening_matched_ + kOneMissedOf;
 }
 
 // False: this run begins otherwise.
