@@ -231,7 +231,7 @@ class Engine::Impl {
   uint64_t give_up_at_ = 0;        // requests
   bool saved_in_force_ = false;    // its script has been taken up, and not been dropped
   bool on_trial_ = false;          // ... a short while ago
-  uint64_t trial_planned_ = 0;     // planned requests before it
+  uint64_t trial_planned_ = 0, trial_displaced_ = 0;  // requests of either kind before it
   uint64_t trial_position_ = 0;    // the entry that it began with, in its first cycle
   int trials_ = 0;
   uint64_t window_begin_ = 0, window_planned_ = 0;  // of its last requests: since when, and planned before

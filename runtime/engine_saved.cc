@@ -133,6 +133,7 @@ void Engine::Impl::TakeUpSaved(const std::shared_ptr<const Script>& script, uint
   if (!follower_.active()) return;  // no addresses for it now: the next iteration may have some
   saved_in_force_ = on_trial_ = true;
   trial_planned_ = window_planned_ = planned_;
+  trial_displaced_ = displaced_;
   window_begin_ = pending_since_;
   iterations_ = 0;
   ++plans_;
@@ -212,7 +213,9 @@ void Engine::Impl::WatchTrial() {
     window_begin_ = count;
     window_planned_ = planned_;
   }
-  if (hardly || follower_.lost()) GiveUpTrial();
+  // Places still in use by blocks that should be gone: weights that ask for what an iteration asks for.
+  const bool in_the_way = displaced_ - trial_displaced_ > 8 + (planned_ - trial_planned_) / 4;
+  if (hardly || in_the_way || follower_.lost()) GiveUpTrial();
 }
 
 // A cycle has ended.

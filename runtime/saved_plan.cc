@@ -147,13 +147,14 @@ Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anch
   opening.before = static_cast<uint64_t>(first - entries.begin());
   if (first != entries.end()) entries.resize(std::max<size_t>(LastIrregular(entries, script), opening.before));
   // And a cycle of what follows, in the script's own order: to be sure that it is this one.
-  const uint64_t end = std::min({entries.size() + n, known, kMaxOpening});
+  const uint64_t most = std::min(kMaxOpening, opening.before + 4 * n + 4096);  // later on, the follower knows better
+  const uint64_t end = std::min({entries.size() + n, known, most});
   for (uint64_t h = entries.size(); h < end; ++h) {
     const uint64_t entry = h >= anchor ? (h - anchor) % n : (n - (anchor - h) % n) % n;
     if (tail.units[h] != script.entries[entry].units) break;
     entries.push_back(script.entries[entry].offset != kNone ? static_cast<uint32_t>(entry) : kNone);
   }
-  entries.resize(std::min<size_t>(entries.size(), kMaxOpening));
+  entries.resize(std::min<size_t>(entries.size(), most));
   while (!entries.empty() && entries.back() == kNone) entries.pop_back();
   if (opening.before >= entries.size()) return opening;
   while (entries[opening.before] == kNone) ++opening.before;

@@ -54,7 +54,7 @@ inline constexpr uint64_t kMaxOpening = 1 << 18;  // requests: 2 MiB of a file
 // How the run began whose first requests `tail` holds (tail.first == 0), as seen from its request `anchor`, which is an
 // occurrence of the script's entry 0. Goes back from there and leaves out what was not released in time; where requests are
 // missing or inserted it looks for the place again. Ends a cycle after the last that was not in the script's order, or at
-// kMaxOpening; empty if the script begins only there. O(requests × log entries) as a rule.
+// kMaxOpening, or some cycles after it began; empty if the script begins only there. O(requests × log entries) as a rule.
 Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anchor);
 
 // The same script with all its blocks in one zone: holes are addresses of one run. Packs again, for at most
