@@ -22,6 +22,7 @@
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
 #include "runtime/saved_plan.h"
+#include "runtime/saved_progress.h"
 
 namespace hotpack {
 
@@ -223,18 +224,10 @@ class Engine::Impl {
 
   // the plan of an earlier run
   std::shared_ptr<const SavedPlan> saved_;  // null: none, or it is done with
-  bool opening_holds_ = false;     // so far the run asks for what the plan's opening says, more or less
-  uint64_t opening_at_ = 0;        // of the opening's requests: which one is next
-  uint64_t opening_missed_ = 0;    // requests that were none of its own, since the last that was
-  uint64_t opening_missed_in_all_ = 0, opening_matched_ = 0;
-  uint32_t opening_last_missed_ = 0;  // what the last of them asked for
-  uint64_t give_up_at_ = 0;        // requests
+  SavedGuide guide_;
   bool saved_in_force_ = false;    // its script has been taken up, and not been dropped
   bool on_trial_ = false;          // ... a short while ago
-  uint64_t trial_planned_ = 0, trial_displaced_ = 0;  // requests of either kind before it
-  uint64_t trial_position_ = 0;    // the entry that it began with, in its first cycle
-  int trials_ = 0;
-  uint64_t window_begin_ = 0, window_planned_ = 0;  // of its last requests: since when, and planned before
+  SavedTrial trial_;
   uint64_t eager_until_ = 0;       // requests; its places get their pages at once
   uint64_t expected_peak_ = 0;     // bytes: what was live at most in the earlier run, if this one begins as it did
   bool tell_not_used_ = false;

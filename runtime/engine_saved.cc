@@ -31,27 +31,27 @@ uint32_t Recognisable(const Script& script) {
 void Engine::Impl::BeginSaved() {
   if (!options_.plan || options_.plan->scripts.empty()) return;
   saved_ = options_.plan;
-  opening_holds_ = !saved_->opening.empty();
+  guide_.holds = !saved_->opening.empty();
   uint64_t longest = 0;
   for (const auto& script : saved_->scripts) longest = std::max<uint64_t>(longest, script->size());
-  give_up_at_ = 2 * saved_->opening.before + 4 * longest + 1024;
+  guide_.give_up_at = 2 * saved_->opening.before + 4 * longest + 1024;
 }
 
 // The next request is for `units`. False: it is to be served dynamically, whatever the script says.
 bool Engine::Impl::FollowSaved(uint32_t units) {
   bool by_script = true;
-  if (opening_holds_ && FollowOpening(units, &by_script)) {
-    if (opening_at_ >= saved_->opening.units.size()) saved_.reset();  // from here on the script says it all
+  if (guide_.holds && FollowOpening(units, &by_script)) {
+    if (guide_.at >= saved_->opening.units.size()) saved_.reset();  // from here on the script says it all
     return by_script;
   }
   if (saved_in_force_) {  // the run has left the opening
     constexpr uint64_t kBelieved = 256;
-    if (opening_matched_ >= kBelieved || !LeaveSaved()) {
+    if (guide_.matched >= kBelieved || !LeaveSaved()) {
       saved_.reset();  // the follower will see
       return true;
     }
   }
-  if (follower_.active() || history_.Count() > give_up_at_) {
+  if (follower_.active() || history_.Count() > guide_.give_up_at) {
     DropSaved();
     return true;
   }
@@ -70,23 +70,23 @@ uint64_t Engine::Impl::ExpectedPeak() const {
 uint32_t Engine::Impl::MatchOpening(uint32_t units) {
   constexpr uint64_t kAhead = 64;
   const std::vector<uint32_t>& expected = saved_->opening.units;
-  uint64_t found = expected[opening_at_] == units ? opening_at_ : UINT64_MAX;
-  if (found == UINT64_MAX && opening_missed_ > 0) {
+  uint64_t found = expected[guide_.at] == units ? guide_.at : UINT64_MAX;
+  if (found == UINT64_MAX && guide_.missed > 0) {
     // The one before was changed; or some are missing, and it was the first after these.
-    const uint64_t end = std::min<uint64_t>(expected.size(), opening_at_ + kAhead);
-    for (uint64_t j = opening_at_ + 1; j < end && found == UINT64_MAX; ++j) {
-      if (expected[j] == units && (expected[j - 1] == opening_last_missed_ || j == opening_at_ + 1)) found = j;
+    const uint64_t end = std::min<uint64_t>(expected.size(), guide_.at + kAhead);
+    for (uint64_t j = guide_.at + 1; j < end && found == UINT64_MAX; ++j) {
+      if (expected[j] == units && (expected[j - 1] == guide_.last_missed || j == guide_.at + 1)) found = j;
     }
   }
   if (found == UINT64_MAX) {
-    ++opening_missed_;
-    ++opening_missed_in_all_;
-    opening_last_missed_ = units;
+    ++guide_.missed;
+    ++guide_.missed_in_all;
+    guide_.last_missed = units;
     return kNone;
   }
-  opening_at_ = found + 1;
-  opening_missed_ = 0;
-  ++opening_matched_;
+  guide_.at = found + 1;
+  guide_.missed = 0;
+  ++guide_.matched;
   return static_cast<uint32_t>(found);
 }
 
@@ -94,7 +94,7 @@ uint32_t Engine::Impl::MatchOpening(uint32_t units) {
 // again, so that many agree by chance.
 bool Engine::Impl::OpeningHolds() const {
   constexpr uint64_t kOneMissedOf = 8, kInARow = 32;
-  return opening_missed_ <= kInARow && opening_missed_in_all_ * kOneMissedOf <= opening_matched_ + kOneMissedOf;
+  return guide_.missed <= kInARow && guide_.missed_in_all * kOneMissedOf <= guide_.matched + kOneMissedOf;
 }
 
 // False: this run begins otherwise.
@@ -102,8 +102,8 @@ bool Engine::Impl::FollowOpening(uint32_t units, bool* by_script) {
   const Opening& opening = saved_->opening;
   const uint32_t at = MatchOpening(units);
   if (at == kNone) saved_script_ = 0;  // what is saved begins otherwise than this run
-  opening_holds_ = OpeningHolds() && saved_in_force_ == follower_.active();
-  if (!opening_holds_) {
+  guide_.holds = OpeningHolds() && saved_in_force_ == follower_.active();
+  if (!guide_.holds) {
     expected_peak_ = 0;
     return false;
   }
@@ -112,9 +112,9 @@ bool Engine::Impl::FollowOpening(uint32_t units, bool* by_script) {
   if (entry == kNone) return true;
   if (!saved_in_force_) {
     TakeUpSaved(saved_->scripts[opening.script], entry);
-    if (!saved_in_force_) return opening_holds_ = false;
+    if (!saved_in_force_) return guide_.holds = false;
     expected_peak_ = std::min(saved_->live_peak_bytes, memory_->TotalBytes());
-    if (opening_missed_in_all_ == 0) saved_script_ = script_number_;
+    if (guide_.missed_in_all == 0) saved_script_ = script_number_;
   } else if (follower_.cursor() != entry && !follower_.lost()) {
     follower_.SkipTo(entry);
   }
@@ -132,14 +132,14 @@ void Engine::Impl::TakeUpSaved(const std::shared_ptr<const Script>& script, uint
   Activate(position);
   if (!follower_.active()) return;  // no addresses for it now: the next iteration may have some
   saved_in_force_ = on_trial_ = true;
-  trial_planned_ = window_planned_ = planned_;
-  trial_displaced_ = displaced_;
-  window_begin_ = pending_since_;
+  trial_.planned = trial_.window_planned = planned_;
+  trial_.displaced = displaced_;
+  trial_.window_begin = pending_since_;
   iterations_ = 0;
   ++plans_;
   const uint64_t n = current_->size(), count = history_.Count();
   saved_anchor_ = count + n - position;
-  trial_position_ = position;
+  trial_.position = position;
   eager_until_ = count + 2 * n;
 }
 
@@ -208,13 +208,13 @@ void Engine::Impl::WatchTrial() {
   }
   const uint64_t count = history_.Count();
   bool hardly = false;
-  if (opening_holds_ || count - window_begin_ >= kWindow) {
-    hardly = !opening_holds_ && planned_ - window_planned_ < kWindow / 2;
-    window_begin_ = count;
-    window_planned_ = planned_;
+  if (guide_.holds || count - trial_.window_begin >= kWindow) {
+    hardly = !guide_.holds && planned_ - trial_.window_planned < kWindow / 2;
+    trial_.window_begin = count;
+    trial_.window_planned = planned_;
   }
   // Places still in use by blocks that should be gone: weights that ask for what an iteration asks for.
-  const bool in_the_way = displaced_ - trial_displaced_ > 8 + (planned_ - trial_planned_) / 4;
+  const bool in_the_way = displaced_ - trial_.displaced > 8 + (planned_ - trial_.planned) / 4;
   if (hardly || in_the_way || follower_.lost()) GiveUpTrial();
 }
 
@@ -224,14 +224,14 @@ void Engine::Impl::EndTrial() {
   const uint64_t n = current_->size();
   // Requests may have been missing or inserted: where entry 0 is, is certain only now.
   saved_anchor_ = history_.Count() + (n - follower_.cursor()) % n;
-  if (trial_position_ != 0) {  // it began in the middle
-    if (follower_.TakeEnded() != 0) iterations_ += (n - trial_position_) / current_->profile.period;
-    trial_position_ = 0;
+  if (trial_.position != 0) {  // it began in the middle
+    if (follower_.TakeEnded() != 0) iterations_ += (n - trial_.position) / current_->profile.period;
+    trial_.position = 0;
     return;
   }
   uint64_t turns = 0;
   for (uint32_t i = 0; i < n; ++i) turns += current_->entries[i].offset != kNone;
-  if (2 * (planned_ - trial_planned_) >= turns) {
+  if (2 * (planned_ - trial_.planned) >= turns) {
     on_trial_ = false;
   } else {
     GiveUpTrial();
@@ -256,19 +256,19 @@ bool Engine::Impl::LeaveSaved() {
 // This was not its iteration; it may be still to come (weights can ask for the same as an iteration).
 void Engine::Impl::GiveUpTrial() {
   constexpr int kTrials = 3;
-  const bool first = trials_++ == 0 && opening_matched_ > 0;
+  const bool first = trial_.count++ == 0 && guide_.matched > 0;
   // Optimizer state may have come in between.
-  const bool believed = 4 * (planned_ - trial_planned_) >= current_->size();
+  const bool believed = 4 * (planned_ - trial_.planned) >= current_->size();
   if (!LeaveSaved()) return;  // pages are being changed: at the next request, then
-  opening_holds_ = false;
+  guide_.holds = false;
   saved_ = options_.plan;
-  if ((!first && !believed) || trials_ >= kTrials || history_.Count() > give_up_at_) DropSaved();
+  if ((!first && !believed) || trial_.count >= kTrials || history_.Count() > guide_.give_up_at) DropSaved();
 }
 
 // It is of no use.
 void Engine::Impl::DropSaved() {
   saved_.reset();
-  opening_holds_ = false;
+  guide_.holds = false;
   tell_not_used_ = true;
 }
 

@@ -186,7 +186,7 @@ TEST_F(PlanFile, ContentsAreChecked) {
       {"no shortest life", kEntry + 8, 0},
       {"an offset beyond the arena", kEntry + 12, kNone - 2},
       {"no offset", kEntry + 12, kNone},
-      {"an overlap", kEntry + 2 * 16 + 12, 0},
+      {"an overlap", kEntry + 3 * 16 + 12, 3},
       {"an offset for what is not planned", kEntry + 16 + 12, 0},
       {"an opening of another length", 72, 3},
       {"a very long opening", 72, UINT32_MAX},
