@@ -51,6 +51,13 @@ int TakeOrdinal(CUcontext context, const std::string& base) {
   }
 }
 
+// The program may change its directory before it saves.
+std::string Absolute(const std::string& path) {
+  char here[PATH_MAX];
+  if (path.front() == '/' || getcwd(here, sizeof(here)) == nullptr) return path;
+  return std::string(here) + "/" + path;
+}
+
 std::string ProgramPath() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -129,7 +136,7 @@ PlanStore* NewPlanStore(const CudaDriver& driver, const ContextMemory& memory) t
     return nullptr;
   }
   const int ordinal = TakeOrdinal(memory.context(), base);
-  return new PlanStore(NumberedPlanPath(base, ordinal), DeviceName(driver, memory.device()), memory.TotalBytes());
+  return new PlanStore(NumberedPlanPath(Absolute(base), ordinal), DeviceName(driver, memory.device()), memory.TotalBytes());
 } catch (const std::bad_alloc&) {
   return nullptr;
 }

@@ -285,7 +285,8 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
 
 void Engine::Impl::Finish() {
   if (abandoned()) return;
-  Save();
+  constexpr int64_t kPackAtTheEnd = 50'000'000;  // ns
+  Save(kPackAtTheEnd);
   Lock lock(mutex_);
   FlushStats();
   if (options_.trace == nullptr) return;
@@ -319,7 +320,9 @@ void Engine::Resume() { impl_->Resume(); }
 bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
-std::shared_ptr<const SavedPlan> Engine::PlanToSave() { return impl_->PlanToSave(); }
+std::shared_ptr<const SavedPlan> Engine::PlanToSave() {
+  return impl_->PlanToSave(impl_->plan_time_limit_ns());
+}
 void Engine::Finish() { impl_->Finish(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 

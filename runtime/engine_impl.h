@@ -44,7 +44,8 @@ class Engine::Impl {
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   void NotePassedThrough();
   hotpack_stats Stats();
-  std::shared_ptr<const SavedPlan> PlanToSave();
+  std::shared_ptr<const SavedPlan> PlanToSave(int64_t pack_limit_ns);
+  int64_t plan_time_limit_ns() const { return options_.plan_time_limit_ns; }
   void Finish();
   void AbandonAfterFork();
   bool abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
@@ -151,7 +152,7 @@ class Engine::Impl {
   void DropSaved();
   void TellNotUsed(Lock& lock);
   void MaybeSave();
-  void Save();
+  void Save(int64_t pack_limit_ns);
 
   // engine_stats.cc
   // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's

@@ -83,7 +83,7 @@ bool Engine::Impl::Outlived() const {
 
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
-  if (job.save) return Save();
+  if (job.save) return Save(options_.plan_time_limit_ns);
   std::optional<Profile> profile = FindProfile(history_, job);
   if (!profile) return;
   uint64_t most_units = 0;

@@ -292,7 +292,7 @@ void Engine::Impl::MaybeSave() {
   if (planner_.Post(std::move(job))) next_save_ = 2 * iterations_;
 }
 
-std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave() {
+std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns) {
   if (abandoned()) return nullptr;
   auto plan = std::make_shared<SavedPlan>();
   std::shared_ptr<const Script> script;
@@ -319,14 +319,15 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave() {
       plan->opening = opening_;  // as it was before the history forgot the beginning
     }
   }
-  script = WithoutHoles(script, options_.plan_time_limit_ns);
+  script = WithoutHoles(script, pack_limit_ns);
   if (!script) return nullptr;
   plan->scripts.push_back(std::move(script));
   plan->tool_version = HOTPACK_VERSION;
   return plan;
 }
 
-void Engine::Impl::Save() try {
+// Packing again, where that is needed, takes at most `pack_limit_ns`.
+void Engine::Impl::Save(int64_t pack_limit_ns) try {
   if (options_.sink == nullptr) return;
   uint64_t number = 0;
   {
@@ -334,7 +335,7 @@ void Engine::Impl::Save() try {
     number = script_number_;
     if (number != 0 ? saved_script_ == number : !pending_) return;
   }
-  std::shared_ptr<const SavedPlan> plan = PlanToSave();
+  std::shared_ptr<const SavedPlan> plan = PlanToSave(pack_limit_ns);
   if (!plan) return;
   options_.sink->Save(*plan);
   Lock lock(mutex_);

@@ -1,5 +1,6 @@
 // A training job for the tests of saved plans: weights, then steps that repeat. plan_client MODE [STEPS [SCALE]]
 //   run       STEPS steps (default 8), return
+//   leave     the same, then change to another directory
 //   kill      the same, then SIGKILL
 //   forever   steps without end
 //   contexts  two contexts, a job in each
@@ -118,6 +119,7 @@ int main(int argc, char** argv) {
     while (true) Step();
   }
   Train(steps);
+  if (mode == "leave") CHECK(chdir("/") == 0);
   if (mode == "kill") raise(SIGKILL);
   if (mode == "contexts") {
     NewContext();

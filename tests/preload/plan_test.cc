@@ -201,6 +201,14 @@ TEST_F(Plan, AnotherProgramIsSaidOnceAndTakesOver) {
   ExpectServedFromTheFirst(RunWith(Path("plan"), {kClient, "run", "20", "2"}), 5 + 20 * 90);
 }
 
+TEST_F(Plan, ARelativePathIsMeantFromWhereTheProgramBegan) {
+  const std::string here = fs::current_path();
+  fs::current_path(folder_.path());
+  RunWith("plan", {kClient, "leave"});
+  fs::current_path(here);
+  EXPECT_TRUE(IsPlan("plan"));
+}
+
 TEST_F(Plan, TwoContexts) {
   RunWith(Path("plan"), {kClient, "contexts"});
   EXPECT_THAT(Files(), testing::ElementsAre("plan", "plan.2"));

@@ -77,13 +77,13 @@ struct Training {
 };
 
 // A whole run: what it leaves.
-std::shared_ptr<const SavedPlan> RunOnce(int state = 0, int weights = 12, int layers = 20, int steps = 7) {
+std::shared_ptr<const SavedPlan> RunOnce(int state = 0, int weights = 12, int layers = 20, uint64_t scale = 1) {
   Keeper keeper;
   Job job(4096 * kMiB, With(&keeper));
-  Training training(&job, layers);
+  Training training(&job, layers, scale);
   training.Weights(weights);
   training.FirstStep(state);
-  for (int i = 0; i < steps; ++i) training.Step();
+  for (int i = 0; i < 7; ++i) training.Step();
   job.engine().WaitPlan(-1);
   job.engine().Finish();
   EXPECT_NE(keeper.plan(), nullptr) << job.History();
@@ -267,6 +267,27 @@ TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
     EXPECT_LE(got.steady_iteration, plain.steady_iteration + 1);
     EXPECT_GE(got.planned + 210, plain.planned);
     EXPECT_LE(got.reserved_peak, plain.reserved_peak + plain.reserved_peak / 50 + 2 * kMiB);
+  }
+}
+
+// A plan of two scripts: the one that the opening names begins; the other is recognised when it comes instead.
+TEST(EngineSaved, SeveralScripts) {
+  auto small = RunOnce(0, 12, 20), large = RunOnce(0, 12, 31, 3);
+  auto both = std::make_shared<SavedPlan>(*large);
+  both->scripts.insert(both->scripts.begin(), small->scripts[0]);
+  both->opening.script = 1;
+  const std::vector<uint8_t> bytes = EncodePlan(*both);
+  auto read = std::make_shared<SavedPlan>();
+  ASSERT_EQ(DecodePlan(bytes.data(), bytes.size(), read.get()), PlanFileStatus::kOk);
+  for (int layers : {31, 20}) {
+    Keeper keeper;
+    Job job(4096 * kMiB, With(&keeper, read));
+    Training training(&job, layers, layers == 31 ? 3 : 1);
+    training.Weights(layers == 31 ? 12 : 3);
+    const Job::Share first = training.Step();
+    EXPECT_LE(first.requests - first.planned, layers == 31 ? 0u : 18u) << job.History();
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(training.Step().Full()) << job.History();
+    EXPECT_EQ(keeper.not_used(), 0);
   }
 }
 
