@@ -54,6 +54,7 @@ EngineOptions With(Keeper* keeper, std::shared_ptr<const SavedPlan> plan = nullp
   EngineOptions options;
   options.plan = std::move(plan);
   options.sink = keeper;
+  options.plan_time_limit_ns = 50'000'000;
   return options;
 }
 
@@ -215,7 +216,7 @@ TEST(EngineSaved, AnotherProgram) {
   for (int layers : {5, 19, 21, 50}) {
     SCOPED_TRACE(std::to_string(layers) + " layers instead of 20");
     Keeper keeper;
-    Job with(4096 * kMiB, With(&keeper, plan)), without;
+    Job with(4096 * kMiB, With(&keeper, plan)), without(4096 * kMiB, With(nullptr));
     Training a(&with, layers, 3), b(&without, layers, 3);
     a.Weights();
     b.Weights();
@@ -238,14 +239,14 @@ TEST(EngineSaved, AnotherProgram) {
 // A program that begins just as the other did, weights and first requests, and then does something else.
 TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
   auto plan = RunOnce();
-  for (int same : {1, 5, 15, 17, 30}) {
+  for (int same : {1, 15, 30}) {
     SCOPED_TRACE(std::to_string(same) + " requests are the same");
     Keeper keeper;
-    Job with(4096 * kMiB, With(&keeper, plan)), without;
+    Job with(4096 * kMiB, With(&keeper, plan)), without(4096 * kMiB, With(nullptr));
     auto step = [&](Job* job) {
       std::vector<DeviceAddress> live;
       for (int k = 0; k < same; ++k) live.push_back(job->Ask(plan->opening.units[12 + static_cast<size_t>(k)] * kUnitBytes));
-      for (int k = 0; k < 200; ++k) {
+      for (int k = 0; k < 100; ++k) {
         live.push_back(job->Ask(20 * kMiB / 512 * (1 + static_cast<uint64_t>(k * 37 % 101))));
         if (k % 3 == 2) {
           job->Give(live[live.size() - 2]);
@@ -265,7 +266,7 @@ TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
     EXPECT_TRUE(with.shares().back().Full()) << with.History();
     const hotpack_stats got = with.engine().Stats(), plain = without.engine().Stats();
     EXPECT_LE(got.steady_iteration, plain.steady_iteration + 1);
-    EXPECT_GE(got.planned + 210, plain.planned);
+    EXPECT_GE(got.planned + 140, plain.planned);
     EXPECT_LE(got.reserved_peak, plain.reserved_peak + plain.reserved_peak / 50 + 2 * kMiB);
   }
 }
