@@ -4,6 +4,7 @@
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/out_of_memory.h"
+#include "preload/plan_store.h"
 #include "preload/pool_rule.h"
 
 namespace hotpack {
@@ -114,7 +115,9 @@ void ContextEnd::Retire(bool alive) {
   if (arena == nullptr) return;
   GraphBlocks().Forget(arena);
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
+  arena->engine->Finish();  // its last figures, its trace, its plan
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on
+  ClosePlanStore(context_);
   arena->memory->ReleaseAll(alive);
 }
 

@@ -15,6 +15,7 @@
 #include "preload/graph_memory.h"
 #include "preload/log.h"
 #include "preload/options.h"
+#include "preload/plan_store.h"
 #include "preload/stream_order.h"
 #include "preload/tools_present.h"
 #include "profiler/trace_writer.h"
@@ -77,6 +78,7 @@ void AfterForkInChild() {
   Arenas().AbandonAfterFork();
   Order().ResetAfterFork();
   GraphBlocks().ResetAfterFork();
+  ForgetPlanStores();
   new (&files) Files;
 }
 
@@ -105,6 +107,10 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   options.guard = GetOptions().guard;
   options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
   options.say = Say;
+  if (PlanStore* store = NewPlanStore(*driver, *arena->memory)) {
+    options.sink = store;
+    options.plan = store->Load();
+  }
   arena->engine = new Engine(arena->memory.get(), options);
   return arena.release();
 }

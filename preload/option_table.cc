@@ -104,6 +104,11 @@ bool ParseOnly(const char* value, Options* options) {
   return true;
 }
 
+bool ParsePlan(const char* value, Options* options) {
+  options->plan = value;
+  return true;
+}
+
 bool ParseStatsDir(const char* value, Options* options) {
   options->stats_dir = value;
   return true;

@@ -29,6 +29,7 @@ namespace hotpack {
     "the only programs that are served, by executable name, as above")                                                 \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
     "whether blocks that the device has no room for may lie in managed memory while no plan is in force")              \
+  X(Plan, "HOTPACK_PLAN", "--plan", "a file", "none", "where the plan is kept from run to run (`plan_format.md`)")     \
   X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
     "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
   X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")    \

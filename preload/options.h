@@ -24,6 +24,7 @@ struct Options {
   bool overcommit = false;                // HOTPACK_OVERCOMMIT=managed
   uint64_t overcommit_bytes = 0;          // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes here; 0: ManagedLimit() decides
   const char* ipc_sizes = nullptr;        // HOTPACK_IPC: sizes that are left to the driver (preload/outside.h)
+  const char* plan = nullptr;             // HOTPACK_PLAN: where the plan is kept from run to run (preload/plan_store.h)
 };
 
 // Thread-safe, no heap, no driver call. The strings are copies that live for ever.

@@ -28,6 +28,7 @@ namespace hotpack {
   X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode) \
   X(DeviceGetAttribute, cuDeviceGetAttribute)                           \
   X(DeviceTotalMem, cuDeviceTotalMem_v2)                                \
+  X(DeviceGetName, cuDeviceGetName)                                     \
   X(DeviceGetMemPool, cuDeviceGetMemPool)                               \
   X(DeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)                 \
   X(DevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)               \

@@ -21,13 +21,14 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }) {
   next_comparison_ = options.never_hot_requests;
   attention_ = guards_ != nullptr;
+  BeginSaved();
   FlushStats();
 }
 
 // Whether requests and releases may take the short way: nothing to be recorded, activated, or aligned.
 void Engine::Impl::UpdateFast() {
   fast_release_ = follower_.active() && options_.trace == nullptr;
-  fast_ = fast_release_ && !follower_.lost() && !pending_ && interrupts_ == 0;
+  fast_ = fast_release_ && !follower_.lost() && !pending_ && !saved_ && interrupts_ == 0;
 }
 
 inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
@@ -111,6 +112,7 @@ EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) noexc
   if (follower_.ended()) EndIteration(lock);
   UpdateFast();
   if (others_ % 64 == 0) FlushStats();
+  if (tell_not_used_) TellNotUsed(lock);
   return status;
 } catch (...) {
   GiveUp();
@@ -124,7 +126,9 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
     if (status != EngineStatus::kOk) return status;
   }
   MaybeTrimIdle(lock);
+  bool by_script = true;
   if (interrupts_ == 0) {
+    if (saved_) by_script = FollowSaved(want.units);
     if (pending_) TryActivate(want.units);
     if (room_due_) {
       MakeRoom(lock);
@@ -134,7 +138,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
-  if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
+  if (want.ordinal != kUnmonitored && follower_.active() && (by_script || !saved_in_force_)) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kOk) {
     ++planned_;
   } else if (status == EngineStatus::kNotOurs) {
@@ -153,6 +157,7 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   if (want.ordinal != kUnmonitored) {
     MaybeDetect();
+    if (on_trial_) WatchTrial();
     MaybePark();
   }
   return status;
@@ -344,10 +349,14 @@ void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t 
 // for ever, and the last figures are lost rather than the process.
 void Engine::Impl::Finish() {
   if (abandoned()) return;
+  constexpr int64_t kPackAtTheEnd = 50'000'000;  // ns
   constexpr int kTries = 200;
   Lock lock(mutex_, std::defer_lock);
   for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
   if (!lock.owns_lock()) return;
+  lock.unlock();
+  Save(kPackAtTheEnd);
+  lock.lock();
   FlushStats();
   if (options_.trace == nullptr) return;
   options_.trace->Close();
@@ -426,7 +435,13 @@ bool Engine::BeginComparison(uint64_t* median_ns) { return impl_->BeginCompariso
 void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
-void Engine::Finish() { impl_->Finish(); }
+std::shared_ptr<const SavedPlan> Engine::PlanToSave() {
+  return impl_->PlanToSave(impl_->plan_time_limit_ns());
+}
+void Engine::Finish() try {
+  impl_->Finish();
+} catch (...) {  // no host memory for a plan to be kept
+}
 void Engine::Retire() { impl_->Retire(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
 

@@ -13,7 +13,9 @@
 
 namespace hotpack {
 
+class PlanSink;     // runtime/saved_plan.h
 class TraceWriter;  // profiler/trace_writer.h
+struct SavedPlan;   // runtime/saved_plan.h
 
 enum class EngineStatus : uint8_t {
   kOk,
@@ -35,6 +37,8 @@ struct EngineOptions {
   GuardOptions guard;                   // debug mode
   uint64_t managed_limit = 0;           // bytes of managed memory that may back blocks while there is no plan; 0: none
   void (*say)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
+  std::shared_ptr<const SavedPlan> plan;  // of an earlier run, to begin with; null: none. Forgotten if it does not fit
+  PlanSink* sink = nullptr;             // takes plans that are worth keeping; null: nobody. Not owned
 };
 
 // Who has what of an arena's memory, in bytes, at one moment.
@@ -116,7 +120,12 @@ class Engine {
   void NotePassedThrough();       // an allocation request was left to the driver while this engine's context was current
   hotpack_stats Stats();          // a consistent copy
 
-  // The process ends: the figures are brought up to date, the trace is closed. No driver call.
+  // What a later run may begin with. Null: there is no plan yet. Not for the fast path: O(requests so far), and may pack
+  // again, for at most the time limit of a solve.
+  std::shared_ptr<const SavedPlan> PlanToSave();
+
+  // The process or the context ends: the figures are brought up to date, the trace is closed, a plan that is not saved is
+  // given to the sink. No driver call.
   void Finish();
 
   // The context ends: waits for changes of pages in other threads, ends the planning thread, brings the figures up to date

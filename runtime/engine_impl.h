@@ -25,6 +25,8 @@
 #include "runtime/planning.h"
 #include "runtime/release_stamps.h"
 #include "runtime/request_timer.h"
+#include "runtime/saved_plan.h"
+#include "runtime/saved_progress.h"
 
 namespace hotpack {
 
@@ -56,6 +58,8 @@ class Engine::Impl {
   void LeaveToDriver();
   void NotePassedThrough();
   hotpack_stats Stats();
+  std::shared_ptr<const SavedPlan> PlanToSave(int64_t pack_limit_ns);
+  int64_t plan_time_limit_ns() const { return options_.plan_time_limit_ns; }
   void Finish();
   void Retire();
   void GiveUp();
@@ -166,7 +170,7 @@ class Engine::Impl {
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
   uint32_t BestPhase(const Script& script) const;
-  void Activate();
+  void Activate(uint32_t position = 0);
   bool TakeZone(const Script& script);
   void NoteLife(uint32_t age);
   bool Outlived() const;
@@ -179,6 +183,26 @@ class Engine::Impl {
   void EndIteration(Lock& lock);
   bool SomethingOverstays() const;
   void BeginSteady();
+
+  // engine_saved.cc: the plan of an earlier run, and what is saved of this one's
+  void BeginSaved();
+  bool FollowSaved(uint32_t units);
+  uint32_t MatchOpening(uint32_t units);
+  bool FollowOpening(uint32_t units, bool* by_script);
+  bool OpeningHolds() const;
+  uint64_t ExpectedPeak() const;
+  bool RecogniseSaved(uint32_t units);
+  void TakeUpSaved(const std::shared_ptr<const Script>& script, uint32_t position);
+  bool LivesAgree(const Script& script, uint32_t last, uint32_t length) const;
+  uint32_t LongestAgreement(const Script& script, uint32_t units, uint32_t* last) const;
+  void WatchTrial();
+  void EndTrial();
+  bool LeaveSaved();
+  void GiveUpTrial();
+  void DropSaved();
+  void TellNotUsed(Lock& lock);
+  void MaybeSave();
+  void Save(int64_t pack_limit_ns);
 
   // engine_stats.cc
   // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
@@ -259,6 +283,23 @@ class Engine::Impl {
   bool grew_ = false;             // pages changed since the last trim
   bool grew_now_ = false;         // ... in this iteration
   uint64_t idle_requests_ = 0;    // since the script was parked or the monitoring interrupted
+
+  // the plan of an earlier run
+  std::shared_ptr<const SavedPlan> saved_;  // null: none, or it is done with
+  SavedGuide guide_;
+  bool saved_in_force_ = false;    // its script has been taken up, and not been dropped
+  bool on_trial_ = false;          // ... a short while ago
+  SavedTrial trial_;
+  uint64_t eager_until_ = 0;       // requests; its places get their pages at once
+  uint64_t expected_peak_ = 0;     // bytes: what was live at most in the earlier run, if this one begins as it did
+  bool tell_not_used_ = false;
+  uint64_t saved_anchor_ = 0;      // a request that its script's entry 0 stands for
+  // what has been saved
+  Opening opening_;                // of this run, as the script of `opening_root_` and those learned from it have it
+  uint64_t opening_root_ = 0;      // their profiles' first_ordinal
+  bool opening_known_ = false;
+  uint64_t saved_script_ = 0;      // number of the script that was saved last
+  uint64_t next_save_ = 0;         // iterations
 
   // figures
   uint64_t live_units_ = 0, live_peak_units_ = 0;

@@ -56,7 +56,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
       if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;
     }
     PageWork work;
-    uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
+    uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(), ExpectedPeak()) : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     uint64_t shortfall = arena_.Shortfall(work, create_up_to);
     if (arena_.Shortfall(work, LiveAndPart(16)) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
@@ -152,6 +152,7 @@ void Engine::Impl::MakeRoom(Lock& lock) {
 // Whether places of the script without pages can wait: what was carried into its first iteration, or into the first after
 // one that diverged, still has its old memory, and what is not by script has memory of its own.
 bool Engine::Impl::MayWait() const {
+  if (history_.Count() <= eager_until_) return false;  // in a run's first iteration nothing is carried
   bool first_cycle = history_.Count() - std::max(activated_at_, diverged_until_) <= follower_.script().size();
   return first_cycle || Divergences() != divergences_at_end_;
 }
@@ -194,6 +195,7 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
 // there later is displaced if the block still lives.
 bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   if (!follower_.active() || mapping_entries_ != 0 || want.ordinal == kUnmonitored) return false;
+  if (want.entry == kNone && history_.Count() <= eager_until_) return false;  // a run's first iteration: it may be there to stay
   // The search is linear in the script: no more than a bounded part of it for each request there was.
   constexpr uint64_t kEntriesPerRequest = 512, kSearches = 16;
   uint32_t size = follower_.script().size();

@@ -83,6 +83,7 @@ bool Engine::Impl::Outlived() const {
 
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
+  if (job.save) return Save(options_.plan_time_limit_ns);
   std::optional<Profile> profile = FindProfile(history_, job);
   if (!profile) return;
   uint64_t most_units = 0;
@@ -193,7 +194,8 @@ bool Engine::Impl::TakeZone(const Script& script) {
   return arena_.TakeZone(script.height_bytes, &zone_);
 }
 
-void Engine::Impl::Activate() {
+// `position`: the entry that the next request is.
+void Engine::Impl::Activate(uint32_t position) {
   constexpr int kRoomTries = 4;  // iterations, with different blocks in the way
   std::shared_ptr<const Script> script = std::move(pending_);
   pending_.reset();
@@ -211,7 +213,7 @@ void Engine::Impl::Activate() {
       return;
     }
     room_tries_ = 0;
-    follower_.Start(script, 0, base_, zone_.begin);
+    follower_.Start(script, position, base_, zone_.begin);
     TakeHoles();
   }
   fresh_zone_ = false;
@@ -362,6 +364,8 @@ void Engine::Impl::MaybePark() {
 // --- iterations ------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::EndIteration(Lock& lock) {
+  if (on_trial_) EndTrial();
+  if (!current_) return;  // it did not pass
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
   retained_ = dynamic_.size();
@@ -393,6 +397,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   arena_.NewEpoch();
   if (settled_ && !steady_ && !improving) BeginSteady();
   if (spill_said_) TrimSpill(lock);
+  if (options_.sink != nullptr) MaybeSave();
   FlushStats();
 }
 

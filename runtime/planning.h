@@ -25,6 +25,7 @@ struct PlanJob {
   std::optional<Profile> profile;  // plan this, nothing is to be found
   std::shared_ptr<const Script> known;  // the one being served; null: none
   bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
+  bool save = false;                    // nothing is to be planned: the plan there is is to be saved
 };
 
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.

@@ -16,6 +16,7 @@
 #include "tools/run_linked.h"
 #include "tools/run_report.h"
 #include "tools/run_setup.h"
+#include "tools/show_plan.h"
 
 namespace hotpack {
 namespace {
@@ -61,9 +62,10 @@ std::string TakeCommand(const CLI::Option& first, std::vector<std::string> rest,
   return "";
 }
 
-// The flags that are the library's own options, from the table that it reads them by. --trace is more than a variable.
+// The flags that are the library's own options, from the table that it reads them by. --trace and --plan are more than a
+// variable.
 bool IsPlainOption(const OptionRow& row) {
-  return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace";
+  return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace" && std::string_view(row.flag) != "--plan";
 }
 
 void AddOptionFlags(CLI::App* command, RunOptions* options) {
@@ -93,12 +95,25 @@ std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
   return "";
 }
 
+// Empty, or why a plan can neither be read from `path` nor saved there. One that cannot be used is the library's affair: it
+// is replaced.
+std::string CheckPlanFile(const std::string& path) {
+  const std::string reason = CheckWritable(path);
+  std::error_code error;
+  if (!reason.empty() || !fs::exists(path, error) || fs::file_size(path, error) == 0) return reason;
+  return LooksLikePlan(path) ? "" : "is there, and is no plan file";
+}
+
 // Empty, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
   for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}}) {
     if (path.empty()) continue;
     const std::string reason = CheckWritable(path);
     if (!reason.empty()) return std::string(name) + " " + path + ": " + reason;
+  }
+  if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
+    const std::string reason = CheckPlanFile(options.plan);
+    if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
   }
   std::error_code error;
   if (!options.trace.empty() && fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.json_stats, error)) {
@@ -184,6 +199,7 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_option("--trace", options->trace, "record the program's allocations in this file");
   command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
   AddOptionFlags(command, options.get());
+  command->add_option("--plan", options->plan, "begin with the plan that an earlier run left in this file, and leave one");
   // Only the program's name is an option to CLI11: a list of positionals would take "[1,2]" apart.
   CLI::Option* first = command->add_option("CMD", "the program; its own options go behind --")->expected(1);
   command->prefix_command();  // what follows it is left alone

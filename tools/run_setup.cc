@@ -124,6 +124,10 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
   }
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
+  if (!options.plan.empty()) {  // the program may change its directory
+    std::error_code error;
+    setenv("HOTPACK_PLAN", fs::absolute(options.plan, error).c_str(), 1);
+  }
   return "";
 }
 

@@ -12,6 +12,7 @@ struct RunOptions {
   std::string trace;       // empty: none
   std::string json_stats;  // empty: none
   std::map<std::string, std::string> variables;  // of preload/option_table.h, given as flags
+  std::string plan;        // empty: none but what HOTPACK_PLAN says
   std::vector<std::string> command;
 };
 

@@ -1,7 +1,6 @@
-// hotpack show: what a recording holds, and its iterations.
+// hotpack show: what a recording holds, and its iterations. (Plan files: show_plan.cc.)
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/hot_iteration.h"
+#include "tools/show_plan.h"
 #include "tools/trace_facts.h"
 #include "tools/units.h"
 
@@ -71,15 +71,6 @@ const char* EndText(TraceOrigin::End end) {
   return "";
 }
 
-std::string TimeText(uint64_t ns) {
-  time_t seconds = static_cast<time_t>(ns / 1'000'000'000);
-  struct tm utc = {};
-  gmtime_r(&seconds, &utc);
-  char text[40];
-  strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
 Json ToJson(const Figures& figures) {
   return {{"requests", figures.requests},
           {"unroll", figures.unroll},
@@ -100,7 +91,7 @@ void PrintJson(const TraceFile& file, const TraceFacts& facts) {
   if (binary) {
     object["program"] = file.origin.program;
     object["process"] = file.origin.process;
-    object["created"] = TimeText(file.origin.created_ns);
+    object["created"] = UtcText(file.origin.created_ns);
     object["end"] = EndText(file.origin.end);
   }
   object["events"] = facts.events;
@@ -140,7 +131,7 @@ void PrintOrigin(const TraceOrigin& origin) {
   }
   printf("format         trace file, %s\n", EndText(origin.end));
   printf("program        %s, process %u, %s\n", origin.program.empty() ? "unknown" : origin.program.c_str(), origin.process,
-         TimeText(origin.created_ns).c_str());
+         UtcText(origin.created_ns).c_str());
 }
 
 // "306 306 306", shortened.
@@ -176,6 +167,7 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
 }
 
 int RunShow(const Options& options) {
+  if (LooksLikePlan(options.file)) return ShowPlan(options.file, options.json);
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) {
     fprintf(stderr, "hotpack show: %s\n", std::string(file.status().message()).c_str());
@@ -194,8 +186,8 @@ int RunShow(const Options& options) {
 
 void AddShowCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Shows what a recording holds: events, iterations, peak, lower bound");
-  command->add_option("FILE", options->file, "An event CSV or a trace file")->required();
+  CLI::App* command = app.add_subcommand("show", "Shows what a recording holds (events, iterations, peak, lower bound), or a plan");
+  command->add_option("FILE", options->file, "An event CSV, a trace file or a plan file")->required();
   command->add_flag("--json", options->json, "Print one object");
   command->footer("Example:\n  hotpack show job.trace");
   command->callback([options, exit_code] { *exit_code = RunShow(*options); });

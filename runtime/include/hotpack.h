@@ -94,6 +94,12 @@ HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
  * asks, which costs driver calls. Waits for the device. Acts on every arena of the process. */
 HOTPACK_API uint64_t hotpack_trim(void);
 
+/* Keeps the plans that there are now for later runs, where HOTPACK_PLAN=path finds them (docs/plan_format.md). `path` may
+ * hold %p, %d and %r as HOTPACK_PLAN does; null: the path of HOTPACK_PLAN. A plan file there is replaced at once, any
+ * other file is left alone. Returns 0, or an errno value: ENODATA if no arena has a plan yet, EINVAL without a path,
+ * EEXIST where something else is, or what the file system says. Waits for the disk. */
+HOTPACK_API int hotpack_save_plan(const char* path);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

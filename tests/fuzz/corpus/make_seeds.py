@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the binary seeds of this folder: trace files, programs (ELF) and files of figures. Deterministic.
+"""Writes the binary seeds of this folder: trace files, programs (ELF), files of figures and plans. Deterministic.
 
     tests/fuzz/corpus/make_seeds.py [FOLDER]     (default: the folder of this script)
 
-They are encoded here after docs/trace_format.md, the System V ABI and runtime/stats_file.h, independently of the code.
+They are encoded here after docs/trace_format.md, docs/plan_format.md, the System V ABI and runtime/stats_file.h, independently of the code.
 """
 
 import os
@@ -82,9 +82,46 @@ def stats():
     return {"two-arenas": whole, "no-arena": figures(0, 0), "many-arenas": figures(40, 5), "cut": whole[:1000]}
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+NONE = 0xFFFFFFFF
+
+
+def script(entries, height, load, unroll=1):
+    """entries: (units, age, offset) each; age 0: not planned. height, load: units of 512 bytes."""
+    head = struct.pack("<IIIIQQQ", len(entries), len(entries) // unroll, unroll, 0, height * 512, load * 512, load * 512)
+    return head + b"".join(struct.pack("<IIII", units, age, age, offset) for units, age, offset in entries)
+
+
+def plan(scripts, opening=(), before=0, program=b"/usr/bin/train", device=b"A device"):
+    body = b"".join(scripts) + b"".join(struct.pack("<II", units, entry) for units, entry in opening)
+    head = b"\x89hotplan" + struct.pack("<HHIQIIQQQQQIIII", 1, 512, len(scripts), 512 + len(body), 0, 100,
+                                        1_700_000_000 * 10**9, 2 << 20, 80 << 30, 9 << 20, before, len(opening), 0,
+                                        len(program), len(device))
+    file = head + program.ljust(256, b"\0") + device.ljust(128, b"\0")
+    file = file.ljust(512, b"\0") + body
+    return file[:24] + struct.pack("<I", crc32c(file)) + file[28:]
+
+
+def plans():
+    three = script([(3, 2, 0), (5, 0, NONE), (4, 2, 3), (3, 1, 0)], 7, 7)
+    carried = script([(8, 3, 0), (2, 1, 8), (2, 2, 8)], 10, 10)
+    twice = script([(4, 2, 0), (1, 1, 4), (4, 3, 5), (1, 1, 4)], 9, 8, unroll=2)
+    whole = plan([three, carried], [(9, NONE), (3, 0), (5, NONE), (4, 2)], 1)
+    return {"two-scripts": whole, "carried": plan([carried]), "unrolled": plan([twice], [(1, 1)]), "cut": whole[:600],
+            "header": whole[:512], "version": whole[:8] + b"\x02" + whole[9:]}
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
-    for target, seeds in {"trace": traces(), "elf": programs(), "stats": stats()}.items():
+    for target, seeds in {"trace": traces(), "elf": programs(), "stats": stats(), "plan": plans()}.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, contents in seeds.items():
             with open(os.path.join(folder, target, name), "wb") as file:
