@@ -115,7 +115,7 @@ void StreamOrder::NoteContext(CUcontext context) {
 
 EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream) {
   Engine* engine = arena->engine;
-  if (!Several()) {
+  if (!Several() && use_count_.load(std::memory_order_acquire) == 0) {
     if (stream != kNoStream || !GetOptions().free_sync_always) return engine->Release(address, StreamTag(stream));
   }
   const bool host = !kHooksPresent || state_.load() == kSynchronous;
