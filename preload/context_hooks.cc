@@ -49,11 +49,22 @@ CUresult Release(CUdevice device, ReleasePrimary release) {
   return result;
 }
 
+// The driver comes first: it waits for the work in the context, and it may refuse.
 template <typename ResetPrimary>
 CUresult Reset(CUdevice device, ResetPrimary reset) {
   HookScope scope;
-  if (scope.Active() && PrimaryIsActive(device)) Retire(scope, PrimaryContext(device), true);
-  return reset();
+  const bool active = scope.Active() && PrimaryIsActive(device);
+  const CUresult result = reset();
+  if (active && result == CUDA_SUCCESS) Retire(scope, PrimaryContext(device), false);
+  return result;
+}
+
+template <typename Destroy>
+CUresult DestroyContext(CUcontext context, Destroy destroy) {
+  HookScope scope;
+  const CUresult result = destroy();
+  if (result == CUDA_SUCCESS) Retire(scope, context, false);
+  return result;
 }
 
 }  // namespace
@@ -81,15 +92,11 @@ CUresult Hook_cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, 
 }
 
 CUresult Hook_cuCtxDestroy(CUcontext context) {
-  HookScope scope;
-  Retire(scope, context, true);
-  return HOTPACK_NEXT(cuCtxDestroy)(context);
+  return DestroyContext(context, [=] { return HOTPACK_NEXT(cuCtxDestroy)(context); });
 }
 
 CUresult Hook_cuCtxDestroy_v2(CUcontext context) {
-  HookScope scope;
-  Retire(scope, context, true);
-  return HOTPACK_NEXT(cuCtxDestroy_v2)(context);
+  return DestroyContext(context, [=] { return HOTPACK_NEXT(cuCtxDestroy_v2)(context); });
 }
 
 CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {

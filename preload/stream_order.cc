@@ -16,19 +16,23 @@ namespace {
 
 constexpr size_t kBatch = 64;
 
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED .. CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: not now. Every other failure means
-// that no work can be running any more (driver gone, context destroyed, or broken for good).
-bool IsCaptureError(CUresult result) {
-  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+// Whether no work can be running after this answer: it has been waited for, or there is no driver or context any more.
+// Any other failure says nothing about the work (a capture forbids to wait, or the driver could not do it now).
+bool NothingRuns(CUresult result) {
+  return result == CUDA_SUCCESS || result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED ||
+         result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 bool SynchronizeOne(const CudaDriver& driver, CUcontext context) {
   CUcontext popped = nullptr;
   const bool push = context != nullptr && CurrentContext(driver) != context;
-  if (push && driver.CtxPushCurrent(context) != CUDA_SUCCESS) return true;
+  if (push) {
+    const CUresult pushed = driver.CtxPushCurrent(context);
+    if (pushed != CUDA_SUCCESS) return NothingRuns(pushed);
+  }
   const CUresult result = driver.CtxSynchronize();
   if (push) driver.CtxPopCurrent(&popped);
-  return !IsCaptureError(result);
+  return NothingRuns(result);
 }
 
 }  // namespace
@@ -96,7 +100,7 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
   if (driver == nullptr) return true;
   if (!EnterSynchronize()) return false;
   waits_.fetch_add(1, std::memory_order_relaxed);
-  const bool done = !IsCaptureError(driver->StreamSynchronize(stream));
+  const bool done = NothingRuns(driver->StreamSynchronize(stream));
   LeaveSynchronize();
   return done;
 }
@@ -166,7 +170,9 @@ void StreamOrder::DrainSome(CUstream seen) {
 void StreamOrder::SeveralStreams() {
   int expected = kOne;
   if (state_.compare_exchange_strong(expected, kSwitching)) {
-    SynchronizeContexts();
+    // What was released so far was not waited for. A driver that cannot wait is asked again.
+    for (int attempt = 0; attempt < 3 && !SynchronizeContexts(); ++attempt) {
+    }
     state_.store(kSeveral);
   }
   while (state_.load() == kSwitching) sched_yield();
@@ -212,7 +218,8 @@ bool StreamOrder::IsCapturing(CUstream stream) const {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->StreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver->StreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  // No answer: then it may be, and the driver itself knows what to do with a request on it.
+  return driver->StreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {

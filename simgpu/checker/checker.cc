@@ -93,11 +93,11 @@ bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
   return true;
 }
 
-void Checker::Given(uint64_t address, uint64_t bytes, Teller teller) {
+void Checker::Given(uint64_t address, uint64_t bytes, Teller teller, int group) {
   if (!enabled_ || bytes == 0) return;
   const uint64_t end = address + bytes;
   if (!ClearOverlaps(address, end, teller)) return;
-  Block block{.end = end, .serial = next_serial_++, .teller = teller};
+  Block block{.end = end, .serial = next_serial_++, .group = group, .teller = teller};
   block.below = TakeGhosts(address, end);
   for (const Below& below : block.below) block.after.Merge(below.uses, *order_);
   if (teller == Teller::kOutside) {
@@ -284,6 +284,16 @@ void Checker::ForgetDevice(int device) {
   for (auto it = live_.begin(); it != live_.end();) {
     auto next = std::next(it);
     if (memory_->Find(it->first).device == device) Forget(it->first, it->first + 1);
+    it = next;
+  }
+}
+
+void Checker::ForgetGroup(int group) {
+  if (!enabled_) return;
+  for (auto it = live_.begin(); it != live_.end();) {
+    auto next = std::next(it);
+    const bool mapped = it->second.group == group && memory_->Find(it->first).kind == RegionKind::kMapped;
+    if (mapped) Forget(it->first, it->first + 1);
     it = next;
   }
 }

@@ -32,7 +32,8 @@ class Checker {
 
   bool enabled() const { return enabled_; }
 
-  void Given(uint64_t address, uint64_t bytes, Teller teller);
+  // `group`: the context it was given in (as the order's streams have it); -1: not known.
+  void Given(uint64_t address, uint64_t bytes, Teller teller, int group = -1);
   void Returned(uint64_t address, Teller teller);
   // Takes back this thread's last release by an outside teller, if it was of `address`.
   void Kept(uint64_t address);
@@ -53,6 +54,8 @@ class Checker {
   // The context or the device goes, and the blocks there with it; that is no mistake of anyone's.
   void Forget(uint64_t begin, uint64_t end);
   void ForgetDevice(int device);
+  // Blocks that an allocator made of memory that it mapped itself: they count as their context's, as the driver's would.
+  void ForgetGroup(int group);
 
   uint64_t serial() const { return next_serial_; }  // of the next block
 
@@ -65,6 +68,7 @@ class Checker {
   struct Block {
     uint64_t end = 0;
     uint64_t serial = 0;
+    int group = -1;  // the context it was given in, if that is known
     Teller teller = Teller::kDriver;
     uint64_t checked_generation = 0;  // memory_->Generation() when the block was last found to be mapped throughout
     UseSet uses;

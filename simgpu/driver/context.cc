@@ -71,6 +71,7 @@ Context* CreateContext(Driver& d, int device, unsigned flags) {
 // The object itself stays: threads may still have it on their stacks.
 void DestroyContext(Driver& d, Context* context) {
   d.order.HostSawGroup(context->group);
+  d.checker.ForgetGroup(context->group);
   std::vector<Allocation*> mine;
   for (auto& [base, allocation] : d.memory.allocations()) {
     if (allocation.context == context && allocation.pool == nullptr && !allocation.graph) mine.push_back(&allocation);

@@ -10,11 +10,13 @@ namespace simgpu {
 
 static thread_local int teller_depth = 0;
 
-SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void*) {
+SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream_handle) {
   if (!IsInitialized() || IsShutDown() || address == 0) return;
   Driver& d = TheDriver();
   std::lock_guard<std::mutex> lock(d.mutex);
-  d.checker.Given(address, bytes, Teller::kOutside);
+  const auto stream = d.streams.find(static_cast<Stream*>(stream_handle));  // a handle's context, else the current one
+  const Context* context = stream != d.streams.end() ? (*stream)->context : CurrentContext();
+  d.checker.Given(address, bytes, Teller::kOutside, context == nullptr ? -1 : context->group);
 }
 
 SIMGPU_EXPORT void simgpuBlockReturned(uint64_t address, void*) {
@@ -48,7 +50,7 @@ SIMGPU_EXPORT void simgpuDeviceReset(int device) {
   if (!IsInitialized() || IsShutDown()) return;
   Driver& d = TheDriver();
   std::lock_guard<std::mutex> lock(d.mutex);
-  d.checker.ForgetDevice(device);
+  ForgetPrimary(d, device);
 }
 
 SIMGPU_EXPORT uint64_t simgpuReports() { return ReportCount(); }

@@ -102,7 +102,8 @@ mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize
 mutant "unmap too early, live blocks" runtime/engine_pages.cc "if (used) continue;" ""
 mutant "unmap too early, pages from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
-mutant "unmap too early, the end of a context" preload/allocate.cc "if (alive) Order().Synchronize(context);" ""
+mutant "unmap too early, the end of a context" preload/context_hooks.cc "const CUresult result = destroy();" \
+  "Retire(scope, context, false); const CUresult result = destroy();"
 
 [ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }
 [ "$survivors" = 0 ]
