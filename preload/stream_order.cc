@@ -24,14 +24,13 @@ bool NothingRuns(CUresult result) {
 }
 
 bool SynchronizeOne(const CudaDriver& driver, CUcontext context) {
-  CUcontext popped = nullptr;
   const bool push = context != nullptr && CurrentContext(driver) != context;
   if (push) {
     const CUresult pushed = driver.CtxPushCurrent(context);
     if (pushed != CUDA_SUCCESS) return NothingRuns(pushed);
   }
   const CUresult result = driver.CtxSynchronize();
-  if (push) driver.CtxPopCurrent(&popped);
+  if (push) PopContext(driver);
   return NothingRuns(result);
 }
 

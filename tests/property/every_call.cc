@@ -1,5 +1,5 @@
 // A small random program once for each of its driver calls, with just that call failing:
-//   every_call SEED OPERATIONS WHICH STRIDE [FROM [TO]]
+//   every_call SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
 // WHICH: what follows the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (those that the
 // preloaded library makes), `any@!hotpack` (the others); with a `+` at the end all calls from that one on fail.
 // Each run is a process of its own, forked before the driver is initialised. It must end by itself, without a signal, a
@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdio>
@@ -62,6 +63,7 @@ std::string ReadAll(const std::string& path) {
 
 Ending Run(const Case& what, const std::string& folder, const std::string& counts = "") {
   const std::string errors = folder + "/errors";
+  fflush(stdout);  // or the child would print it once more
   const pid_t pid = fork();
   if (pid == 0) RunCase(what, errors, counts);
   Ending ending;
@@ -97,43 +99,51 @@ uint64_t CountCalls(const std::string& path, const std::string& which) {
   return sum;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc < 5) {
-    fprintf(stderr, "every_call SEED OPERATIONS WHICH STRIDE [FROM [TO]]\n");
-    return 2;
-  }
-  Case what;
-  what.seed = strtoull(argv[1], nullptr, 10);
-  what.operations = strtoull(argv[2], nullptr, 10);
-  std::string which = argv[3];
+// One program: each of its calls in turn. True: every run ended well.
+bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t stride, uint64_t from, uint64_t to,
+               const std::string& folder) {
   const bool onwards = which.ends_with('+');
   if (onwards) which.pop_back();
-  const uint64_t stride = strtoull(argv[4], nullptr, 10);
-  std::string folder = "/tmp/hotpack-every-call-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr || stride == 0) return 2;
-
+  Case what{seed, operations, ""};
   const Ending whole = Run(what, folder, folder + "/counts");
   const uint64_t calls = CountCalls(folder + "/counts", which), all = CountCalls(folder + "/counts", "any");
   uint64_t cases = 0, bad = whole.code == 0 ? 0 : 1;
   if (bad != 0) printf("nothing fails: code %d\n%s", whole.code, whole.errors.c_str());
-  const uint64_t from = argc > 5 ? strtoull(argv[5], nullptr, 10) : 1;
-  const uint64_t to = argc > 6 ? strtoull(argv[6], nullptr, 10) : calls;
-  for (uint64_t k = from; k <= to; k += stride) {
+  for (uint64_t k = from; k <= std::min(calls, to); k += stride) {
     what.fail = which + ":" + std::to_string(k) + (onwards ? "+" : "");
     const Ending ending = Run(what, folder);
     ++cases;
     if (ending.code == 0) continue;
     if (++bad <= 20) {
-      printf("%s: %s, code %d: %s\n", what.fail.c_str(), ending.hung ? "it hangs" : "it fails", ending.code,
-             ending.errors.substr(0, 300).c_str());
+      printf("seed %" PRIu64 ", %s: %s, code %d: %s\n", seed, what.fail.c_str(), ending.hung ? "it hangs" : "it fails",
+             ending.code, ending.errors.substr(0, 300).c_str());
     }
+  }
+  printf("seed %" PRIu64 ", %s%s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64 " bad\n",
+         seed, which.c_str(), onwards ? "+" : "", all, calls, cases, bad);
+  return bad == 0 && cases > 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    fprintf(stderr, "every_call SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]\n");
+    return 2;
+  }
+  char* dash = nullptr;
+  const uint64_t first = strtoull(argv[1], &dash, 10), last = *dash == '-' ? strtoull(dash + 1, nullptr, 10) : first;
+  const uint64_t operations = strtoull(argv[2], nullptr, 10), stride = strtoull(argv[4], nullptr, 10);
+  const uint64_t from = argc > 5 ? strtoull(argv[5], nullptr, 10) : 1;
+  const uint64_t to = argc > 6 ? strtoull(argv[6], nullptr, 10) : UINT64_MAX;
+  std::string folder = "/tmp/hotpack-every-call-XXXXXX";
+  if (stride == 0 || from == 0 || mkdtemp(folder.data()) == nullptr) return 2;
+  bool well = true;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    well = EveryCall(seed, operations, argv[3], stride, from, to, folder) && well;
   }
   unlink((folder + "/counts").c_str());
   unlink((folder + "/errors").c_str());
   rmdir(folder.c_str());
-  printf("seed %" PRIu64 ", %s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64 " bad\n",
-         what.seed, argv[3], all, calls, cases, bad);
-  return bad == 0 ? 0 : 1;
+  return well ? 0 : 1;
 }
