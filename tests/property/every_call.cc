@@ -1,10 +1,10 @@
 // A small random program once for each of its driver calls, with just that call failing:
-//   every_call SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
+//   every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
 // WHICH: what follows the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (those that the
 // preloaded library makes), `any@!hotpack` (the others); with a `+` at the end all calls from that one on fail.
 // Each run is a process of its own, forked before the driver is initialised. It must end by itself, without a signal, a
 // report of the checker or a wrong answer. Prints a line for each that does not, and how many there were; exit code 1 if
-// there was one.
+// there was one. -x: it stops at the first.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,6 +15,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -101,7 +102,7 @@ uint64_t CountCalls(const std::string& path, const std::string& which) {
 
 // One program: each of its calls in turn. True: every run ended well.
 bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t stride, uint64_t from, uint64_t to,
-               const std::string& folder) {
+               bool stop, const std::string& folder) {
   const bool onwards = which.ends_with('+');
   if (onwards) which.pop_back();
   Case what{seed, operations, ""};
@@ -109,7 +110,7 @@ bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t s
   const uint64_t calls = CountCalls(folder + "/counts", which), all = CountCalls(folder + "/counts", "any");
   uint64_t cases = 0, bad = whole.code == 0 ? 0 : 1;
   if (bad != 0) printf("nothing fails: code %d\n%s", whole.code, whole.errors.c_str());
-  for (uint64_t k = from; k <= std::min(calls, to); k += stride) {
+  for (uint64_t k = from; k <= std::min(calls, to) && !(stop && bad > 0); k += stride) {
     what.fail = which + ":" + std::to_string(k) + (onwards ? "+" : "");
     const Ending ending = Run(what, folder);
     ++cases;
@@ -127,8 +128,13 @@ bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t s
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool stop = argc > 1 && strcmp(argv[1], "-x") == 0;
+  if (stop) {
+    ++argv;
+    --argc;
+  }
   if (argc < 5) {
-    fprintf(stderr, "every_call SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]\n");
+    fprintf(stderr, "every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]\n");
     return 2;
   }
   char* dash = nullptr;
@@ -139,8 +145,8 @@ int main(int argc, char** argv) {
   std::string folder = "/tmp/hotpack-every-call-XXXXXX";
   if (stride == 0 || from == 0 || mkdtemp(folder.data()) == nullptr) return 2;
   bool well = true;
-  for (uint64_t seed = first; seed <= last; ++seed) {
-    well = EveryCall(seed, operations, argv[3], stride, from, to, folder) && well;
+  for (uint64_t seed = first; seed <= last && (well || !stop); ++seed) {
+    well = EveryCall(seed, operations, argv[3], stride, from, to, stop, folder) && well;
   }
   unlink((folder + "/counts").c_str());
   unlink((folder + "/errors").c_str());
