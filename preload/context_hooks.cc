@@ -66,6 +66,7 @@ CUresult Release(CUdevice device, ReleasePrimary release) {
   return result;
 }
 
+// The driver comes first: it waits for the work in the context, and it may refuse.
 template <typename ResetPrimary>
 CUresult Reset(CUdevice device, ResetPrimary reset) {
   HookScope scope;

@@ -11,8 +11,7 @@ class CurrentScope {
     pushed_ = CurrentContext(driver) != context && driver.CtxPushCurrent(context) == CUDA_SUCCESS;
   }
   ~CurrentScope() {
-    CUcontext popped = nullptr;
-    if (pushed_) driver_.CtxPopCurrent(&popped);
+    if (pushed_) PopContext(driver_);
   }
   CurrentScope(const CurrentScope&) = delete;
   CurrentScope& operator=(const CurrentScope&) = delete;

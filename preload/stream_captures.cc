@@ -123,7 +123,8 @@ bool StreamOrder::IsCapturing(CUstream stream) const {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->StreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver->StreamIsCapturing(stream, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  // No answer: then it may be, and the driver itself knows what to do with a request on it.
+  return driver->StreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 }  // namespace hotpack

@@ -7,14 +7,10 @@
 namespace hotpack {
 namespace {
 
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED .. CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD: not now.
-bool IsCaptureError(CUresult result) {
-  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
-// There is no work any more that could be waited for.
+// There is no work any more that could be waited for. Any other failure says nothing about the work: a capture forbids to
+// wait, or the driver could not do it now.
 bool IsOver(CUresult result) {
-  return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+  return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
          result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -199,11 +195,13 @@ bool StreamOrder::SynchronizeOne(CUcontext context) {
   if (driver == nullptr) return true;
   const NoCapture none(this);
   if (!none) return false;
-  CUcontext popped = nullptr;
   const bool push = context != nullptr && CurrentContext(*driver) != context;
-  if (push && driver->CtxPushCurrent(context) != CUDA_SUCCESS) return true;  // there is no such context any more
+  if (push) {
+    const CUresult pushed = driver->CtxPushCurrent(context);
+    if (pushed != CUDA_SUCCESS) return IsOver(pushed);
+  }
   const CUresult result = driver->CtxSynchronize();
-  if (push) driver->CtxPopCurrent(&popped);
+  if (push) PopContext(*driver);
   return result == CUDA_SUCCESS || IsOver(result);
 }
 
@@ -239,7 +237,7 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
   const NoCapture none(this);
   if (!none) return false;
   const CUresult result = driver->StreamSynchronize(stream);
-  return result == CUDA_SUCCESS || (!IsCaptureError(result) && IsOver(result));
+  return result == CUDA_SUCCESS || IsOver(result);
 }
 
 // During a capture: for the events recorded before it began. They are no part of it, and in relaxed mode the driver lets

@@ -30,9 +30,8 @@ ContextMemory::Scope::Scope(const ContextMemory& memory) : driver_(memory.driver
 }
 
 ContextMemory::Scope::~Scope() {
-  if (exchanged_) driver_->ThreadExchangeStreamCaptureMode(&mode_);
-  CUcontext popped = nullptr;
-  if (pushed_) driver_->CtxPopCurrent(&popped);
+  if (exchanged_) RestoreCaptureMode(*driver_, &mode_);
+  if (pushed_) PopContext(*driver_);
 }
 
 MemoryStatus ContextMemory::Count(CUresult result) {
@@ -274,12 +273,11 @@ void CudaDeviceMemory::ReleaseAll(bool context_alive) {
     mapped.swap(mapped_);
     chunks.swap(chunks_);
   }
-  CUcontext popped = nullptr;
   const bool pushed = context_alive && driver_->CtxPushCurrent(context_) == CUDA_SUCCESS;
   for (const Range& range : mapped) driver_->MemUnmap(range.base, range.bytes);
   for (const ChunkHandle chunk : chunks) driver_->MemRelease(chunk);
   for (const Range& range : reserved) driver_->MemAddressFree(range.base, range.bytes);
-  if (pushed) driver_->CtxPopCurrent(&popped);
+  if (pushed) PopContext(*driver_);
 }
 
 }  // namespace hotpack

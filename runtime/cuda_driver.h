@@ -58,6 +58,20 @@ struct CudaDriver {
 #undef HOTPACK_MEMBER
 };
 
+// Take back what was changed for the calling thread for a while: a context that was pushed, the capture mode (`mode` is the
+// one to go back to). A driver that fails to is asked again, because the program must not find itself in another context
+// or mode than its own.
+inline constexpr int kAttemptsToRestore = 3;
+inline void PopContext(const CudaDriver& driver) {
+  CUcontext popped = nullptr;
+  for (int i = 0; i < kAttemptsToRestore && driver.CtxPopCurrent(&popped) != CUDA_SUCCESS; ++i) {
+  }
+}
+inline void RestoreCaptureMode(const CudaDriver& driver, CUstreamCaptureMode* mode) {
+  for (int i = 0; i < kAttemptsToRestore && driver.ThreadExchangeStreamCaptureMode(mode) != CUDA_SUCCESS; ++i) {
+  }
+}
+
 // Fills in the table. `lookup(symbol)` gives the real function of that exported name, or null.
 template <typename Lookup>
 void LoadCudaDriver(Lookup lookup, CudaDriver* driver) {

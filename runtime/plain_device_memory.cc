@@ -57,10 +57,9 @@ MemoryStatus PlainDeviceMemory::Unmap(DeviceAddress, uint64_t) { return Status()
 void PlainDeviceMemory::ReleaseAll(bool context_alive) {
   const CUdeviceptr address = allocation_.exchange(0);
   if (address == 0 || !context_alive) return;  // what cuMemAlloc gave goes with its context
-  CUcontext popped = nullptr;
   if (driver_->CtxPushCurrent(context_) != CUDA_SUCCESS) return;
   driver_->MemFree(address);
-  driver_->CtxPopCurrent(&popped);
+  PopContext(*driver_);
 }
 
 }  // namespace hotpack

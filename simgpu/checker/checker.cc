@@ -93,7 +93,7 @@ bool Checker::ClearOverlaps(uint64_t begin, uint64_t end, Teller teller) {
   return true;
 }
 
-void Checker::Given(uint64_t address, uint64_t bytes, Teller teller, uint64_t owner) {
+void Checker::Given(uint64_t address, uint64_t bytes, Teller teller, Owner owner) {
   if (!enabled_ || bytes == 0) return;
   const uint64_t end = address + bytes;
   if (!ClearOverlaps(address, end, teller)) return;
@@ -288,10 +288,14 @@ void Checker::ForgetDevice(int device) {
   }
 }
 
-void Checker::ForgetOwner(uint64_t owner) {
+void Checker::ForgetContext(uint64_t context) {
+  if (!enabled_) return;
   for (auto it = live_.begin(); it != live_.end();) {
     auto next = std::next(it);
-    if (owner != 0 && it->second.owner == owner) Forget(it->first, it->first + 1);
+    const Owner& owner = it->second.owner;
+    // Memory of a pool outlives contexts, unless an allocator made it of what it mapped itself.
+    const bool goes = owner.context == context && (!owner.pooled || memory_->Find(it->first).kind == RegionKind::kMapped);
+    if (goes) Forget(it->first, it->first + 1);
     it = next;
   }
 }

@@ -25,6 +25,12 @@ enum class Teller : uint8_t {
   kOutside,  // the runtime library or a witness: for the application
 };
 
+// What a block goes with: a context's number, 0 if that is not known. Memory of a pool does not go with it.
+struct Owner {
+  uint64_t context = 0;
+  bool pooled = false;
+};
+
 // Not thread-safe: used under the driver's lock. Nothing here fails; what is wrong is reported.
 class Checker {
  public:
@@ -32,8 +38,7 @@ class Checker {
 
   bool enabled() const { return enabled_; }
 
-  // `owner`: what the block goes with (ForgetOwner); 0: nothing.
-  void Given(uint64_t address, uint64_t bytes, Teller teller, uint64_t owner = 0);
+  void Given(uint64_t address, uint64_t bytes, Teller teller, Owner owner = {});
   void Returned(uint64_t address, Teller teller);
   // Takes back this thread's last release by an outside teller, if it was of `address`.
   void Kept(uint64_t address);
@@ -54,7 +59,7 @@ class Checker {
   // The context or the device goes, and the blocks there with it; that is no mistake of anyone's.
   void Forget(uint64_t begin, uint64_t end);
   void ForgetDevice(int device);
-  void ForgetOwner(uint64_t owner);
+  void ForgetContext(uint64_t context);
 
   uint64_t serial() const { return next_serial_; }  // of the next block
 
@@ -68,7 +73,7 @@ class Checker {
     uint64_t end = 0;
     uint64_t serial = 0;
     Teller teller = Teller::kDriver;
-    uint64_t owner = 0;  // what it goes with: a context's number; 0: nothing
+    Owner owner;
     uint64_t checked_generation = 0;  // memory_->Generation() when the block was last found to be mapped throughout
     UseSet uses;
     UseSet after;              // what its uses must come after: all uses in `below`

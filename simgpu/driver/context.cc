@@ -71,7 +71,7 @@ Context* CreateContext(Driver& d, int device, unsigned flags) {
 // The object itself stays: threads may still have it on their stacks.
 void DestroyContext(Driver& d, Context* context) {
   d.order.HostSawGroup(context->group);
-  d.checker.ForgetOwner(context->id);  // what an allocator gave out in it
+  d.checker.ForgetContext(context->id);  // what an allocator gave out in it
   std::vector<Allocation*> mine;
   for (auto& [base, allocation] : d.memory.allocations()) {
     if (allocation.context == context && allocation.pool == nullptr && !allocation.graph) mine.push_back(&allocation);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
@@ -14,21 +15,29 @@
 #include <vector>
 
 #include "simgpu/checker/report.h"
+#include "simgpu/driver/caller.h"
 
 namespace simgpu {
 
-// One clause of SIMGPU_FAIL.
+// One clause of SIMGPU_FAIL, and the calls that it was asked about.
 struct FailRule {
+  std::string base;      // "any": calls of every name, counted together
+  std::string object;    // calls from objects with this in their file's name; empty: from everywhere
+  bool others = false;   // ... from all objects but those
   uint64_t first = 0;    // this call …
   bool onwards = false;  // … and every later one
   uint64_t every = 0;    // or every so many calls
-  int error = 0;
+  int error = 0;         // 0: the usual one of the function
+  std::atomic<uint64_t> calls{0};
 };
 
 struct CallCounter {
   std::string base;
+  int usual_error = 0;
   std::atomic<uint64_t> calls{0};
-  std::vector<FailRule> rules;
+  std::vector<FailRule*> rules;
+  bool asks_caller = false;  // a rule names an object
+  std::map<std::string, uint64_t> callers;  // calls of each object, if that is counted; under the counters' lock
 };
 
 namespace {
@@ -56,8 +65,7 @@ bool IsAllocation(const std::string& base) {
 }
 
 // "3", "5+" or "every:7", then perhaps "=700".
-bool ParseRule(std::string text, int usual_error, FailRule* rule) {
-  rule->error = usual_error;
+bool ParseCalls(std::string text, FailRule* rule) {
   const size_t equals = text.find('=');
   if (equals != std::string::npos) {
     rule->error = atoi(text.c_str() + equals + 1);
@@ -77,26 +85,55 @@ bool ParseRule(std::string text, int usual_error, FailRule* rule) {
   return rule->first > 0 && *end == '\0';
 }
 
-// SIMGPU_FAIL="cuMemCreate:3,cuMemMap:5+,cuMemAlloc:every:7=700": the rules for `base`.
-std::vector<FailRule> RulesFor(const std::string& base) {
-  std::vector<FailRule> rules;
-  const char* all = getenv("SIMGPU_FAIL");
-  std::string rest = all == nullptr ? "" : all;
+// "cuMemMap" or "any", then perhaps "@hotpack" or "@!hotpack", then ":" and which calls.
+bool ParseRule(const std::string& clause, FailRule* rule) {
+  const size_t colon = clause.find(':');
+  if (colon == std::string::npos) return false;
+  rule->base = clause.substr(0, colon);
+  const size_t at = rule->base.find('@');
+  if (at != std::string::npos) {
+    rule->object = rule->base.substr(at + 1);
+    rule->base.resize(at);
+    rule->others = rule->object.starts_with("!");
+    if (rule->others) rule->object.erase(0, 1);
+    if (rule->object.empty()) return false;
+  }
+  return ParseCalls(clause.substr(colon + 1), rule);
+}
+
+// "cuMemCreate:3,cuMemMap:5+,any@hotpack:12"
+std::deque<FailRule> ParseRules(std::string rest) {
+  std::deque<FailRule> rules;
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
     const std::string clause = rest.substr(0, comma);
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
-    const size_t colon = clause.find(':');
-    FailRule rule;
-    if (colon == std::string::npos ||
-        !ParseRule(clause.substr(colon + 1), IsAllocation(base) ? kOutOfMemory : kUnknown, &rule)) {
-      fprintf(stderr, "simgpu: SIMGPU_FAIL: '%s' is not NAME:COUNT, NAME:COUNT+ or NAME:every:COUNT (with =ERROR)\n",
+    if (!ParseRule(clause, &rules.emplace_back())) {
+      fprintf(stderr,
+              "simgpu: SIMGPU_FAIL: '%s' is not NAME:COUNT, NAME:COUNT+ or NAME:every:COUNT (with @OBJECT or @!OBJECT "
+              "after the name, and =ERROR at the end)\n",
               clause.c_str());
       _exit(2);
     }
-    if (clause.substr(0, colon) == base) rules.push_back(rule);
   }
   return rules;
+}
+
+// The process's, as they are at its first call.
+std::deque<FailRule>& Rules() {
+  static auto* rules = [] {
+    const char* all = getenv("SIMGPU_FAIL");
+    return new std::deque<FailRule>(ParseRules(all == nullptr ? "" : all));
+  }();
+  return *rules;
+}
+
+bool CountsCallers() {
+  static const bool counts = [] {
+    const char* value = getenv("SIMGPU_COUNT_CALLERS");
+    return value != nullptr && strcmp(value, "1") == 0;
+  }();
+  return counts;
 }
 
 void WriteCounts() {
@@ -107,6 +144,9 @@ void WriteCounts() {
   std::lock_guard<std::mutex> lock(CountersLock());
   for (const auto& [base, counter] : Counters()) {
     fprintf(file, "%s %llu\n", base.c_str(), static_cast<unsigned long long>(counter->calls.load()));
+    for (const auto& [object, calls] : counter->callers) {
+      fprintf(file, "%s@%s %llu\n", base.c_str(), object.c_str(), static_cast<unsigned long long>(calls));
+    }
   }
   fclose(file);
 }
@@ -134,16 +174,23 @@ void NoteExitStatus(int status, void*) {
   EndProcess();
 }
 
-// In the child nothing but refusals is left to do: no lock of the parent's threads may be in the way.
+// In the child nothing but refusals is left to do: no lock of the parent's threads may be in the way. Before cuInit a fork
+// is no matter.
 void NoteFork() {
-  forked.store(true);
+  if (IsInitialized()) forked.store(true);
   new (&CountersLock()) std::mutex;
+}
+
+// A malformed SIMGPU_FAIL is said at once. Nothing is kept: a program may set it up to its first call.
+void CheckRules() {
+  const char* all = getenv("SIMGPU_FAIL");
+  if (all != nullptr && *all != '\0') (void)ParseRules(all);
 }
 
 __attribute__((constructor)) void Load() {
   on_exit(NoteExitStatus, nullptr);
   pthread_atfork(nullptr, nullptr, NoteFork);
-  RulesFor("");  // a malformed SIMGPU_FAIL is said at once
+  CheckRules();
 }
 
 __attribute__((destructor)) void Unload() {
@@ -160,7 +207,12 @@ EntryPoint::EntryPoint(const char* base) {
   if (counter == nullptr) {
     counter = new CallCounter;
     counter->base = base;
-    counter->rules = RulesFor(base);
+    counter->usual_error = IsAllocation(base) ? kOutOfMemory : kUnknown;
+    for (FailRule& rule : Rules()) {
+      if (rule.base != "any" && rule.base != base) continue;
+      counter->rules.push_back(&rule);
+      counter->asks_caller |= !rule.object.empty();
+    }
   }
   counter_ = counter;
 }
@@ -170,13 +222,28 @@ int EntryPoint::Enter(bool needs_init) {
   if (needs_init && (!initialized.load(std::memory_order_acquire) || forked.load(std::memory_order_relaxed))) {
     return kNotInitialized;
   }
-  const uint64_t call = counter_->calls.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (const FailRule& rule : counter_->rules) {
-    if (rule.every > 0 ? call % rule.every == 0 : (call == rule.first || (rule.onwards && call > rule.first))) {
-      return rule.error;
-    }
+  counter_->calls.fetch_add(1, std::memory_order_relaxed);
+  if (counter_->rules.empty() && !CountsCallers()) return 0;
+  return EnterSlow();
+}
+
+// Somebody wants to know more than the number of calls.
+int EntryPoint::EnterSlow() {
+  std::string caller;
+  if (counter_->asks_caller || CountsCallers()) caller = CallingObject();
+  if (CountsCallers()) {
+    std::lock_guard<std::mutex> lock(CountersLock());
+    ++counter_->callers[caller];
   }
-  return 0;
+  int error = 0;
+  for (FailRule* rule : counter_->rules) {
+    if (!rule->object.empty() && (caller.find(rule->object) != std::string::npos) == rule->others) continue;
+    const uint64_t call = rule->calls.fetch_add(1, std::memory_order_relaxed) + 1;
+    const bool fails =
+        rule->every > 0 ? call % rule->every == 0 : (call == rule->first || (rule->onwards && call > rule->first));
+    if (fails && error == 0) error = rule->error != 0 ? rule->error : counter_->usual_error;
+  }
+  return error;
 }
 
 // The end begins where static objects that are older than cuInit are destroyed, as with the real driver.

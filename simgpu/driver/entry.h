@@ -16,6 +16,8 @@ class EntryPoint {
   int Enter(bool needs_init);
 
  private:
+  int EnterSlow();
+
   CallCounter* counter_;
 };
 

@@ -10,18 +10,15 @@ namespace simgpu {
 
 static thread_local int teller_depth = 0;
 
-SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream) {
+SIMGPU_EXPORT void simgpuBlockGiven(uint64_t address, size_t bytes, void* stream_handle) {
   if (!IsInitialized() || IsShutDown() || address == 0) return;
   Driver& d = TheDriver();
   std::lock_guard<std::mutex> lock(d.mutex);
-  // Memory of cuMemAlloc goes with its context, memory of a pool does not.
-  uint64_t owner = 0;
-  if (stream == SIMGPU_NO_STREAM) {
-    const Context* context = CurrentContext();
-    if (context == nullptr || !context->alive) return;  // another thread has destroyed it since
-    owner = context->id;
-  }
-  d.checker.Given(address, bytes, Teller::kOutside, owner);
+  const bool pooled = stream_handle != SIMGPU_NO_STREAM;
+  const auto stream = d.streams.find(static_cast<Stream*>(stream_handle));  // a handle's context, else the current one
+  const Context* context = pooled && stream != d.streams.end() ? (*stream)->context : CurrentContext();
+  if (!pooled && (context == nullptr || !context->alive)) return;  // another thread has destroyed it since
+  d.checker.Given(address, bytes, Teller::kOutside, {context == nullptr ? 0 : context->id, pooled});
 }
 
 SIMGPU_EXPORT void simgpuBlockReturned(uint64_t address, void*) {
@@ -55,7 +52,7 @@ SIMGPU_EXPORT void simgpuDeviceReset(int device) {
   if (!IsInitialized() || IsShutDown()) return;
   Driver& d = TheDriver();
   std::lock_guard<std::mutex> lock(d.mutex);
-  d.checker.ForgetDevice(device);
+  ForgetPrimary(d, device);
 }
 
 SIMGPU_EXPORT uint64_t simgpuReports() { return ReportCount(); }

@@ -10,12 +10,7 @@ bool Valid(const Driver& d, CUdevice device) { return device >= 0 && device < st
 
 void Drop(Driver& d, Device* device) {
   if (device->primary == nullptr) return;
-  // Blocks are known by the device they lie on. Those of other contexts on it stay, so then only what the driver itself
-  // gave goes, in DestroyContext.
-  const bool alone = std::none_of(d.contexts.begin(), d.contexts.end(), [device](const Context* context) {
-    return context != device->primary && context->device == device->ordinal;
-  });
-  if (alone) d.checker.ForgetDevice(device->ordinal);
+  ForgetPrimary(d, device->ordinal);
   DestroyContext(d, device->primary);
   device->primary = nullptr;
   device->primary_retains = 0;
@@ -47,6 +42,20 @@ CUresult SetFlags(CUdevice number, unsigned flags) {
 }
 
 }  // namespace
+
+// Pools are the device's: where no other context is left, theirs go too.
+void ForgetPrimary(Driver& d, int number) {
+  if (!Valid(d, number) || d.devices[number].primary == nullptr) return;
+  const Context* primary = d.devices[number].primary;
+  const bool alone = std::none_of(d.contexts.begin(), d.contexts.end(), [primary](const Context* context) {
+    return context != primary && context->device == primary->device;
+  });
+  if (alone) {
+    d.checker.ForgetDevice(number);
+  } else {
+    d.checker.ForgetContext(primary->id);
+  }
+}
 
 SIMGPU_API cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice number) {
   SIMGPU_ENTER(cuDevicePrimaryCtxRetain);

@@ -122,6 +122,7 @@ Context* PopContext();               // null: none
 Context* CurrentContext();
 Context* CreateContext(Driver& d, int device, unsigned flags);
 void DestroyContext(Driver& d, Context* context);  // frees what belongs to it
+void ForgetPrimary(Driver& d, int device);         // its primary context is about to end: the blocks there with it
 
 CUresult FindStream(Driver& d, CUstream handle, DefaultStream variant, Stream** stream);
 Stream* CreateStream(Driver& d, Context* context, unsigned flags, int priority, StreamKind kind);

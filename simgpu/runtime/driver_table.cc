@@ -12,10 +12,11 @@ thread_local cudaError_t last_error = cudaSuccess;
 using GetProcAddress = decltype(&::cuGetProcAddress_v2);
 
 template <typename Function>
-void LookUp(GetProcAddress get, Function* function, const char* base, int version, cuuint64_t flags) {
+bool LookUp(GetProcAddress get, Function* function, const char* base, int version, cuuint64_t flags) {
   void* found = nullptr;
   CUdriverProcAddressQueryResult status;
   if (get(base, &found, version, flags, &status) == CUDA_SUCCESS) *function = reinterpret_cast<Function>(found);
+  return found != nullptr;
 }
 
 DriverTable* Load() {
@@ -32,10 +33,11 @@ DriverTable* Load() {
   }
   constexpr cuuint64_t kDefault = CU_GET_PROC_ADDRESS_DEFAULT;
   constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-#define CUDART_DRIVER(base, symbol, version) LookUp(get, &table->base, #base, version, kDefault);
+  bool complete = true;  // a driver that cannot say where a function is cannot be used
+#define CUDART_DRIVER(base, symbol, version) complete &= LookUp(get, &table->base, #base, version, kDefault);
 #define CUDART_DRIVER_BOTH(base, symbol, version, per_thread_version) \
-  LookUp(get, &table->base[0], #base, version, kDefault);             \
-  LookUp(get, &table->base[1], #base, per_thread_version, kPerThread);
+  complete &= LookUp(get, &table->base[0], #base, version, kDefault); \
+  complete &= LookUp(get, &table->base[1], #base, per_thread_version, kPerThread);
 #include "simgpu/runtime/driver_table.inc"
 #undef CUDART_DRIVER
 #undef CUDART_DRIVER_BOTH
@@ -44,7 +46,7 @@ DriverTable* Load() {
   table->kept = reinterpret_cast<decltype(table->kept)>(dlsym(library, "simgpuBlockKept"));
   table->reset = reinterpret_cast<decltype(table->reset)>(dlsym(library, "simgpuDeviceReset"));
   table->teller = reinterpret_cast<decltype(table->teller)>(dlsym(library, "simgpuTeller"));
-  table->status = table->cuInit(0);
+  table->status = complete ? table->cuInit(0) : CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   return table;
 }
 

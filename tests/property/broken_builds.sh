@@ -28,6 +28,16 @@ link_mutant() {
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
 }
 
+random_programs() {
+  HOTPACK_TEST_PRELOAD="$work/libmutant.so" HOTPACK_TEST_OPERATIONS=3000000 timeout 300 \
+    "$build_dir/tests/property_test" --gtest_filter='*AreServedRight*' --gtest_fail_fast
+}
+failing_calls() {
+  LD_LIBRARY_PATH="$build_dir/lib/simgpu" LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/every_call" -x "$failing_seeds" 900 any@libmutant 1
+}
+check=random_programs
+
 # mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
 mutant() {
   local name=$1 file=$2 line=$3 replacement=$4 changed source report
@@ -43,6 +53,7 @@ mutant() {
   rm -f "$work"/*.o
   local sources=("$file")
   case $file in
+    runtime/cuda_driver.h) sources=(preload/{stream_order,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
     runtime/*.h) sources=($(cd "$work" && ls runtime/{arena,engine*,follower,planning}.cc)) ;;
     *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
   esac
@@ -50,12 +61,11 @@ mutant() {
     "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source/\//_}.o"
   done
   link_mutant
-  if HOTPACK_TEST_PRELOAD="$work/libmutant.so" HOTPACK_TEST_OPERATIONS=3000000 timeout 300 \
-      "$build_dir/tests/property_test" --gtest_filter='*AreServedRight*' --gtest_fail_fast >"$work/log" 2>&1; then
+  if "$check" >"$work/log" 2>&1; then
     echo "SURVIVED  $name"
     survivors=$((survivors + 1))
   elif report=$(grep -m1 -oE 'REPORT [a-z-]+|it ended by a signal' "$work/log"); then
-    echo "caught    $name: $report, seed $(grep -m1 -oE 'random_program [0-9]+' "$work/log" | cut -d' ' -f2)"
+    echo "caught    $name: $report, seed $(grep -m1 -oE '(random_program|seed) [0-9]+' "$work/log" | cut -d' ' -f2)"
   else
     echo "SURVIVED  $name: the test fails, but without a report of the checker"
     tail -n 20 "$work/log"
@@ -102,7 +112,21 @@ mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize
 mutant "unmap too early, live blocks" runtime/engine_pages.cc "if (used) continue;" ""
 mutant "unmap too early, pages from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
-mutant "unmap too early, the end of a context" preload/allocate.cc "if (alive) Order().Synchronize(context);" ""
+mutant "unmap too early, the end of a context" preload/context_hooks.cc "const CUresult result = destroy();" \
+  "Retire(scope, context, false); const CUresult result = destroy();"
+
+# What a driver call that fails must not do. (A program each, in which it is seen.)
+check=failing_calls
+failing_seeds=14-21
+mutant "a failed wait taken for done" preload/stream_order.cc "return NothingRuns(result);" "return true;"
+mutant "a failed wait for a stream taken for done" preload/stream_order.cc \
+  "const bool done = NothingRuns(driver->StreamSynchronize(stream));" "driver->StreamSynchronize(stream); const bool done = true;"
+failing_seeds=40-48
+mutant "the program left in another context" runtime/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
+  "inline constexpr int kAttemptsToRestore = 1;"
+failing_seeds=7-18
+mutant "an arena gone before its context" preload/context_hooks.cc "if (result == CUDA_SUCCESS) Retire(scope, context, false);" \
+  "Retire(scope, context, false);"
 
 [ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }
 [ "$survivors" = 0 ]

@@ -79,9 +79,6 @@ void Program::Wait() {
 }
 
 void Program::ChangeContexts() {
-  const int alive = static_cast<int>(
-      std::count_if(known_.begin(), known_.end(), [this](const Known& k) { return job_.ContextAlive(k.context); }));
-  (void)alive;
   if (job_.SomeContext() == Job::kNone || (job_.contexts() < 8 && random_.Chance(300))) {
     job_.AddContext(random_.Chance(300), random_.Int(settings_.devices));
   } else if (random_.Chance(300)) {

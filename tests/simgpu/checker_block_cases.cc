@@ -15,6 +15,30 @@ CASE(DeviceReset) {
   MUST(cuMemUnmap(arena, 4 * kPage));
 }
 
+// A context's end is the end of the blocks that were given in it, and of no other context's.
+CASE(ContextEnds) {
+  CUcontext other = nullptr;
+  MUST(cuCtxCreate(&other, nullptr, 0, 0));
+  Give(arena, 8192);
+  MUST(cuCtxDestroy(other));
+  MUST(cuMemUnmap(arena, 4 * kPage));
+}
+CASE(OtherContextEnds) {
+  CUcontext other = nullptr;
+  MUST(cuCtxCreate(&other, nullptr, 0, 0));
+  CUdeviceptr p = 0;
+  MUST(cuMemAlloc(&p, 4096));
+  MUST(cuDevicePrimaryCtxRelease(0));
+  MUST(cuMemFree(p));
+}
+CASE(OtherContextEndsUnderABlock) {
+  CUcontext other = nullptr;
+  Give(arena, 8192);
+  MUST(cuCtxCreate(&other, nullptr, 0, 0));
+  MUST(cuCtxDestroy(other));
+  MUST(cuMemUnmap(arena, 4 * kPage));
+}
+
 CASE(Overlap) {
   Give(arena, 8192);
   Give(arena + 4096, 8192);

@@ -157,6 +157,42 @@ void Forks() {
   MUST(cuMemAlloc(&p, 64));
 }
 
+// Before cuInit nothing is lost by a fork, and the child's own settings count.
+void ForksEarly() {
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("SIMGPU_FAIL", "cuMemAlloc:1", 1);
+    Start();
+    CUdeviceptr p = 0;
+    CHECK(cuMemAlloc(&p, 64) == CUDA_ERROR_OUT_OF_MEMORY);
+    MUST(cuMemAlloc(&p, 64));
+    exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  Start();
+  CUdeviceptr p = 0;
+  MUST(cuMemAlloc(&p, 64));
+}
+
+// SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7: calls of all names count together, and those of each caller. What is
+// called here is from this program, except inside cudaMalloc.
+void FailsByCaller() {
+  Start();  // three calls
+  CUdeviceptr p = 0;
+  MUST(cuMemAlloc(&p, 64));
+  CHECK(cuMemFree(p) == CUDA_ERROR_UNKNOWN);  // the fifth of all
+  MUST(cuMemFree(p));
+  CHECK(cuStreamSynchronize(nullptr) == CUDA_ERROR_UNKNOWN);  // the seventh of ours
+  int failed = 0;
+  for (int i = 0; i < 20; ++i) {
+    void* q = nullptr;
+    failed += cudaMalloc(&q, 64) != cudaSuccess ? 1 : 0;
+  }
+  CHECK(failed == 1);
+}
+
 // SIMGPU_DEVICES=3
 void Devices() {
   int count = 0;
@@ -215,6 +251,7 @@ using Case = void (*)();
 const std::map<std::string, Case> kCases = {
     {"BigDevice", BigDevice},   {"OutOfMemory", OutOfMemory}, {"PoolGivesWay", PoolGivesWay},
     {"Fails", Fails},           {"LateCalls", LateCalls},     {"BeforeInit", BeforeInit},
+    {"ForksEarly", ForksEarly}, {"FailsByCaller", FailsByCaller},
     {"Forks", Forks},           {"Devices", Devices},         {"Threads", Threads},
     {"HostAccess", HostAccess}, {"Start", [] { Start(); }}};
 

@@ -25,6 +25,7 @@ TEST(Process, OutOfMemoryIsExact) { EXPECT_CLEAN(Case("OutOfMemory", "SIMGPU_MEM
 TEST(Process, PoolsGiveWay) { EXPECT_CLEAN(Case("PoolGivesWay", "SIMGPU_MEMORY=8M")); }
 TEST(Process, NothingWorksBeforeInit) { EXPECT_CLEAN(Case("BeforeInit")); }
 TEST(Process, ChildrenOfForkAreRefused) { EXPECT_CLEAN(Case("Forks")); }
+TEST(Process, ForksBeforeInitAreNoMatter) { EXPECT_CLEAN(Case("ForksEarly")); }
 TEST(Process, SeveralDevices) { EXPECT_CLEAN(Case("Devices", "SIMGPU_DEVICES=3")); }
 TEST(Process, ManyThreads) { EXPECT_CLEAN(Case("Threads")); }
 
@@ -32,9 +33,13 @@ TEST(Process, FailuresOnDemand) {
   EXPECT_CLEAN(Case("Fails", "SIMGPU_FAIL=cuMemCreate:3,cuMemAlloc:every:2,cuMemMap:2+=700,cuStreamCreate:1"));
 }
 
+TEST(Process, FailuresByCaller) {
+  EXPECT_CLEAN(Case("FailsByCaller", "'SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7'"));
+}
+
 TEST(Process, BadSettingsAreOneLine) {
   for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc", "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
-                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
+                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
                           "SIMGPU_DEVICES=many"}) {
     const Outcome outcome = Case("Start", bad);
     EXPECT_EQ(outcome.status, 2) << bad;
@@ -63,6 +68,18 @@ TEST(Process, CountsCalls) {
   EXPECT_NE(counts.find("\ncuMemAlloc 5\n"), std::string::npos) << counts;
   EXPECT_NE(counts.find("\ncuMemCreate 3\n"), std::string::npos) << counts;
   EXPECT_NE(counts.find("\ncuMemRelease 1\n"), std::string::npos) << counts;
+  unlink(path.c_str());
+}
+
+TEST(Process, CountsCallers) {
+  const std::string path = testing::TempDir() + "/simgpu_callers_" + std::to_string(getpid());
+  EXPECT_CLEAN(Case("FailsByCaller", "'SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7' SIMGPU_COUNT_CALLERS=1 "
+                                     "SIMGPU_COUNT_FILE=" + path));
+  const std::string counts = ReadFile(path);
+  EXPECT_NE(counts.find("\ncuMemFree 2\n"), std::string::npos) << counts;
+  EXPECT_NE(counts.find("\ncuMemFree@simgpu_process_cases 2\n"), std::string::npos) << counts;
+  EXPECT_NE(counts.find("\ncuMemAlloc@simgpu_process_cases 1\n"), std::string::npos) << counts;
+  EXPECT_NE(counts.find("\ncuMemAlloc@libcudart.so.13 "), std::string::npos) << counts;
   unlink(path.c_str());
 }
 

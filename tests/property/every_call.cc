@@ -1,0 +1,155 @@
+// A small random program once for each of its driver calls, with just that call failing:
+//   every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
+// WHICH: what follows the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (those that the
+// preloaded library makes), `any@!hotpack` (the others); with a `+` at the end all calls from that one on fail.
+// Each run is a process of its own, forked before the driver is initialised. It must end by itself, without a signal, a
+// report of the checker or a wrong answer. Prints a line for each that does not, and how many there were; exit code 1 if
+// there was one. -x: it stops at the first.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/property/program.h"
+
+namespace {
+
+constexpr auto kHang = std::chrono::seconds(20);
+
+struct Case {
+  uint64_t seed = 0, operations = 0;
+  std::string fail;  // SIMGPU_FAIL; empty: nothing fails
+};
+
+struct Ending {
+  int code = 0;  // 128 + signal
+  bool hung = false;
+  std::string errors;
+};
+
+[[noreturn]] void RunCase(const Case& what, const std::string& errors, const std::string& counts) {
+  const int fd = open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
+  if (fd >= 0) dup2(fd, STDERR_FILENO);
+  if (!what.fail.empty()) setenv("SIMGPU_FAIL", what.fail.c_str(), 1);
+  if (!counts.empty()) {
+    setenv("SIMGPU_COUNT_FILE", counts.c_str(), 1);
+    setenv("SIMGPU_COUNT_CALLERS", "1", 1);
+  }
+  int devices = 0;
+  if (cuInit(0) != CUDA_SUCCESS || cuDeviceGetCount(&devices) != CUDA_SUCCESS) exit(0);  // it sees the error
+  property::ProgramOptions options;
+  options.seed = what.seed;
+  options.operations = what.operations;
+  options.devices = devices;
+  options.small = true;
+  exit(property::RunProgram(options).wrong_answers ? 5 : 0);
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Ending Run(const Case& what, const std::string& folder, const std::string& counts = "") {
+  const std::string errors = folder + "/errors";
+  fflush(stdout);  // or the child would print it once more
+  const pid_t pid = fork();
+  if (pid == 0) RunCase(what, errors, counts);
+  Ending ending;
+  int status = 0;
+  const auto deadline = std::chrono::steady_clock::now() + kHang;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (!ending.hung && std::chrono::steady_clock::now() > deadline) {
+      ending.hung = true;
+      kill(pid, SIGKILL);
+    }
+    usleep(200);
+  }
+  ending.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (ending.code != 0) ending.errors = ReadAll(errors);
+  return ending;
+}
+
+// Calls of the run in which nothing fails: all, or of the objects that the clause means.
+uint64_t CountCalls(const std::string& path, const std::string& which) {
+  std::ifstream file(path);
+  const size_t at = which.find('@');
+  std::string object = at == std::string::npos ? "" : which.substr(at + 1);
+  const bool others = !object.empty() && object[0] == '!';
+  if (others) object.erase(0, 1);
+  std::string name;
+  uint64_t calls = 0, sum = 0;
+  while (file >> name >> calls) {
+    const size_t by = name.find('@');
+    if (object.empty() ? by != std::string::npos : by == std::string::npos) continue;
+    if (!object.empty() && (name.find(object, by) != std::string::npos) == others) continue;
+    sum += calls;
+  }
+  return sum;
+}
+
+// One program: each of its calls in turn. True: every run ended well.
+bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t stride, uint64_t from, uint64_t to,
+               bool stop, const std::string& folder) {
+  const bool onwards = which.ends_with('+');
+  if (onwards) which.pop_back();
+  Case what{seed, operations, ""};
+  const Ending whole = Run(what, folder, folder + "/counts");
+  const uint64_t calls = CountCalls(folder + "/counts", which), all = CountCalls(folder + "/counts", "any");
+  uint64_t cases = 0, bad = whole.code == 0 ? 0 : 1;
+  if (bad != 0) printf("nothing fails: code %d\n%s", whole.code, whole.errors.c_str());
+  for (uint64_t k = from; k <= std::min(calls, to) && !(stop && bad > 0); k += stride) {
+    what.fail = which + ":" + std::to_string(k) + (onwards ? "+" : "");
+    const Ending ending = Run(what, folder);
+    ++cases;
+    if (ending.code == 0) continue;
+    if (++bad <= 20) {
+      printf("seed %" PRIu64 ", %s: %s, code %d: %s\n", seed, what.fail.c_str(), ending.hung ? "it hangs" : "it fails",
+             ending.code, ending.errors.substr(0, 300).c_str());
+    }
+  }
+  printf("seed %" PRIu64 ", %s%s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64 " bad\n",
+         seed, which.c_str(), onwards ? "+" : "", all, calls, cases, bad);
+  return bad == 0 && cases > 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool stop = argc > 1 && strcmp(argv[1], "-x") == 0;
+  if (stop) {
+    ++argv;
+    --argc;
+  }
+  if (argc < 5) {
+    fprintf(stderr, "every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]\n");
+    return 2;
+  }
+  char* dash = nullptr;
+  const uint64_t first = strtoull(argv[1], &dash, 10), last = *dash == '-' ? strtoull(dash + 1, nullptr, 10) : first;
+  const uint64_t operations = strtoull(argv[2], nullptr, 10), stride = strtoull(argv[4], nullptr, 10);
+  const uint64_t from = argc > 5 ? strtoull(argv[5], nullptr, 10) : 1;
+  const uint64_t to = argc > 6 ? strtoull(argv[6], nullptr, 10) : UINT64_MAX;
+  std::string folder = "/tmp/hotpack-every-call-XXXXXX";
+  if (stride == 0 || from == 0 || mkdtemp(folder.data()) == nullptr) return 2;
+  bool well = true;
+  for (uint64_t seed = first; seed <= last && (well || !stop); ++seed) {
+    well = EveryCall(seed, operations, argv[3], stride, from, to, stop, folder) && well;
+  }
+  unlink((folder + "/counts").c_str());
+  unlink((folder + "/errors").c_str());
+  rmdir(folder.c_str());
+  return well ? 0 : 1;
+}
