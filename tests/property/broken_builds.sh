@@ -53,7 +53,7 @@ mutant() {
   rm -f "$work"/*.o
   local sources=("$file")
   case $file in
-    runtime/cuda_driver.h) sources=(preload/{stream_order,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
+    runtime/cuda_driver.h) sources=(preload/{stream_edges,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
     runtime/*.h) sources=($(cd "$work" && ls runtime/{arena,engine*,follower,planning}.cc)) ;;
     *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
   esac
@@ -82,19 +82,33 @@ if [ "$mutants" != 0 ]; then
 fi
 
 # No event edge: a block is handed out again, and nothing orders its next owner's work after the last one's.
-mutant "no event edge, cuMemFree" preload/stream_order.cc \
-  "return !(Several() || GetOptions().free_sync_always) || SynchronizeContexts();" "return true;"
-mutant "no event edge, cuMemFreeAsync" preload/stream_order.cc "return SynchronizeStream(stream);" "return true;"
-mutant "no event edge, blocks put aside during a capture" preload/stream_order.cc \
-  "const bool idle = kHooksPresent ? SynchronizeContexts() : SynchronizeStream(seen);" "const bool idle = true;"
-mutant "no event edge, other contexts" preload/stream_order.cc "done = Synchronize(context) && done;" \
-  "if (i == 0) done = Synchronize(context) && done;"
-# Late stream ignored: nothing is done when a second stream appears, or it is not seen at all.
-mutant "late stream ignored, what was released before it" preload/stream_order.cc \
-  "if (state_.compare_exchange_strong(expected, kSwitching)) {" \
-  "if (state_.compare_exchange_strong(expected, kSeveral)) return; if (false) {"
-mutant "late stream ignored, its creation" preload/stream_order.cc \
-  "if (!kHooksPresent || state_.load() != kOne) return true;" ""
+mutant "no event edge, between two streams" preload/stream_order.cc \
+  "if (!Edge(point.stream, point.tick, stream)) return false;" ""
+mutant "no event edge, from any stream to one" preload/stream_order.cc "return Join(stream);" "return true;"
+mutant "no event edge, to any stream" preload/stream_order.cc \
+  "if (number == kAllStreams ? Barrier() : OrderStream(number, after)) return true;" \
+  "if (number == kAllStreams || OrderStream(number, after)) return true;"
+mutant "no event edge, a barrier that waits for the legacy stream alone" preload/stream_edges.cc \
+  "if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;" ""
+mutant "no event edge, a barrier that nobody waits for" preload/stream_edges.cc \
+  "if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;" ""
+mutant "no event edge, blocks of the script" runtime/engine.cc \
+  "if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);" ""
+mutant "no event edge, blocks beside the script" runtime/engine.cc \
+  "if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);" ""
+mutant "no event edge, blocks put aside during a capture" preload/stream_captures.cc \
+  "const ReuseAfter after = StampOf(kNoStream, batch[i].address);" "const ReuseAfter after{};"
+mutant "no event edge, a stream that is gone" preload/stream_order.cc \
+  "if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);" ""
+mutant "no event edge, an older event" preload/used_streams.cc \
+  "if (slot.ticks[k] == kBusy || slot.ticks[k] < tick || slot.ticks[k] == 0) continue;" \
+  "if (slot.ticks[k] == kBusy || slot.ticks[k] == 0) continue;"
+# Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
+mutant "late stream ignored, what was released before it" preload/stream_order.cc "if (!Join(number)) SynchronizeContexts();" ""
+mutant "late stream ignored, its first use" preload/work_hooks.cc \
+  "if (hotpack::Enabled()) hotpack::Order().FirstUse(stream);" ""
+mutant "late stream ignored, that there are several now" preload/stream_order.cc \
+  "state_.compare_exchange_strong(expected, kSeveral);" ""
 mutant "late stream ignored, per thread" preload/stream_order.cc \
   "return __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) != 0;" "return false;"
 # No overlap check: the script's places are taken for granted.
@@ -112,21 +126,25 @@ mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize
 mutant "unmap too early, live blocks" runtime/engine_pages.cc "if (used) continue;" ""
 mutant "unmap too early, pages from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
-mutant "unmap too early, the end of a context" preload/context_hooks.cc "const CUresult result = destroy();" \
-  "Retire(scope, context, false); const CUresult result = destroy();"
+mutant "unmap too early, the end of a context" preload/allocate.cc \
+  "if (Arenas().Find(context_) != nullptr) Order().Synchronize(context_);" "Retire(true);"
 
 # What a driver call that fails must not do. (A program each, in which it is seen.)
 check=failing_calls
 failing_seeds=14-21
-mutant "a failed wait taken for done" preload/stream_order.cc "return NothingRuns(result);" "return true;"
-mutant "a failed wait for a stream taken for done" preload/stream_order.cc \
-  "const bool done = NothingRuns(driver->StreamSynchronize(stream));" "driver->StreamSynchronize(stream); const bool done = true;"
+mutant "a failed wait taken for done" preload/stream_edges.cc \
+  "return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED ||" \
+  "return result != CUDA_SUCCESS ||"
+mutant "a failed event taken for recorded" preload/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
+mutant "a failed wait for an event taken for done" preload/used_streams.cc \
+  "return driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;" \
+  "driver.StreamWaitEvent(waiter.handle, event, 0); return true;"
 failing_seeds=40-48
 mutant "the program left in another context" runtime/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
   "inline constexpr int kAttemptsToRestore = 1;"
 failing_seeds=7-18
-mutant "an arena gone before its context" preload/context_hooks.cc "if (result == CUDA_SUCCESS) Retire(scope, context, false);" \
-  "Retire(scope, context, false);"
+mutant "an arena gone before its context" preload/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
+  "end.Retire(false);"
 
 [ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }
 [ "$survivors" = 0 ]
