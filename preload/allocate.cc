@@ -10,27 +10,28 @@
 namespace hotpack {
 namespace {
 
-bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddress* address) {
+[[gnu::always_inline]] inline bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddress* address) {
   ContextArena* arena = ArenaFor(context);
   if (arena == nullptr) {
     NoteLeftToDriver();
     return false;
   }
-  if (arena->engine->service() != Engine::Service::kServe && stream != kNoStream &&
+  if (stream != kNoStream && arena->engine->service() != Engine::Service::kServe &&
       BetterLeftToPool(arena, bytes, stream)) [[unlikely]] {
     arena->engine->NotePassedThrough();
     return false;
   }
-  Order().Drain(stream);
+  const bool simple = Order().OneStream();
+  if (!simple) [[unlikely]] Order().Drain(stream);
   ReuseAfter after;
   EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
-  if (status == EngineStatus::kOutOfMemory && MakeRoomIn(arena, bytes)) {
+  if (status == EngineStatus::kOutOfMemory && MakeRoomIn(arena, bytes)) [[unlikely]] {
     status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   }
   if (status == EngineStatus::kOk) {
-    if (Order().OrderReuse(context, stream, after)) {
+    if (Order().OrderReuse(context, stream, after)) [[likely]] {
       arena->origins.Note(*arena->engine, *address, stream != kNoStream);
-      GraphBlocks().Allocated(arena, *address);
+      if (!simple) [[unlikely]] GraphBlocks().Allocated(arena, *address);
       return true;
     }
     arena->engine->Release(*address, StreamTag(stream), &after);  // this memory cannot be had now
@@ -46,6 +47,24 @@ CUcontext ContextOf(const CudaDriver& driver, CUstream stream) {
   const bool named = reinterpret_cast<uintptr_t>(stream) > 2 && driver.StreamGetCtx != nullptr;
   if (named && driver.StreamGetCtx(stream, &context) == CUDA_SUCCESS) return context;
   return named ? nullptr : CurrentContext(driver);
+}
+
+// Whatever state the driver is in (CUDA_ERROR_DEINITIALIZED at exit), a live block of ours goes back.
+bool Answer(EngineStatus status, CUresult* result) {
+  *result = status == EngineStatus::kInvalidValue ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return status != EngineStatus::kNotOurs;
+}
+
+[[gnu::noinline]] bool ReleaseOrdered(ContextArena* arena, DeviceAddress address, CUstream stream, CUresult* result) {
+  if (stream != kNoStream && kHooksPresent && Order().IsCapturing(stream)) return false;
+  bool again = false;
+  if (GraphBlocks().Keep(address, &again)) {
+    *result = again ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return true;
+  }
+  if (!Answer(Order().Release(arena, address, stream), result)) return false;
+  Order().Drain(stream);
+  return true;
 }
 
 }  // namespace
@@ -88,18 +107,8 @@ void NotePassedThrough() {
 bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
   ContextArena* arena = Arenas().FindOwner(address);
   if (arena == nullptr) return false;
-  if (stream != kNoStream && kHooksPresent && Order().IsCapturing(stream)) return false;
-  bool again = false;
-  if (GraphBlocks().Keep(address, &again)) {
-    *result = again ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    return true;
-  }
-  const EngineStatus status = Order().Release(arena, address, stream);
-  if (status == EngineStatus::kNotOurs) return false;
-  // Whatever state the driver is in (CUDA_ERROR_DEINITIALIZED at exit), a live block of ours goes back.
-  *result = status == EngineStatus::kInvalidValue ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-  Order().Drain(stream);
-  return true;
+  if (Order().OneStream()) [[likely]] return Answer(arena->engine->Release(address, StreamTag(stream)), result);
+  return ReleaseOrdered(arena, address, stream, result);
 }
 
 void ContextEnd::Prepare() {

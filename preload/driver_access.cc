@@ -10,8 +10,9 @@
 namespace hotpack {
 namespace {
 constinit std::atomic<void*> driver_library{nullptr};
-constinit std::atomic<const CudaDriver*> driver_table{nullptr};
 }  // namespace
+
+constinit std::atomic<const CudaDriver*> driver_table{nullptr};
 
 void* DriverLibrary() {
   void* library = driver_library.load(std::memory_order_acquire);
@@ -28,9 +29,7 @@ void* DriverSymbol(const char* name) {
   return library != nullptr ? RealDlsym()(library, name) : nullptr;
 }
 
-const CudaDriver* Driver() {
-  const CudaDriver* table = driver_table.load(std::memory_order_acquire);
-  if (table != nullptr) return table;
+const CudaDriver* LoadDriver() {
   if (DriverLibrary() == nullptr) return nullptr;
   auto* fresh = new (std::nothrow) CudaDriver;
   if (fresh == nullptr) return nullptr;
@@ -45,11 +44,6 @@ const CudaDriver* Driver() {
   if (driver_table.compare_exchange_strong(expected, fresh)) return fresh;
   delete fresh;
   return expected;
-}
-
-CUcontext CurrentContext(const CudaDriver& driver) {
-  CUcontext context = nullptr;
-  return driver.CtxGetCurrent(&context) == CUDA_SUCCESS ? context : nullptr;
 }
 
 }  // namespace hotpack

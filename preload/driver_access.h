@@ -1,6 +1,8 @@
 // The way to the real driver library.
 #pragma once
 
+#include <atomic>
+
 #include "runtime/cuda_driver.h"
 
 namespace hotpack {
@@ -17,9 +19,17 @@ void* DriverLibrary();
 void* DriverSymbol(const char* name);
 
 // The real functions that hotpack itself calls. Null: no driver library. Makes no driver call.
-const CudaDriver* Driver();
+extern constinit std::atomic<const CudaDriver*> driver_table;  // null: not looked up yet
+const CudaDriver* LoadDriver();
+inline const CudaDriver* Driver() {
+  const CudaDriver* table = driver_table.load(std::memory_order_acquire);
+  return table != nullptr ? table : LoadDriver();
+}
 
 // The calling thread's current context, null if none.
-CUcontext CurrentContext(const CudaDriver& driver);
+inline CUcontext CurrentContext(const CudaDriver& driver) {
+  CUcontext context = nullptr;
+  return driver.CtxGetCurrent(&context) == CUDA_SUCCESS ? context : nullptr;
+}
 
 }  // namespace hotpack

@@ -14,10 +14,7 @@ uint64_t ThisThread() { return reinterpret_cast<uint64_t>(&hook_depth); }
 
 }  // namespace
 
-GraphMemory& GraphBlocks() {
-  static constinit GraphMemory memory;  // like StreamOrder: nothing to destroy at exit
-  return memory;
-}
+constinit GraphMemory process_graph_memory;
 
 void GraphMemory::Begin(uint64_t stream) {
   auto holder = std::make_unique<Holder>();

@@ -73,7 +73,8 @@ class GraphMemory {
   std::vector<Block>* freed_ = nullptr;
 };
 
-// The process's.
-GraphMemory& GraphBlocks();
+// The process's. Like StreamOrder's: nothing to destroy at exit.
+extern GraphMemory process_graph_memory;
+inline GraphMemory& GraphBlocks() { return process_graph_memory; }
 
 }  // namespace hotpack

@@ -1,5 +1,5 @@
 #include "preload/hook_scope.h"
 
 namespace hotpack {
-thread_local int hook_depth = 0;
+constinit thread_local int hook_depth = 0;
 }  // namespace hotpack

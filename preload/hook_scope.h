@@ -7,7 +7,7 @@
 namespace hotpack {
 
 // Hooks of this library entered and not left on this thread. Initial-exec: no allocation at the first access.
-extern __attribute__((tls_model("initial-exec"))) thread_local int hook_depth;
+extern constinit __attribute__((tls_model("initial-exec"))) thread_local int hook_depth;
 
 class HookScope {
  public:

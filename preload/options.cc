@@ -12,6 +12,9 @@
 #include "preload/tools_present.h"
 
 namespace hotpack {
+
+constinit std::atomic<int8_t> known_enabled{-1};
+
 namespace {
 
 constexpr size_t kRows = sizeof(kOptionRows) / sizeof(kOptionRows[0]);
@@ -68,6 +71,7 @@ void Read() {
       Log("%s is active: allocations are left to the driver", tool);
     }
   }
+  known_enabled.store(options.enabled ? 1 : 0, std::memory_order_release);
   ready.store(true, std::memory_order_release);
 }
 

@@ -31,7 +31,11 @@ struct Options {
 const Options& GetOptions();
 
 // GetOptions().enabled, without the rest.
-inline bool Enabled() { return GetOptions().enabled; }
+extern constinit std::atomic<int8_t> known_enabled;  // -1: not read yet
+inline bool Enabled() {
+  const int8_t known = known_enabled.load(std::memory_order_acquire);
+  return known >= 0 ? known != 0 : GetOptions().enabled;
+}
 
 // One line on stderr for each variable that is malformed or unknown, once a process. For the moment at which the process
 // first needs hotpack: the shells and loaders that inherit the environment stay silent. Reads the environment; no heap.

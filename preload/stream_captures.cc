@@ -30,6 +30,7 @@ EngineStatus StreamOrder::ReleaseLater(ContextArena* arena, DeviceAddress addres
 }
 
 void StreamOrder::Quarantine(const Waiting& waiting) {
+  NotSimple();
   std::lock_guard<std::mutex> lock(mutex_);
   if (fixed_count_ < kFixed) {
     fixed_[fixed_count_++] = waiting;
@@ -80,6 +81,7 @@ void StreamOrder::DrainSome(CUstream seen) {
 // --- captures --------------------------------------------------------------------------------------------------------
 
 void StreamOrder::BeginCapture(CUstream stream) {
+  NotSimple();
   if (stream != CU_STREAM_PER_THREAD && reinterpret_cast<uintptr_t>(stream) > 2) FirstUse(stream);
   // One at a time: nothing may be submitted to the legacy stream once one is capturing.
   while (beginning_.exchange(true)) sched_yield();

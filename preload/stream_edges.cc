@@ -207,6 +207,8 @@ bool StreamOrder::SynchronizeOne(CUcontext context) {
 
 // Work that uses a block can be in any context that shares its device or reaches it as a peer.
 bool StreamOrder::SynchronizeContexts() {
+  const NoCapture none(this);  // and no context of the list ends meanwhile
+  if (!none) return false;
   bool done = true;
   for (size_t i = 0;; ++i) {
     CUcontext context = nullptr;

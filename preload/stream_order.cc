@@ -9,20 +9,9 @@
 #include "preload/hook_scope.h"
 #include "preload/options.h"
 
-// Set by work_hooks.cc; constantly 0 without hooks (standalone.cc).
-extern "C" int hotpack_per_thread_stream_used;
-
 namespace hotpack {
 
-StreamOrder& Order() {
-  static constinit StreamOrder order;  // its only nontrivial members are mutexes, whose destructors do nothing
-  return order;
-}
-
-bool StreamOrder::Several() const {
-  if (!kHooksPresent || state_.load() != kOne || AnyCapture()) return true;
-  return __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) != 0;
-}
+constinit StreamOrder process_order;
 
 // --- streams ---------------------------------------------------------------------------------------------------------
 
@@ -42,6 +31,7 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
   UsedStreams::Stream others[UsedStreams::kCapacity];
   const bool alone = kind == StreamKind::kLegacy && streams_.List(others) == 1;
   if (!alone) {
+    NotSimple();
     state_.compare_exchange_strong(expected, kSeveral);
     if (!Join(number)) SynchronizeContexts();
   }
@@ -51,6 +41,7 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
 
 // More streams than numbers: from here on every release waits, and what was released before is waited for now.
 void StreamOrder::BecomeSynchronous() {
+  NotSimple();
   state_.store(kSynchronous);
   const uint64_t tick = tick_.load();
   if (SynchronizeContexts()) Settle(tick);
@@ -102,11 +93,17 @@ void StreamOrder::DestroyStream(CUstream stream) {
 }
 
 void StreamOrder::NoteContext(CUcontext context) {
+  if (!kHooksPresent) NotSimple();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (contexts_ == nullptr) contexts_ = new std::vector<CUcontext>;
     if (std::find(contexts_->begin(), contexts_->end(), context) != contexts_->end()) return;
     contexts_->push_back(context);
+  }
+  int expected = kOne;
+  if (GetOptions().free_sync_always) {
+    NotSimple();
+    state_.compare_exchange_strong(expected, kSeveral);
   }
   if (kHooksPresent) AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
 }
@@ -115,9 +112,6 @@ void StreamOrder::NoteContext(CUcontext context) {
 
 EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream) {
   Engine* engine = arena->engine;
-  if (!Several() && use_count_.load(std::memory_order_acquire) == 0) {
-    if (stream != kNoStream || !GetOptions().free_sync_always) return engine->Release(address, StreamTag(stream));
-  }
   const bool host = !kHooksPresent || state_.load() == kSynchronous;
   if (host || (stream == kNoStream && GetOptions().free_sync_always)) {
     // Without hooks captures are not seen: the stream is asked.
@@ -161,6 +155,7 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
 }
 
 void StreamOrder::RecordUse(DeviceAddress address, CUcontext context, CUstream stream) {
+  NotSimple();
   const uint32_t number = kHooksPresent ? NumberOf(stream, context) : kAllStreams;
   std::lock_guard<std::mutex> lock(mutex_);
   if (uses_ == nullptr) uses_ = new std::unordered_map<DeviceAddress, std::vector<uint32_t>>;
@@ -215,12 +210,16 @@ bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
 
 void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
   streams_.ForgetContext(context);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (contexts_ != nullptr) std::erase(*contexts_, context);
+  }
+  while (syncing_.load() > 0) sched_yield();  // another thread may be at a copy of the list
   std::lock_guard<std::mutex> lock(mutex_);
   if (began_ != nullptr) {
     const size_t erased = std::erase_if(*began_, [context](const Capture& c) { return c.context == context; });
     captures_.fetch_sub(static_cast<int>(erased));
   }
-  if (contexts_ != nullptr) std::erase(*contexts_, context);
   if (arena == nullptr) return;
   if (uses_ != nullptr) {
     std::erase_if(*uses_, [arena](const auto& use) { return arena->engine->Owns(use.first); });
@@ -241,6 +240,7 @@ void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
 void StreamOrder::ResetAfterFork() {
   new (&mutex_) std::mutex;  // another thread of the parent may have held it
   streams_.ResetAfterFork();
+  simple_.store(kHooksPresent);
   state_.store(kOne);
   captures_.store(0);
   beginning_.store(false);

@@ -8,7 +8,7 @@
 // 2. A stream's first use. Work hooks (work_hooks.cc) see each stream that work is submitted to, before its first work is.
 //    The stream is given a number and *joins*: it waits for events that are recorded, now, on all streams used so far.
 //    So whatever it does comes after all releases that were made before. From the first one on the process has several
-//    streams (`state_`), which is written before those events are recorded: a release that read "one" submitted its work
+//    streams (`simple_`, `state_`), which is written before those events are recorded: a release that read "one" submitted its work
 //    before, so the events cover it.
 // 3. Several streams. A release has a tick. Of cuMemFreeAsync(S), all uses come before that point of S (the call's
 //    contract), and so do the uses that were told of by hotpack_record_use on the streams told; of cuMemFree they may be on
@@ -50,21 +50,43 @@
 #include <unordered_map>
 #include <vector>
 
+#include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/used_streams.h"
 #include "runtime/arena_table.h"
 #include "runtime/engine.h"
+
+// Set by work_hooks.cc; constantly 0 without hooks (standalone.cc).
+extern "C" int hotpack_per_thread_stream_used;
 
 namespace hotpack {
 
 // How a request or a release names its stream.
 inline const CUstream kNoStream = reinterpret_cast<CUstream>(~uintptr_t{0});  // any stream
 
+// Tells streams apart: the handle, and for the per-thread default stream the thread too.
+uint64_t StreamKey(CUstream stream);
+
+// Small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Per-thread default streams
+// have one each. Lock-free, no heap.
+uint32_t StreamOrdinal(CUstream stream);
+
+// What the engine is told of a request's stream: its ordinal, and whether a stream was named.
+inline uint32_t StreamTag(CUstream stream) {
+  return stream == kNoStream ? 0 : StreamOrdinal(stream) | kStreamOrdered;
+}
+
 class StreamOrder {
  public:
   // Gives the block at `address` back to its arena, at once or, during a capture, later. `stream`: the stream whose work
   // so far may still be using it, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
   EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream);
+
+  // Nothing but the legacy stream has been used so far, nothing captured, nothing recorded: a release is the engine's
+  // alone, and nothing waits for being handed over.
+  bool OneStream() const {
+    return simple_.load() && __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) == 0;
+  }
 
   // Work that is submitted to `stream` of `context` from now on (kNoStream: to any) comes after `after`. False: not
   // possible now.
@@ -130,7 +152,6 @@ class StreamOrder {
   class NoCapture;
 
   // stream_order.cc: releases and requests
-  bool Several() const;
   ReuseAfter StampOf(CUstream stream, DeviceAddress address);
   void TakeUses(DeviceAddress address, ReuseAfter* after);
   uint32_t NumberOf(CUstream stream, CUcontext context);
@@ -160,11 +181,14 @@ class StreamOrder {
   size_t TakeBatch(CUstream seen, Waiting* batch, size_t capacity);
   void DrainSome(CUstream seen);
 
+  void NotSimple() { simple_.store(false); }
+
   static constexpr size_t kFixed = 1024;  // then the heap
 
   UsedStreams streams_;
   std::atomic<uint64_t> tick_{1};     // of the last release; the first has 2
   std::atomic<uint64_t> settled_{0};  // releases up to it come before whatever is submitted from now on
+  std::atomic<bool> simple_{true};    // false for good with the first stream, capture, use, or release that had to wait
   std::atomic<int> state_{kOne};
   std::atomic<bool> host_waits_{false};
   std::atomic<int> captures_{0};
@@ -182,19 +206,8 @@ class StreamOrder {
   std::unordered_map<DeviceAddress, std::vector<uint32_t>>* uses_ = nullptr;  // hotpack_record_use
 };
 
-// The process's.
-StreamOrder& Order();
-
-// Tells streams apart: the handle, and for the per-thread default stream the thread too.
-uint64_t StreamKey(CUstream stream);
-
-// Small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Per-thread default streams
-// have one each. Lock-free, no heap.
-uint32_t StreamOrdinal(CUstream stream);
-
-// What the engine is told of a request's stream: its ordinal, and whether a stream was named.
-inline uint32_t StreamTag(CUstream stream) {
-  return StreamOrdinal(stream) | (stream != kNoStream ? kStreamOrdered : 0);
-}
+// The process's. Its only nontrivial members are mutexes, whose destructors do nothing.
+extern StreamOrder process_order;
+inline StreamOrder& Order() { return process_order; }
 
 }  // namespace hotpack

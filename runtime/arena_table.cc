@@ -81,9 +81,6 @@ void ArenaTable::AbandonAfterFork() {
   busy_.store(false);
 }
 
-ArenaTable& Arenas() {
-  static constinit ArenaTable table;  // no destructor to run at exit
-  return table;
-}
+constinit ArenaTable process_arenas;
 
 }  // namespace hotpack

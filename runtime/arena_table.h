@@ -128,7 +128,8 @@ ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
   return arena;
 }
 
-// The process's table.
-ArenaTable& Arenas();
+// The process's table. No destructor to run at exit.
+extern ArenaTable process_arenas;
+inline ArenaTable& Arenas() { return process_arenas; }
 
 }  // namespace hotpack

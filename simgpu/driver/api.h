@@ -16,11 +16,11 @@
 
 // Counts and checks, without the lock. For calls that work at any time, before cuInit too.
 #define SIMGPU_ENTER_ANYTIME(base)                 \
-  static ::simgpu::EntryPoint simgpu_entry(#base); \
+  static constinit ::simgpu::EntryPoint simgpu_entry(#base); \
   if (const int simgpu_early = simgpu_entry.Enter(false); simgpu_early != 0) return static_cast<CUresult>(simgpu_early)
 
 #define SIMGPU_ENTER_UNLOCKED(base)                                         \
-  static ::simgpu::EntryPoint simgpu_entry(#base);                          \
+  static constinit ::simgpu::EntryPoint simgpu_entry(#base);                \
   if (const int simgpu_early = simgpu_entry.Enter(true); simgpu_early != 0) \
     return static_cast<CUresult>(simgpu_early);                             \
   [[maybe_unused]] ::simgpu::Driver& d = ::simgpu::TheDriver()

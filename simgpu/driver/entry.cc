@@ -201,7 +201,9 @@ __attribute__((destructor)) void Unload() {
 
 }  // namespace
 
-EntryPoint::EntryPoint(const char* base) {
+CallCounter* EntryPoint::Counter() {
+  if (CallCounter* known = counter_.load(std::memory_order_acquire)) return known;
+  const std::string base = base_;
   std::lock_guard<std::mutex> lock(CountersLock());
   CallCounter*& counter = Counters()[base];
   if (counter == nullptr) {
@@ -214,7 +216,8 @@ EntryPoint::EntryPoint(const char* base) {
       counter->asks_caller |= !rule.object.empty();
     }
   }
-  counter_ = counter;
+  counter_.store(counter, std::memory_order_release);
+  return counter;
 }
 
 int EntryPoint::Enter(bool needs_init) {
@@ -222,26 +225,27 @@ int EntryPoint::Enter(bool needs_init) {
   if (needs_init && (!initialized.load(std::memory_order_acquire) || forked.load(std::memory_order_relaxed))) {
     return kNotInitialized;
   }
-  counter_->calls.fetch_add(1, std::memory_order_relaxed);
-  if (counter_->rules.empty() && !CountsCallers()) return 0;
-  return EnterSlow();
+  CallCounter* counter = Counter();
+  counter->calls.fetch_add(1, std::memory_order_relaxed);
+  if (counter->rules.empty() && !CountsCallers()) return 0;
+  return EnterSlow(counter);
 }
 
 // Somebody wants to know more than the number of calls.
-int EntryPoint::EnterSlow() {
+int EntryPoint::EnterSlow(CallCounter* counter) {
   std::string caller;
-  if (counter_->asks_caller || CountsCallers()) caller = CallingObject();
+  if (counter->asks_caller || CountsCallers()) caller = CallingObject();
   if (CountsCallers()) {
     std::lock_guard<std::mutex> lock(CountersLock());
-    ++counter_->callers[caller];
+    ++counter->callers[caller];
   }
   int error = 0;
-  for (FailRule* rule : counter_->rules) {
+  for (FailRule* rule : counter->rules) {
     if (!rule->object.empty() && (caller.find(rule->object) != std::string::npos) == rule->others) continue;
     const uint64_t call = rule->calls.fetch_add(1, std::memory_order_relaxed) + 1;
     const bool fails =
         rule->every > 0 ? call % rule->every == 0 : (call == rule->first || (rule->onwards && call > rule->first));
-    if (fails && error == 0) error = rule->error != 0 ? rule->error : counter_->usual_error;
+    if (fails && error == 0) error = rule->error != 0 ? rule->error : counter->usual_error;
   }
   return error;
 }

@@ -11,14 +11,17 @@ struct CallCounter;
 
 class EntryPoint {
  public:
-  explicit EntryPoint(const char* base);  // thread-safe
-  // The CUresult to return at once, or 0. Lock-free.
+  // No constructor runs: in the child of a fork a static object that another thread was just constructing never would be.
+  explicit constexpr EntryPoint(const char* base) : base_(base) {}
+  // The CUresult to return at once, or 0. Thread-safe; lock-free but for the first call.
   int Enter(bool needs_init);
 
  private:
-  int EnterSlow();
+  CallCounter* Counter();
+  int EnterSlow(CallCounter* counter);
 
-  CallCounter* counter_;
+  const char* const base_;
+  std::atomic<CallCounter*> counter_{nullptr};
 };
 
 // The process's state, as far as it decides whether calls are answered.

@@ -123,7 +123,8 @@ mutant "no carried block, out of an old plan" runtime/engine_plan.cc "(InZone(pl
 # Unmap too early: pages go while work or blocks are on them.
 mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
   "if (false) {"
-mutant "unmap too early, live blocks" runtime/engine_pages.cc "if (used) continue;" ""
+mutant "unmap too early, live blocks" runtime/engine_pages.cc \
+  "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
 mutant "unmap too early, pages from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
 mutant "unmap too early, the end of a context" preload/allocate.cc \
@@ -133,7 +134,7 @@ mutant "unmap too early, the end of a context" preload/allocate.cc \
 check=failing_calls
 failing_seeds=14-21
 mutant "a failed wait taken for done" preload/stream_edges.cc \
-  "return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED ||" \
+  "return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||" \
   "return result != CUDA_SUCCESS ||"
 mutant "a failed event taken for recorded" preload/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
 mutant "a failed wait for an event taken for done" preload/used_streams.cc \
