@@ -1,6 +1,7 @@
 #include "profiler/profile.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 
 namespace hotpack {
@@ -162,6 +163,27 @@ bool WidenForJitter(Profile* profile, uint64_t most_units) {
   if (PeakUnits(wide) > most_units) return false;
   *profile = std::move(wide);
   return true;
+}
+
+uint32_t CommonHead(const Profile& a, const Profile& b) {
+  size_t n = std::min(a.blocks.size(), b.blocks.size());
+  size_t k = 0;
+  while (k < n && a.blocks[k].units == b.blocks[k].units) ++k;
+  return static_cast<uint32_t>(k);
+}
+
+bool SameCycle(const Profile& a, const Profile& b, uint32_t one_in) {
+  size_t n = a.blocks.size();
+  if (n != b.blocks.size()) return false;
+  size_t differ = 0;
+  for (size_t i = 0; i < n; ++i) differ += a.blocks[i].units != b.blocks[i].units;
+  if (differ * one_in <= n) return true;
+  std::vector<uint32_t> twice(2 * n), other(n);
+  for (size_t i = 0; i < n; ++i) {
+    twice[i] = twice[i + n] = a.blocks[i].units;
+    other[i] = b.blocks[i].units;
+  }
+  return std::search(twice.begin(), twice.end(), std::boyer_moore_searcher(other.begin(), other.end())) != twice.end();
 }
 
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index) {

@@ -47,6 +47,11 @@ bool WidenForJitter(Profile* profile, uint64_t most_units);
 // Largest sum of resident planned units over the cycle.
 uint64_t PeakUnits(const Profile& profile);
 
+// How many requests, from the first on, the two have in common. O(n).
+uint32_t CommonHead(const Profile& a, const Profile& b);
+// Whether they ask for the same: but for one request in `one_in`, or exactly from another place in the cycle. O(n).
+bool SameCycle(const Profile& a, const Profile& b, uint32_t one_in);
+
 // What the packer is given. Sizes in bytes; instance block i belongs to profile block (*index)[i]; clock: λ.
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index);
 

@@ -97,6 +97,9 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
+  if (want.ordinal != kUnmonitored && (!follower_.active() || follower_.lost() || !follower_.Expects(want.units))) {
+    MaybeSwitch(want.ordinal);
+  }
   if (want.ordinal != kUnmonitored && follower_.active()) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kOk) {
     ++planned_;

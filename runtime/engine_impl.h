@@ -21,6 +21,7 @@
 #include "runtime/lock.h"
 #include "runtime/planning.h"
 #include "runtime/request_timer.h"
+#include "runtime/variants.h"
 
 namespace hotpack {
 
@@ -112,23 +113,36 @@ class Engine::Impl {
   void MaybeDetect();
   bool Post(PlanJob job, uint64_t refines = 0);
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
-  std::vector<AddressRange> SpareMemory(const Profile& profile, uint64_t* most_units);
-  bool TryActivate(uint32_t units);
-  bool TailMatches(const Script& script, uint32_t units) const;
-  uint32_t BestPhase(const Script& script) const;
-  void Activate();
-  bool TakeZone(const Script& script);
+  void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
+  std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
+  uint64_t DetectAgainAfter();
+  void NoteBoundary();
+  void PlanShapes(const PlanJob& job, const std::atomic<bool>* cancel);
   void NoteLife(uint32_t age);
   bool Outlived() const;
-  bool ReuseZone(const std::shared_ptr<const Script>& script);
-  void RetireScript();
-  void TakeHoles();
-  void FreeOutside(const AddressRange& range);
-  DynamicBlock ToDynamic(uint32_t entry) const;
-  void MaybePark();
   void EndIteration(Lock& lock);
   bool SomethingOverstays() const;
   void BeginSteady();
+
+  // engine_switch.cc: which script is followed
+  bool TryActivate(uint32_t units);
+  bool TailMatches(const Script& script, uint32_t units) const;
+  uint32_t BestPhase(const Script& script) const;
+  bool HolesHavePages(const Script& script) const;
+  Variant* AddVariant(std::shared_ptr<const Script> script, uint64_t refines);
+  void Activate();
+  bool FitsZone(const Script& script) const;
+  bool TakeUp(Variant* variant, uint32_t position);
+  bool TakeZone(const Script& script);
+  std::vector<Follower::Range> LeaveInPlace(const Script& next);
+  void FreeHoles(const std::vector<AddressRange>& live);
+  void TakeHoles();
+  void FreeOutside(const AddressRange& range);
+  DynamicBlock ToDynamic(uint32_t entry) const;
+  void RetireScript();
+  void WaitFor(const std::shared_ptr<const Script>& script);
+  void MaybePark();
+  void MaybeSwitch(uint64_t newest);
 
   // engine_stats.cc
   // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
@@ -171,9 +185,18 @@ class Engine::Impl {
   uint64_t pending_refines_ = 0;           // number of the script whose requests it repeats; 0: none
   uint64_t job_refines_ = 0;               // the same of the job under way
   uint64_t pending_since_ = 0;             // requests
-  uint64_t script_number_ = 0;             // scripts taken up so far
+  Variants variants_;                      // the scripts known
+  uint64_t script_number_ = 0;             // of the variant followed, or followed last
+  uint64_t ended_number_ = 0;              // of the one that was followed when an iteration last ended
+  uint64_t boundary_ = 0;                  // requests before the iteration under way
+  uint64_t boundary_before_ = kUnmonitored;  // ... before the one that was taken to have ended there; or none
+  uint64_t switches_ = 0;                  // from one script to another that was known
+  uint64_t switch_work_ = 0;               // entries of scripts taken up by these
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
+  uint64_t others_at_detection_ = 0;
+  uint64_t shapes_interval_ = 64;          // requests between looks for other shapes
+  bool shapes_found_ = false;              // by the last look
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;
   uint64_t displaced_at_end_ = 0;          // of the last iteration
@@ -204,7 +227,7 @@ class Engine::Impl {
   uint64_t planned_ = 0, others_ = 0,  // requests served by script, and not
             displaced_ = 0, passed_through_ = 0;
   uint64_t divergences_ = 0;  // of scripts no longer followed
-  uint64_t plans_ = 0;
+  uint64_t plans_ = 0, reoptimizations_ = 0, plan_ns_ = 0;
   uint64_t reserved_peak_ = 0, reserved_steady_ = 0;
   int64_t steady_iteration_ = -1;
   uint64_t requests_before_ = 0, planned_before_ = 0, calls_before_ = 0, heap_before_ = 0, passed_before_ = 0;

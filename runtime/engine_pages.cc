@@ -84,11 +84,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
       if (!follower_.active() || mapping_entries_ != 0) break;
       std::shared_ptr<const Script> script = current_;
       RetireScript();
-      if (!pending_) {
-        pending_ = std::move(script);
-        pending_since_ = history_.Count();
-        pending_refines_ = 0;
-      }
+      WaitFor(script);
       if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;
     }
     PageWork work;

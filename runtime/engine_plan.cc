@@ -1,6 +1,8 @@
 // The engine's plans: when to look for one, when to take it up, what an iteration's end means.
 #include <algorithm>
+#include <chrono>
 
+#include "profiler/shapes.h"
 #include "runtime/engine_impl.h"
 
 namespace hotpack {
@@ -34,16 +36,29 @@ void Engine::Impl::MaybeDetect() {
     return;
   }
   if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
-  next_detection_ = count + std::max<uint64_t>(64, std::min(count, history_.Window()) / 16);
+  next_detection_ = count + DetectAgainAfter();
   bool followed = follower_.active() && !follower_.lost();
   bool outlived = followed && Outlived();
   if (followed && !outlived && Divergences() == divergences_at_detection_) return;
   divergences_at_detection_ = Divergences();
   outlived_at_detection_ = outlived_;
+  others_at_detection_ = others_;
   PlanJob job;
   job.end = count;
   job.replace = !followed || outlived;
+  job.shapes = variants_.size() > 0;
   Post(std::move(job));
+}
+
+// Requests until the history is looked at again: a sixteenth of it. Where shapes are known, and others come up, sooner, but
+// ever later while none is found.
+uint64_t Engine::Impl::DetectAgainAfter() {
+  constexpr uint64_t kLeast = 64;
+  uint64_t part = std::max<uint64_t>(kLeast, std::min(history_.Count(), history_.Window()) / 16);
+  if (variants_.size() == 0) return part;
+  shapes_interval_ = shapes_found_ ? 2 * kLeast : std::min(2 * shapes_interval_, part);
+  shapes_found_ = false;
+  return shapes_interval_;
 }
 
 // Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script.
@@ -83,36 +98,99 @@ bool Engine::Impl::Outlived() const {
 
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
-  std::optional<Profile> profile = FindProfile(history_, job);
-  if (!profile) return;
+  const auto begin = std::chrono::steady_clock::now();
+  if (std::optional<Profile> profile = FindProfile(history_, job)) PlanIteration(job, std::move(*profile), cancel);
+  if (job.shapes) PlanShapes(job, cancel);
+  Lock lock(mutex_);
+  plan_ns_ += static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+}
+
+// The hot iteration, or what was learned about it.
+void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel) {
   uint64_t most_units = 0;
-  std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
+  std::vector<AddressRange> spare = SpareMemory(profile.period, &most_units);
   // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
-  if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 2) return;
-  if (job.profile && job.known && !KeepNearLoad(&*profile, job.known->profile, NearlyNoMore(most_units, arena_.chunk())) &&
+  if (!job.profile && profile.unroll > 1 && PeakUnits(profile) > most_units + most_units / 2) return;
+  if (job.profile && job.known && !KeepNearLoad(&profile, job.known->profile, NearlyNoMore(most_units, arena_.chunk())) &&
       !job.replace) {
     return;
   }
+  Kin kin;
+  if (job.profile && spare.empty()) kin.old = job.known.get();
   std::shared_ptr<const Script> script =
-      MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
+      MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
   if (!script) return;
   Lock lock(mutex_);
+  ++plans_;
+  if (plans_ > 1) ++reoptimizations_;
+  if (job_refines_ != 0 && job_refines_ != script_number_) {  // the job follows another script now
+    if (variants_.Replace(job_refines_, script) != nullptr) return;
+  }
   pending_ = std::move(script);
   pending_since_ = history_.Count();
   pending_refines_ = job_refines_;
-  ++plans_;
   UpdateFast();
+}
+
+// Iterations of other shapes than the scripts known have: a script for each.
+void Engine::Impl::PlanShapes(const PlanJob& job, const std::atomic<bool>* cancel) {
+  constexpr uint64_t kTail = 1 << 18;  // requests looked at
+  constexpr size_t kScripts = 16;      // in one go
+  constexpr uint32_t kOneIn = 50;      // requests that may be another: the follower sees to that
+  HistoryTail tail = CopyTail(history_, job.end, kTail);
+  std::vector<Shape> shapes = FindShapes(tail);
+  size_t made = 0;
+  for (const Shape& shape : shapes) {
+    if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
+    Profile profile = BuildShapeProfile(tail, shape);
+    if (std::none_of(profile.blocks.begin(), profile.blocks.end(), [](const ProfileBlock& b) { return b.planned; })) continue;
+    std::vector<std::shared_ptr<const Script>> known;
+    std::vector<AddressRange> spare;
+    {
+      Lock lock(mutex_);
+      for (const Variant& v : variants_.all()) known.push_back(v.script);
+      if (pending_) known.push_back(pending_);
+      // What is beside the zone is the script's that is followed; others may have it by turns with that.
+      if (current_) {
+        for (const Hole& hole : current_->holes) spare.push_back({hole.address, hole.units * kUnitBytes});
+      }
+    }
+    uint64_t longest = shape.length;
+    Kin kin;
+    uint32_t head = 0;
+    bool is_known = false;
+    for (const auto& script : known) {
+      is_known |= script->profile.unroll == 1 && SameCycle(script->profile, profile, kOneIn);
+      longest = std::max<uint64_t>(longest, script->size());
+      uint32_t common = CommonHead(script->profile, profile);
+      if (common <= head) continue;
+      head = common;
+      kin.beside = script.get();
+    }
+    if (is_known) continue;
+    uint64_t most_units = 0;
+    SpareMemory(longest, &most_units);
+    std::shared_ptr<const Script> script =
+        MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
+    if (!script) continue;
+    Lock lock(mutex_);
+    variants_.Add(std::move(script), history_.Count(), script_number_);
+    ++plans_;
+    ++made;
+  }
+  Lock lock(mutex_);
+  shapes_found_ = made > 0;
 }
 
 // Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
 // is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
 // *most_units: the rest of the largest load so far.
-std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint64_t* most_units) {
+std::vector<AddressRange> Engine::Impl::SpareMemory(uint64_t period, uint64_t* most_units) {
   Lock lock(mutex_);
   std::vector<AddressRange> kept;
   uint64_t count = history_.Count(), kept_units = 0;
   for (const auto& [address, block] : dynamic_) {
-    bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
+    bool stays = block.ordinal == kUnmonitored || count - block.ordinal > period;
     if (!stays) continue;
     kept.push_back({address, block.bytes});
     kept_units += block.units;
@@ -125,242 +203,12 @@ std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint
   return spare;
 }
 
-// --- taking it up ----------------------------------------------------------------------------------------------------
-
-// Whether the next request, of `units`, begins an iteration of `script`: the requests before are the script's last. All
-// of them at first; after waiting for long, fewer are enough.
-bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
-  if (script.entries[0].units != units) return false;
-  uint64_t n = script.size(), count = history_.Count(), waited = count - pending_since_;
-  uint64_t limit = waited < 2 * n ? 4096 : waited < 8 * n ? 256 : 64;
-  uint64_t length = std::min({n, limit, count, history_.Window() - 1});
-  for (uint64_t k = 1; k <= length; ++k) {
-    if (history_.Units(count - k) != script.entries[n - k].units) return false;
-  }
-  return BestPhase(script) == 0;
-}
-
-// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the next
-// request is, to judge by the lives of the last ones: the first entry of a period.
-uint32_t Engine::Impl::BestPhase(const Script& script) const {
-  uint64_t n = script.size(), period = script.profile.period, count = history_.Count();
-  if (period == n) return 0;
-  uint64_t length = std::min({n, count, history_.Window() - 1});
-  uint64_t least = UINT64_MAX, best = 0;
-  for (uint64_t phase = 0; phase < n; phase += period) {
-    uint64_t mismatch = 0;
-    for (uint64_t k = 1; k <= length; ++k) {
-      const ProfileBlock& block = script.profile.blocks[(phase + n - k) % n];
-      uint32_t age = history_.Age(count - k);
-      bool as_planned = age == kStillLive ? !block.planned || k <= block.age
-                                          : block.planned && age >= block.min_age && age <= block.age;
-      if (!as_planned) mismatch += block.units;
-    }
-    if (mismatch < least) {
-      least = mismatch;
-      best = phase;
-    }
-  }
-  return static_cast<uint32_t>(best);
-}
-
-bool Engine::Impl::TryActivate(uint32_t units) {
-  if (page_work_ || mapping_entries_ != 0) return false;  // at the next iteration, then
-  bool refines = pending_refines_ != 0 && pending_refines_ == script_number_ && follower_.active() && !follower_.lost();
-  if (refines ? follower_.cursor() != 0 : !TailMatches(*pending_, units)) {
-    // The job has gone another way, and is served: the plan came too late.
-    uint64_t waited = history_.Count() - pending_since_;
-    if (follower_.active() && !follower_.lost() && waited > 2 * uint64_t{pending_->size()} + 64) pending_.reset();
-    return false;
-  }
-  // The memory beside the zone that the plan counts on may have gone since, with the blocks that held it: plan again. (Its
-  // addresses may even become part of the zone.)
-  for (const Hole& hole : pending_->holes) {
-    if (arena_.Mapped(hole.address, hole.units * kUnitBytes)) continue;
-    PlanJob job;
-    job.profile = pending_->profile;
-    if (Post(std::move(job), pending_refines_)) pending_.reset();
-    return false;
-  }
-  Activate();
-  return true;
-}
-
-// Addresses for a script: half as many again as it needs, so that a plan that grows can stay where it is; where addresses
-// are few, just what it needs.
-bool Engine::Impl::TakeZone(const Script& script) {
-  if (!memory_->Fixed() && arena_.TakeZone(script.height_bytes + script.height_bytes / 2, &zone_)) return true;
-  return arena_.TakeZone(script.height_bytes, &zone_);
-}
-
-void Engine::Impl::Activate() {
-  constexpr int kRoomTries = 4;  // iterations, with different blocks in the way
-  std::shared_ptr<const Script> script = std::move(pending_);
-  pending_.reset();
-  uint64_t count = history_.Count();
-  const Profile& profile = script->profile;
-  if (!ReuseZone(script)) {
-    if (follower_.active()) RetireScript();
-    if (!TakeZone(*script)) {  // once free memory is cleared there may be addresses
-      room_due_ = true;
-      if (++room_tries_ < kRoomTries) {
-        pending_ = std::move(script);
-      } else {
-        room_tries_ = 0;
-      }
-      return;
-    }
-    room_tries_ = 0;
-    follower_.Start(script, 0, base_, zone_.begin);
-    TakeHoles();
-  }
-  fresh_zone_ = false;
-  MarkMappedEntries();
-  ++script_number_;
-  if (period_ != profile.period || (current_ && current_->profile.unroll != profile.unroll)) {  // another cycle
-    steady_ = false;
-    steady_iteration_ = -1;
-  }
-  if (period_ != profile.period) {
-    if (marks_ > 0) {
-      iterations_ = marks_;  // what came before the first mark counts as one
-    } else {
-      // What came before the repetition, if it was more than a part of an iteration, counts as one.
-      uint64_t before = profile.seen_from > profile.period / 2 ? 1 : 0;
-      iterations_ = before + (count - std::min(count, profile.seen_from)) / profile.period;
-    }
-  } else if (current_ != script) {
-    iterations_ += (count - iterations_from_) / profile.period;
-  }
-  iterations_from_ = count;
-  current_ = std::move(script);
-  displaced_at_end_ = displaced_;
-  period_ = profile.period;
-  carried_ = profile.carried_blocks;
-  plan_height_ = current_->height_bytes + current_->hole_bytes;
-  plan_lower_bound_ = current_->lower_bound_bytes;
-  settled_ = follower_.UnmappedEntries() == 0;
-  activated_at_ = count;
-  zone_searches_ = 0;
-  outlived_at_detection_ = outlived_;
-  divergences_at_end_ = Divergences();
-  bulk_map_due_ = !settled_;
-  arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
-  lost_since_ = 0;
-}
-
-Engine::Impl::DynamicBlock Engine::Impl::ToDynamic(uint32_t entry) const {
-  DynamicBlock block;
-  block.bytes = follower_.PlannedUnits(entry) * kUnitBytes;
-  block.units = follower_.Units(entry);
-  block.ordinal = block.trace_id = follower_.Ordinal(entry);
-  return block;
-}
-
-// The script's holes are its own from now on. Blocks that still lie there are waited for.
-void Engine::Impl::TakeHoles() {
-  for (const Hole& hole : follower_.script().holes) {
-    AddressRange range{hole.address, hole.units * kUnitBytes};
-    if (!arena_.TakeRange(range)) continue;  // TryActivate has seen to it that all have their pages
-    holes_.push_back(range);
-    auto it = dynamic_.upper_bound(range.begin);
-    if (it != dynamic_.begin()) --it;
-    for (; it != dynamic_.end() && it->first < range.begin + range.bytes; ++it) {
-      if (it->first + it->second.bytes <= range.begin || it->second.foreign) continue;
-      it->second.foreign = true;
-      follower_.AddForeign(OffsetOf(it->first), OffsetOf(it->first + it->second.bytes));
-    }
-  }
-  std::sort(holes_.begin(), holes_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-}
-
-// Frees what of `range` lies neither in the zone nor in a hole of the script.
-void Engine::Impl::FreeOutside(const AddressRange& range) {
-  if (InZone(range)) return;  // blocks never lie across the zone's ends
-  DeviceAddress from = range.begin, end = range.begin + range.bytes;
-  for (const AddressRange& hole : holes_) {
-    if (hole.begin + hole.bytes <= from) continue;
-    if (hole.begin >= end) break;
-    if (hole.begin > from) arena_.Free(from, hole.begin - from);
-    from = hole.begin + hole.bytes;
-  }
-  if (from < end) arena_.Free(from, end - from);
-}
-
-// A plan without holes that fits into the zone that is there: follow it around the blocks that still live. Their pages
-// stay where they are.
-bool Engine::Impl::ReuseZone(const std::shared_ptr<const Script>& script) {
-  if (!follower_.active() || fresh_zone_ || script->height_bytes > zone_.bytes) return false;
-  if (!script->holes.empty() || !holes_.empty()) return false;
-  std::vector<Follower::Range> live = follower_.LiveRanges();
-  for (const Follower::Range& range : live) {
-    if (range.entry == kNone) continue;
-    DynamicBlock block = ToDynamic(range.entry);
-    block.foreign = true;
-    dynamic_.emplace(AddressOf(range.begin), block);
-  }
-  divergences_ += follower_.divergences();
-  follower_.Start(script, 0, base_, zone_.begin);
-  for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);
-  return true;
-}
-
-// Nothing is followed any more; what lives at the script's places goes on living there, in ordinary memory.
-void Engine::Impl::RetireScript() {
-  std::vector<AddressRange> in_zone;
-  std::vector<AddressRange> live;
-  for (const Follower::Range& range : follower_.LiveRanges()) {
-    AddressRange place{AddressOf(range.begin), uint64_t{range.end - range.begin} * kUnitBytes};
-    (InZone(place) ? in_zone : live).push_back(place);
-    if (range.entry == kNone) {
-      dynamic_[place.begin].foreign = false;
-    } else {
-      dynamic_.emplace(place.begin, ToDynamic(range.entry));
-    }
-  }
-  arena_.RetireZone(zone_, in_zone);
-  zone_ = {};
-  // What is free of the holes, around the blocks there: in ascending order, like these.
-  for (const AddressRange& hole : holes_) {
-    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
-    for (const AddressRange& block : live) {
-      if (block.begin + block.bytes <= from || block.begin >= end) continue;
-      if (block.begin > from) arena_.Free(from, block.begin - from);
-      from = block.begin + block.bytes;
-    }
-    if (from < end) arena_.Free(from, end - from);
-  }
-  holes_.clear();
-  divergences_ += follower_.divergences();
-  follower_.Stop();
-  UpdateFast();  // at once: others may come in before this request is done
-  iterations_from_ = history_.Count();
-  settled_ = bulk_map_due_ = false;
-}
-
-// Lost for longer than an iteration: the script waits, without memory, until its iteration is seen again.
-void Engine::Impl::MaybePark() {
-  if (!follower_.active() || !follower_.lost()) {
-    lost_since_ = 0;
-    return;
-  }
-  uint64_t count = history_.Count();
-  if (lost_since_ == 0) lost_since_ = count;
-  if (count - lost_since_ <= std::max<uint64_t>(256, follower_.script().size())) return;
-  if (page_work_ || mapping_entries_ != 0) return;
-  RetireScript();
-  lost_since_ = 0;
-  if (pending_) return;
-  pending_ = current_;
-  pending_since_ = count;
-  pending_refines_ = 0;
-}
-
 // --- iterations ------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::EndIteration(Lock& lock) {
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
+  NoteBoundary();
   retained_ = dynamic_.size();
   // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
   // is dearer than that.)
@@ -390,6 +238,15 @@ void Engine::Impl::EndIteration(Lock& lock) {
   arena_.NewEpoch();
   if (settled_ && !steady_ && !improving) BeginSteady();
   FlushStats();
+}
+
+// The requests from here on are another iteration's.
+void Engine::Impl::NoteBoundary() {
+  boundary_before_ = boundary_;
+  boundary_ = history_.Count() - std::min<uint64_t>(history_.Count(), follower_.cursor());
+  if (ended_number_ == script_number_) return;
+  if (Variant* variant = variants_.Find(script_number_)) variant->before = ended_number_;
+  ended_number_ = script_number_;
 }
 
 // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.

@@ -21,8 +21,12 @@ void Engine::Impl::FlushStats() {
   s.live_peak = live_peak_units_ * kUnitBytes;
   s.reserved_peak = reserved_peak_;
   s.divergences = Divergences();
-  s.reoptimizations = plans_ > 1 ? plans_ - 1 : 0;
+  s.reoptimizations = reoptimizations_;
   s.ns_per_request = timer_.Median();
+  s.plans = plans_;
+  s.plan_ns = plan_ns_;
+  s.variants = variants_.size();
+  s.switches = switches_;
   if (steady_) {
     s.requests_steady = Requests() - requests_before_;
     s.planned_steady = planned_ - planned_before_;

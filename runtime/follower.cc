@@ -35,21 +35,34 @@ void Follower::Place(uint64_t base, uint64_t zone) {
   }
 }
 
+// As Place() leaves them.
+void Follower::ClearTurns() {
+  for (Cell& cell : cell_storage_) cell.pending = cell.ghosts = cell.foreign = 0;
+  live_.Clear();
+}
+
 void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone) {
-  script_ = std::move(script);
-  size_ = script_->size();
-  Place(base, zone);
+  if (script == script_ && base == base_ && zone == zone_) {
+    ClearTurns();
+  } else {
+    script_ = std::move(script);
+    base_ = base;
+    zone_ = zone;
+    size_ = script_->size();
+    Place(base, zone);
+    seen_.assign(size_, Seen{});
+    learned_ = false;
+  }
   successors_ = script_->successors.data();
   cursor_ = position;
   holes_.clear();
   holes_.reserve(kWindow + 1);
   ready_.reserve(size_);  // no heap allocation later, as a rule
   foreign_.clear();
-  lost_ = learned_ = last_was_novel_ = false;
+  lost_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
   last_unmatched_at_ = 0;
   divergences_ = 0;
-  seen_.assign(size_, Seen{});
   // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
   // turns count as ended.
   auto turn = [&](uint32_t i) { return i >= position ? i - position : i + size_ - position; };
@@ -296,6 +309,21 @@ void Follower::AddForeign(uint32_t begin, uint32_t end) {
     if (!Overlaps(i, begin, end)) continue;
     ++cells_[i].foreign;
     cells_[i].pending |= kForeignBit;
+  }
+}
+
+void Follower::AddForeign(const std::vector<Range>& blocks) {
+  foreign_.insert(foreign_.end(), blocks.begin(), blocks.end());
+  if (blocks.empty()) return;
+  for (uint32_t i = 0; i < size_; ++i) {
+    Cell& cell = cells_[i];
+    if (cell.offset == kNone) continue;
+    auto it = std::upper_bound(blocks.begin(), blocks.end(), cell.offset,
+                               [](uint32_t offset, const Range& block) { return offset < block.end; });
+    for (; it != blocks.end() && it->begin < cell.offset + cell.units; ++it) {
+      ++cell.foreign;
+      cell.pending |= kForeignBit;
+    }
   }
 }
 

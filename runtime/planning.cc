@@ -120,17 +120,63 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
   return holes;
 }
 
+// Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
+std::optional<Placement> StartFrom(const Script& old, const Profile& profile, const std::vector<uint32_t>& index) {
+  if (old.size() != profile.blocks.size() || !old.holes.empty()) return std::nullopt;
+  Placement start;
+  start.height = static_cast<Bytes>(old.height_bytes);
+  for (uint32_t i : index) {
+    uint32_t offset = old.entries[i].offset;
+    start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kUnitBytes));
+  }
+  return start;
+}
+
+// Pins what is live in both where `other` and the profile part, at the places in its zone. False: nothing is.
+bool PinCommonHead(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+  uint32_t head = CommonHead(other.profile, profile);
+  bool any = false;
+  for (size_t k = 0; k < index.size(); ++k) {
+    uint32_t i = index[k];
+    if (i >= head) break;
+    const ScriptEntry& entry = other.entries[i];
+    if (entry.offset == kNone || entry.offset < other.zone_offset) continue;
+    if (i + entry.age <= head || i + profile.blocks[i].age <= head) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset) * kUnitBytes);
+    any = true;
+  }
+  return any;
+}
+
+// The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
+PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const Kin& kin,
+                     uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+  if (kin.beside != nullptr) {
+    Instance pinned = instance;
+    if (PinCommonHead(*kin.beside, profile, index, &pinned)) {
+      PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
+      auto most = std::max(static_cast<Bytes>(kin.beside->height_bytes), result.lower_bound + result.lower_bound / 64);
+      if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+    }
+  }
+  std::optional<Placement> start;
+  if (kin.old != nullptr) start = StartFrom(*kin.old, profile, index);
+  if (start) options.start = &*start;
+  return PackForPages(instance, chunk_bytes, time_limit_ns, options);
+}
+
 }  // namespace
 
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
-                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel) {
+                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const Kin& kin) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   PackOptions options;
   options.cancel = cancel;
-  PackResult plain = PackForPages(instance, chunk_bytes, time_limit_ns, options);
+  PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
   // A placement so far off, of a job so large, is no better than best fit.
   if (plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;

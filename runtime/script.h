@@ -24,6 +24,7 @@ struct Hole {
   uint32_t offset;        // in the script's own space, in units
   uint32_t units;
   uint64_t address;       // of the device
+  bool operator==(const Hole&) const = default;
 };
 
 // A script's own space of offsets: first the holes it uses, then, from zone_offset up, the planned zone.

@@ -118,6 +118,10 @@ hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
     sum.divergences += s->divergences;
     sum.reoptimizations += s->reoptimizations;
     sum.heap_allocations_steady += s->heap_allocations_steady;
+    sum.plans += s->plans;
+    sum.plan_ns += s->plan_ns;
+    sum.variants += s->variants;
+    sum.switches += s->switches;
     if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
   }
   if (busiest != nullptr) {

@@ -86,6 +86,10 @@ std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
       {"driver_memory_calls_steady", stats.driver_memory_calls_steady},
       {"heap_allocations_steady", stats.heap_allocations_steady},
       {"ns_per_request", stats.ns_per_request},
+      {"plans", stats.plans},
+      {"plan_ns", stats.plan_ns},
+      {"variants", stats.variants},
+      {"switches", stats.switches},
   };
   if (checker_reports >= 0) json["checker_reports"] = checker_reports;
   return json.dump(2) + "\n";

@@ -63,6 +63,10 @@ typedef struct hotpack_stats {
   uint64_t driver_memory_calls_steady; /* driver allocation calls per steady iteration, rounded up */
   uint64_t heap_allocations_steady;    /* host heap allocations by job threads since the steady iteration */
   uint64_t ns_per_request;         /* nanoseconds: median of the sampled requests served on script, 0: no sample */
+  uint64_t plans;                  /* scripts made: first ones, of further shapes, reoptimizations */
+  uint64_t plan_ns;                /* nanoseconds spent on looking for them and packing, beside the program */
+  uint64_t variants;               /* scripts known now */
+  uint64_t switches;               /* changes from one known script to another */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

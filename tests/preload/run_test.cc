@@ -58,7 +58,8 @@ TEST(Run, OneLineAndTheFigures) {
                                           "steady_iteration", "requests_steady", "planned_steady", "carried", "retained",
                                           "plan_height", "plan_lower_bound", "live_peak", "reserved_peak",
                                           "reserved_steady", "divergences", "reoptimizations",
-                                          "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request"));
+                                          "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request", "plans",
+                                          "plan_ns", "variants", "switches"));
   EXPECT_GT(ReadFile(trace).size(), 0u);
 }
 

@@ -1,0 +1,60 @@
+// The scripts a job is known to follow: training and evaluation, sequence lengths, a last batch that is smaller. One of
+// them is followed at a time; all lie in the same zone of addresses, so the memory is that of the highest.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+
+#include "profiler/history.h"
+#include "runtime/follower.h"
+#include "runtime/script.h"
+
+namespace hotpack {
+
+struct Variant {
+  std::shared_ptr<const Script> script;
+  uint64_t number = 0;     // unique in the engine, from 1; another one when the script is packed anew
+  uint64_t used_at = 0;    // requests when it was last taken up or left (or made)
+  uint64_t uses = 0;       // times it was taken up
+  uint64_t before = 0;     // number of the one that was followed before it last time; 0: none, or not known
+  Follower parked;         // its follower's memory while another one is followed: taking it up again needs no new one
+};
+
+// Not thread-safe: the engine's lock. What is followed is never evicted.
+class Variants {
+ public:
+  static constexpr size_t kMost = 64;
+  static constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // of the host's memory
+
+  // A new variant; or, if there is one that asks for the same from its first request on, that one with the new script and
+  // a new number. Evicts those least recently used beyond the limits, `followed` (a number) excepted. O(requests).
+  Variant* Add(std::shared_ptr<const Script> script, uint64_t requests, uint64_t followed);
+  // The script of variant `number` is replaced by one that asks for as many requests; null if it is not there any more.
+  Variant* Replace(uint64_t number, std::shared_ptr<const Script> script);
+  Variant* Find(uint64_t number);  // null if there is none
+  Variant* Find(const Script* script);
+  void Remove(uint64_t number);
+
+  // Where the requests [begin, newest] of the history are the first ones of a variant: that variant, `except` (a number)
+  // excluded. Of several the one that came after `before` last time, else the one used last. Null: none. O(variants), and
+  // O(newest - begin) for each that agrees.
+  Variant* MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except, uint64_t before);
+  // The variant with the longest run of requests that ends with the history's, at least `least` (≥ Script::kContext) and at
+  // most 64: *entry is the one that request `newest` is. Null: none. O(variants log requests).
+  Variant* MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except, uint32_t* entry);
+
+  size_t size() const { return all_.size(); }
+  uint64_t evicted() const { return evicted_; }
+  const std::list<Variant>& all() const { return all_; }  // most recently added first
+
+ private:
+  static uint64_t BytesOf(const Script& script);
+  void Evict(uint64_t followed);
+
+  std::list<Variant> all_;  // addresses stay
+  uint64_t last_number_ = 0;
+  uint64_t evicted_ = 0;
+};
+
+}  // namespace hotpack
