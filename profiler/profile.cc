@@ -1,7 +1,6 @@
 #include "profiler/profile.h"
 
 #include <algorithm>
-#include <functional>
 #include <unordered_map>
 
 namespace hotpack {
@@ -172,18 +171,41 @@ uint32_t CommonHead(const Profile& a, const Profile& b) {
   return static_cast<uint32_t>(k);
 }
 
-bool SameCycle(const Profile& a, const Profile& b, uint32_t one_in) {
-  size_t n = a.blocks.size();
-  if (n != b.blocks.size()) return false;
-  size_t differ = 0;
-  for (size_t i = 0; i < n; ++i) differ += a.blocks[i].units != b.blocks[i].units;
-  if (differ * one_in <= n) return true;
-  std::vector<uint32_t> twice(2 * n), other(n);
-  for (size_t i = 0; i < n; ++i) {
-    twice[i] = twice[i + n] = a.blocks[i].units;
-    other[i] = b.blocks[i].units;
+// `longer` from request `start` of its cycle on is `shorter`, but for one stretch of at most `differ` requests.
+bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter, size_t start,
+                          size_t differ) {
+  const size_t n = longer.size(), m = shorter.size();
+  auto at = [&](size_t i) { return longer[start + i < n ? start + i : start + i - n].units; };
+  size_t head = 0, tail = 0;
+  while (head < m && at(head) == shorter[head].units) ++head;
+  while (tail < m - head && at(n - 1 - tail) == shorter[m - 1 - tail].units) ++tail;
+  return head + tail + differ >= n;
+}
+
+bool AlikeCycles(const Profile& a, const Profile& b) {
+  const auto& longer = a.blocks.size() >= b.blocks.size() ? a.blocks : b.blocks;
+  const auto& shorter = a.blocks.size() >= b.blocks.size() ? b.blocks : a.blocks;
+  const size_t n = longer.size(), m = shorter.size(), differ = std::max<size_t>(2, n / 50);
+  if (m == 0 || n - m > differ) return false;
+  if (n == m) {
+    size_t changed = 0;
+    for (size_t i = 0; i < n; ++i) changed += longer[i].units != shorter[i].units;
+    if (changed <= differ) return true;
   }
-  return std::search(twice.begin(), twice.end(), std::boyer_moore_searcher(other.begin(), other.end())) != twice.end();
+  if (SameButForOneStretch(longer, shorter, 0, differ)) return true;
+  // Begun elsewhere: where the first requests of the shorter one are found.
+  constexpr size_t kFirst = 16;
+  constexpr int kTries = 8;
+  const size_t first = std::min(m, kFirst);
+  int tries = 0;
+  for (size_t start = 1; start < n && tries < kTries; ++start) {
+    size_t k = 0;
+    while (k < first && longer[start + k < n ? start + k : start + k - n].units == shorter[k].units) ++k;
+    if (k < first) continue;
+    ++tries;
+    if (SameButForOneStretch(longer, shorter, start, differ)) return true;
+  }
+  return false;
 }
 
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index) {

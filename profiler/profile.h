@@ -49,8 +49,9 @@ uint64_t PeakUnits(const Profile& profile);
 
 // How many requests, from the first on, the two have in common. O(n).
 uint32_t CommonHead(const Profile& a, const Profile& b);
-// Whether they ask for the same: but for one request in `one_in`, or exactly from another place in the cycle. O(n).
-bool SameCycle(const Profile& a, const Profile& b, uint32_t one_in);
+// Whether a script of the one serves the other well enough: the same requests but for a few, one in fifty at most, that have
+// other sizes or come in one place; begun at any place of the cycle. O(n).
+bool AlikeCycles(const Profile& a, const Profile& b);
 
 // What the packer is given. Sizes in bytes; instance block i belongs to profile block (*index)[i]; clock: λ.
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index);

@@ -57,7 +57,7 @@ class Engine::Impl {
     uint32_t units = 0;               // asked for
     uint32_t entry = kNone;           // the script's entry that it stands for; kNone: none
     uint64_t ordinal = kUnmonitored;  // its request
-    uint64_t script = 0;              // number of the script that `entry` belongs to
+    uint64_t taken_up = 0;            // taken_up_ when it was placed: `entry` is that script's
     uint64_t trace_id = 0;
     bool foreign = false;             // it lies, at least in part, where the script has places
   };
@@ -122,6 +122,7 @@ class Engine::Impl {
   bool Outlived() const;
   void EndIteration(Lock& lock);
   bool SomethingOverstays() const;
+  std::vector<ZonePlace> FindWalls() const;
   void BeginSteady();
 
   // engine_switch.cc: which script is followed
@@ -135,6 +136,7 @@ class Engine::Impl {
   bool TakeUp(Variant* variant, uint32_t position);
   bool TakeZone(const Script& script);
   std::vector<Follower::Range> LeaveInPlace(const Script& next);
+  bool HoldsHoles(const Script& script) const;
   void FreeHoles(const std::vector<AddressRange>& live);
   void TakeHoles();
   void FreeOutside(const AddressRange& range);
@@ -143,6 +145,8 @@ class Engine::Impl {
   void WaitFor(const std::shared_ptr<const Script>& script);
   void MaybePark();
   void MaybeSwitch(uint64_t newest);
+  void FollowPredicted();
+  bool SwitchTo(Variant* next, uint32_t position);
 
   // engine_stats.cc
   // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
@@ -187,7 +191,11 @@ class Engine::Impl {
   uint64_t pending_since_ = 0;             // requests
   Variants variants_;                      // the scripts known
   uint64_t script_number_ = 0;             // of the variant followed, or followed last
+  uint64_t taken_up_ = 0;                  // times a script was
+  uint64_t zone_used_ = 0;                 // bytes of the zone that scripts have used: the highest of them
   uint64_t ended_number_ = 0;              // of the one that was followed when an iteration last ended
+  uint64_t ended_at_ = 0;                  // requests then
+  uint32_t phase_ = 0;                     // the entry that the iteration under way began with
   uint64_t boundary_ = 0;                  // requests before the iteration under way
   uint64_t boundary_before_ = kUnmonitored;  // ... before the one that was taken to have ended there; or none
   uint64_t switches_ = 0;                  // from one script to another that was known

@@ -45,7 +45,8 @@ class Engine::Impl::PageScope {
 };
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
-uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(32); }
+// (Where several scripts are followed by turns, what is displaced at a change comes again and again.)
+uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(variants_.size() > 1 ? 64 : 32); }
 
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
@@ -179,6 +180,7 @@ bool Engine::Impl::MayWait() const {
 }
 
 uint64_t Engine::Impl::CreateForEntryUpTo() const {
+  if (variants_.size() > 1) return CreateUpTo();
   return LiveAndPart(Divergences() != divergences_at_end_ ? 32 : 12);
 }
 
@@ -223,7 +225,7 @@ bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   ++zone_searches_;
   uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
   for (uint32_t ahead : {age, size / 16, 0u}) {
-    uint32_t begin = follower_.FindHole(want.units, ahead);
+    uint32_t begin = follower_.FindHole(want.units, ahead, static_cast<uint32_t>(zone_used_ / kUnitBytes));
     if (begin == kNone || !arena_.Mapped(AddressOf(begin), want.units * kUnitBytes)) continue;
     follower_.AddForeign(begin, begin + want.units);
     *address = AddressOf(begin);
@@ -237,7 +239,7 @@ bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
   if (!want.displaced || want.entry == kNone || !follower_.active()) return false;
   if (follower_.ExpectedAge(want.entry) == 0) return false;
   if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
-  uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry));
+  uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry), static_cast<uint32_t>(zone_used_ / kUnitBytes));
   if (begin == kNone) return false;
   DeviceAddress place = AddressOf(begin);
   if (!arena_.Mapped(place, want.units * kUnitBytes)) return false;

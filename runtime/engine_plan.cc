@@ -35,7 +35,8 @@ void Engine::Impl::MaybeDetect() {
     }
     return;
   }
-  if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
+  // A plan that waits may still get its turn; an iteration of several others only once they are known.
+  if (pending_ && count - pending_since_ <= 2 * uint64_t{variants_.size() > 1 ? period_ : pending_->size()}) return;
   next_detection_ = count + DetectAgainAfter();
   bool followed = follower_.active() && !follower_.lost();
   bool outlived = followed && Outlived();
@@ -88,6 +89,7 @@ void Engine::Impl::Mark() {
 // A block has been released after `age` requests.
 void Engine::Impl::NoteLife(uint32_t age) {
   if (!follower_.active() || follower_.lost()) return;
+  if (variants_.size() > 1 && history_.Count() - age < activated_at_) return;  // of another script's time
   if (age > current_->size() && age <= kMaxUnroll * uint64_t{current_->profile.period}) ++outlived_;
 }
 
@@ -117,10 +119,12 @@ void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std:
   }
   Kin kin;
   if (job.profile && spare.empty()) kin.old = job.known.get();
+  kin.walls = job.walls;
   std::shared_ptr<const Script> script =
       MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
   if (!script) return;
   Lock lock(mutex_);
+  if (!job.walls.empty() && script->height_bytes > zone_used_) return;  // dearer than what is displaced
   ++plans_;
   if (plans_ > 1) ++reoptimizations_;
   if (job_refines_ != 0 && job_refines_ != script_number_) {  // the job follows another script now
@@ -136,7 +140,6 @@ void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std:
 void Engine::Impl::PlanShapes(const PlanJob& job, const std::atomic<bool>* cancel) {
   constexpr uint64_t kTail = 1 << 18;  // requests looked at
   constexpr size_t kScripts = 16;      // in one go
-  constexpr uint32_t kOneIn = 50;      // requests that may be another: the follower sees to that
   HistoryTail tail = CopyTail(history_, job.end, kTail);
   std::vector<Shape> shapes = FindShapes(tail);
   size_t made = 0;
@@ -150,17 +153,14 @@ void Engine::Impl::PlanShapes(const PlanJob& job, const std::atomic<bool>* cance
       Lock lock(mutex_);
       for (const Variant& v : variants_.all()) known.push_back(v.script);
       if (pending_) known.push_back(pending_);
-      // What is beside the zone is the script's that is followed; others may have it by turns with that.
-      if (current_) {
-        for (const Hole& hole : current_->holes) spare.push_back({hole.address, hole.units * kUnitBytes});
-      }
+      spare = holes_;  // what the script that is followed has beside the zone: others may have it by turns with that
     }
     uint64_t longest = shape.length;
     Kin kin;
     uint32_t head = 0;
     bool is_known = false;
     for (const auto& script : known) {
-      is_known |= script->profile.unroll == 1 && SameCycle(script->profile, profile, kOneIn);
+      is_known |= script->profile.unroll == 1 && AlikeCycles(script->profile, profile);
       longest = std::max<uint64_t>(longest, script->size());
       uint32_t common = CommonHead(script->profile, profile);
       if (common <= head) continue;
@@ -210,33 +210,51 @@ void Engine::Impl::EndIteration(Lock& lock) {
   iterations_from_ = history_.Count();
   NoteBoundary();
   retained_ = dynamic_.size();
+  const bool displaced = displaced_ != displaced_at_end_;
+  Variant* variant = variants_.Find(script_number_);
+  if (variant != nullptr) variant->NotePass(!displaced);
+  const bool may_refine = !pending_ && !planner_.Busy() && (variant == nullptr || variant->MayRefine());
+  bool posted = false;
   // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
   // is dearer than that.)
-  if (displaced_ != displaced_at_end_ && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && !pending_ &&
-      !planner_.Busy() && SomethingOverstays()) {
+  if (displaced && may_refine && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && SomethingOverstays()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
     job.replace = true;
-    fresh_zone_ = Post(std::move(job), script_number_);
+    posted = fresh_zone_ = Post(std::move(job), script_number_);
   }
   // Displaced although nobody left the script: perhaps we are a period off.
-  if (displaced_ != displaced_at_end_ && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
+  if (displaced && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
     if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
   }
   displaced_at_end_ = displaced_;
   bool improving = pending_ && pending_refines_ == script_number_;  // the next iteration has another plan
   // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
-  if (follower_.learned() && !pending_ && !planner_.Busy() && !Outlived()) {
+  if (follower_.learned() && may_refine && !posted && !Outlived()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
-    improving = Post(std::move(job), script_number_);
+    job.walls = current_->walls;
+    posted = improving = Post(std::move(job), script_number_);
   }
+  // Displaced by what other scripts have left in the zone: planned around that.
+  if (displaced && may_refine && !posted && variants_.size() > 1) {
+    PlanJob job;
+    job.walls = FindWalls();
+    if (!job.walls.empty() && job.walls != current_->walls) {
+      job.profile = follower_.LearnedProfile();
+      job.replace = true;
+      posted = improving = Post(std::move(job), script_number_);
+    }
+  }
+  if (posted && variant != nullptr) variant->NoteRefine();
   if (Divergences() != divergences_at_end_) diverged_until_ = history_.Count();
   divergences_at_end_ = Divergences();
-  if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
+  const bool may_begin = !steady_ && !improving;  // with nothing left to be given back
+  if (!settled_ || (grew_ && !grew_now_) || may_begin) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_ && !improving) BeginSteady();
+  FollowPredicted();
   FlushStats();
 }
 
@@ -244,17 +262,37 @@ void Engine::Impl::EndIteration(Lock& lock) {
 void Engine::Impl::NoteBoundary() {
   boundary_before_ = boundary_;
   boundary_ = history_.Count() - std::min<uint64_t>(history_.Count(), follower_.cursor());
-  if (ended_number_ == script_number_) return;
-  if (Variant* variant = variants_.Find(script_number_)) variant->before = ended_number_;
+  if (variants_.size() < 2) return;
+  variants_.NoteNext(ended_number_, script_number_, phase_);
   ended_number_ = script_number_;
+  ended_at_ = boundary_;
+  phase_ = 0;
+}
+
+// The blocks of other scripts that have been in the zone for all of the iteration that ended.
+std::vector<ZonePlace> Engine::Impl::FindWalls() const {
+  std::vector<ZonePlace> walls;
+  const uint32_t zone = OffsetOf(zone_.begin);
+  for (const Follower::Range& range : follower_.LiveRanges()) {
+    if (range.entry != kNone || !InZone({AddressOf(range.begin), 0})) continue;
+    auto it = dynamic_.find(AddressOf(range.begin));
+    if (it == dynamic_.end() || it->second.ordinal == kUnmonitored || it->second.ordinal >= boundary_before_) continue;
+    const uint32_t begin = range.begin - zone, units = range.end - range.begin;
+    if (!walls.empty() && walls.back().offset + walls.back().units == begin) {
+      walls.back().units += units;
+    } else {
+      walls.push_back({begin, units});
+    }
+  }
+  return walls;
 }
 
 // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.
 bool Engine::Impl::SomethingOverstays() const {
-  uint64_t count = history_.Count();
+  uint64_t count = history_.Count(), longest = std::max(current_->size(), variants_.LongestRequests());
   return std::any_of(dynamic_.begin(), dynamic_.end(), [&](const auto& entry) {
     const DynamicBlock& block = entry.second;
-    return block.foreign && (block.ordinal == kUnmonitored || count - block.ordinal > current_->size());
+    return block.foreign && (block.ordinal == kUnmonitored || count - block.ordinal > longest);
   });
 }
 

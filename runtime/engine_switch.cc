@@ -152,13 +152,16 @@ bool Engine::Impl::TakeUp(Variant* variant, uint32_t position) {
   } else {
     if (follower_.active()) RetireScript();
     if (!TakeZone(*script)) return false;
+    zone_used_ = 0;
   }
+  zone_used_ = std::max(zone_used_, script->height_bytes);
   follower_.Start(script, position, base_, zone_.begin);
   follower_.AddForeign(foreign);
   if (holes_.empty()) TakeHoles();
   MarkMappedEntries();
   fresh_zone_ = false;
   script_number_ = variant->number;
+  ++taken_up_;
   ++variant->uses;
   variant->used_at = history_.Count();
   current_ = script;
@@ -184,20 +187,30 @@ bool Engine::Impl::TakeUp(Variant* variant, uint32_t position) {
 // one's: each of these blocks is an ordinary one from now on, foreign to the zone.
 std::vector<Follower::Range> Engine::Impl::LeaveInPlace(const Script& next) {
   std::vector<Follower::Range> live = follower_.LiveRanges(), foreign;
-  const bool same_holes = next.holes == current_->holes;
+  const bool keep_holes = HoldsHoles(next);
   std::vector<AddressRange> outside;
   for (Follower::Range& range : live) {
     AddressRange place{AddressOf(range.begin), uint64_t{range.end - range.begin} * kUnitBytes};
-    bool stays = same_holes || InZone(place);
+    bool stays = keep_holes || InZone(place);
     if (!stays) outside.push_back(place);
     if (range.entry != kNone) dynamic_.emplace(place.begin, ToDynamic(range.entry));
     dynamic_[place.begin].foreign = stays;
     range.entry = kNone;
     if (stays) foreign.push_back(range);
   }
-  if (!same_holes) FreeHoles(outside);
+  if (!keep_holes) FreeHoles(outside);
   divergences_ += follower_.divergences();
   return foreign;
+}
+
+// Whether the holes that are held have all that the script needs. (Scripts that are followed by turns use the same memory
+// beside retained blocks, but not each all of it.)
+bool Engine::Impl::HoldsHoles(const Script& script) const {
+  return std::all_of(script.holes.begin(), script.holes.end(), [&](const Hole& hole) {
+    return std::any_of(holes_.begin(), holes_.end(), [&](const AddressRange& held) {
+      return held.begin <= hole.address && hole.address + hole.units * kUnitBytes <= held.begin + held.bytes;
+    });
+  });
 }
 
 // The holes are ordinary memory from now on; `live`: what is in use of them, ascending.
@@ -300,6 +313,28 @@ void Engine::Impl::MaybePark() {
 
 // --- one script for another ------------------------------------------------------------------------------------------
 
+// An iteration has ended. Where another one has come after it each of the last times, it is that one's turn now.
+void Engine::Impl::FollowPredicted() {
+  if (variants_.size() < 2 || page_work_ || mapping_entries_ != 0 || pending_) return;
+  if (!follower_.active() || follower_.lost() || follower_.cursor() != 0) return;
+  uint32_t phase = 0;
+  Variant* next = variants_.Predict(script_number_, &phase);
+  if (next == nullptr || !HolesHavePages(*next->script) || !FitsZone(*next->script)) return;
+  if (!SwitchTo(next, phase)) return;
+  boundary_ = history_.Count() - std::min<uint64_t>(history_.Count(), phase);
+  phase_ = phase;
+}
+
+// As TakeUp; the last request is that entry, or the one before it.
+bool Engine::Impl::SwitchTo(Variant* next, uint32_t position) {
+  if (next->uses == 0) {
+    steady_ = false;
+    steady_iteration_ = -1;
+  }
+  ++switches_;
+  return TakeUp(next, position);
+}
+
 // Switches to another script if that is known to ask for what the job has asked for: for all of the iteration under way, or
 // for the last requests, if nothing the script says was found for a while. `newest` is the ordinal of the last request.
 void Engine::Impl::MaybeSwitch(uint64_t newest) {
@@ -319,7 +354,14 @@ void Engine::Impl::MaybeSwitch(uint64_t newest) {
   };
   if (followed) {
     try_head(boundary_);
+    try_head(ended_at_);
     try_head(boundary_before_);
+    // The same of an iteration that is taken to begin somewhat earlier.
+    uint64_t since = newest - std::min(newest, std::max(boundary_, ended_at_)) + 1;
+    if (next == nullptr && since >= kOfHead) {
+      auto least = static_cast<uint32_t>(std::min<uint64_t>(since, Variants::kLongestContext));
+      next = variants_.MatchContext(history_, newest, least, number, &position);
+    }
     if (follower_.unmatched() + 1 >= kOfHead && newest >= kOfHead) try_head(newest - (kOfHead - 1));
   } else if (newest >= kOfContext) {
     try_head(newest - (kOfContext - 1));
@@ -337,14 +379,10 @@ void Engine::Impl::MaybeSwitch(uint64_t newest) {
     variants_.Remove(next->number);
     return;
   }
-  if (next->uses == 0) {
-    steady_ = false;
-    steady_iteration_ = -1;
-  }
-  next->before = ended_number_;
-  ++switches_;
-  if (!TakeUp(next, position)) return;
-  boundary_ = newest - position;
+  if (!SwitchTo(next, position)) return;
+  boundary_ = newest - std::min<uint64_t>(newest, position);
+  const uint32_t size = follower_.script().size();
+  phase_ = static_cast<uint32_t>((position + size - (newest - ended_at_) % size) % size);
 }
 
 }  // namespace hotpack

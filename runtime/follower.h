@@ -7,6 +7,7 @@
 // its place was still in use) is a ghost: it ends by itself as soon as its own predecessors have ended.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -115,7 +116,8 @@ class Follower {
   void AddForeign(const std::vector<Range>& blocks);
   void RemoveForeign(uint32_t begin, uint32_t end);
   // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
-  uint32_t FindHole(uint32_t units, uint32_t age) const;
+  // The zone has `height` units.
+  uint32_t FindHole(uint32_t units, uint32_t age, uint32_t height) const;
   // Offset ranges of live blocks (planned and foreign), sorted by begin.
   std::vector<Range> LiveRanges() const;
 
@@ -188,7 +190,10 @@ class Follower {
   void GhostHoles();
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
-  uint32_t FindAhead(uint32_t units);
+  uint32_t FindAhead(uint32_t units, uint64_t ordinal);
+  uint32_t Quiet() const { return std::min(kWindow / 4, size_ / 4); }  // requests by script on either side of a larger one
+  void NoteLeft(uint64_t ordinal);
+  void LearnLarger();
   uint64_t ScriptAge(uint32_t entry, uint32_t age) const;
   uint32_t Agreement(uint32_t last, uint64_t ordinal, const History& history) const;
   uint32_t FindContext(uint64_t ordinal, const History& history, uint32_t least) const;
@@ -220,6 +225,13 @@ class Follower {
   uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
+  // A request that was larger than its entry, by itself: until enough has come by script after it to believe that.
+  struct Larger {
+    uint32_t entry = kNone, units = 0;
+    uint64_t ordinal = 0;
+    bool passed_end = false;  // of the iteration
+  } larger_;
+  uint64_t left_at_ = 0, left_before_ = 0;  // ordinals of the last two requests that were not the next entry's
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<uint32_t> ready_;  // of EndGhosts
   std::vector<Range> foreign_;

@@ -121,7 +121,8 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
 }
 
 // Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
-std::optional<Placement> StartFrom(const Script& old, const Profile& profile, const std::vector<uint32_t>& index) {
+std::optional<Placement> StartFrom(const Script& old, const std::vector<ZonePlace>& walls, const Profile& profile,
+                                   const std::vector<uint32_t>& index) {
   if (old.size() != profile.blocks.size() || !old.holes.empty()) return std::nullopt;
   Placement start;
   start.height = static_cast<Bytes>(old.height_bytes);
@@ -129,6 +130,7 @@ std::optional<Placement> StartFrom(const Script& old, const Profile& profile, co
     uint32_t offset = old.entries[i].offset;
     start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kUnitBytes));
   }
+  for (const ZonePlace& wall : walls) start.offsets.push_back(static_cast<Offset>(wall.offset * kUnitBytes));
   return start;
 }
 
@@ -155,12 +157,12 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
     Instance pinned = instance;
     if (PinCommonHead(*kin.beside, profile, index, &pinned)) {
       PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
-      auto most = std::max(static_cast<Bytes>(kin.beside->height_bytes), result.lower_bound + result.lower_bound / 64);
+      auto most = std::max(static_cast<Bytes>(kin.beside->height_bytes), result.lower_bound + result.lower_bound / 128);
       if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
     }
   }
   std::optional<Placement> start;
-  if (kin.old != nullptr) start = StartFrom(*kin.old, profile, index);
+  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.walls, profile, index);
   if (start) options.start = &*start;
   return PackForPages(instance, chunk_bytes, time_limit_ns, options);
 }
@@ -174,14 +176,22 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, c
   WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
+  for (const ZonePlace& place : kin.walls) {
+    Block wall;
+    wall.size = static_cast<Bytes>(place.units * kUnitBytes);
+    wall.pinned = static_cast<Offset>(place.offset * kUnitBytes);
+    wall.residency.push_back({0, static_cast<Clock>(profile.blocks.size())});
+    instance.blocks.push_back(wall);
+  }
   PackOptions options;
   options.cancel = cancel;
   PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
   // A placement so far off, of a job so large, is no better than best fit.
-  if (plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
+  if (kin.walls.empty() &&
+      plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
-  if (!spare.empty()) {
+  if (!spare.empty() && kin.walls.empty()) {
     uint32_t zone_offset = 0;
     std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is no bound worth reaching here: a few times what the plain solve took is enough.
@@ -194,8 +204,9 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, c
           CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
     }
   }
-  return std::make_shared<const Script>(
-      CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound));
+  Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
+  script.walls = kin.walls;
+  return std::make_shared<const Script>(std::move(script));
 }
 
 Planner::~Planner() {

@@ -25,6 +25,7 @@ struct PlanJob {
   std::optional<Profile> profile;  // plan this, nothing is to be found
   std::shared_ptr<const Script> known;  // the one being served; null: none
   bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
+  std::vector<ZonePlace> walls;         // nothing is to be put there: blocks of other scripts lie there all the while
   bool shapes = false;                  // look for iterations of several shapes too (profiler/shapes.h)
 };
 
@@ -36,6 +37,7 @@ struct Kin {
   const Script* old = nullptr;     // the same requests, packed before: the packer starts from there (Sekiyama 2018, §4.3)
   const Script* beside = nullptr;  // begins with the same requests: what is live where they part is pinned where it lies
                                    // there, so that a change of script half way finds everything in its place
+  std::vector<ZonePlace> walls;    // pinned from the cycle's beginning to its end
 };
 
 // Packs and compiles. Null if the packer refuses. `most_units`: the largest load that the job has been seen to have beside

@@ -4,6 +4,19 @@
 
 namespace hotpack {
 
+void Variant::NotePass(bool clean) {
+  constexpr uint32_t kHelped = 16;  // iterations
+  ++passes;
+  clean_passes = clean ? clean_passes + 1 : 0;
+  if (clean_passes % kHelped == kHelped - 1) refines /= 2;
+}
+
+void Variant::NoteRefine() {
+  constexpr uint32_t kFree = 4, kMost = 16;  // after a few, each waits for twice as many iterations
+  ++refines;
+  refine_from = passes + (refines <= kFree ? 0 : uint64_t{1} << std::min(refines - kFree, kMost));
+}
+
 uint64_t Variants::BytesOf(const Script& script) {
   constexpr uint64_t kOfFollower = 64 + 16 + 2 * sizeof(LiveSlots::Slot);  // cell, what was seen, slots
   uint64_t each = sizeof(ScriptEntry) + sizeof(ProfileBlock) + sizeof(script.contexts[0]) + kOfFollower;
@@ -29,10 +42,8 @@ Variant* Variants::Add(std::shared_ptr<const Script> script, uint64_t requests, 
   for (auto it = all_.begin(); it != all_.end(); ++it) {
     if (it->script->size() != script->size()) continue;
     if (CommonHead(it->script->profile, script->profile) != script->size()) continue;
-    it->script = std::move(script);
-    it->number = ++last_number_;
+    SetScript(&*it, std::move(script));
     it->used_at = requests;
-    it->parked = Follower();
     all_.splice(all_.begin(), all_, it);
     Evict(followed);
     return &all_.front();
@@ -48,10 +59,43 @@ Variant* Variants::Add(std::shared_ptr<const Script> script, uint64_t requests, 
 Variant* Variants::Replace(uint64_t number, std::shared_ptr<const Script> script) {
   Variant* v = Find(number);
   if (v == nullptr) return nullptr;
-  v->script = std::move(script);
-  v->number = ++last_number_;
-  v->parked = Follower();
+  SetScript(v, std::move(script));
   return v;
+}
+
+void Variants::SetScript(Variant* variant, std::shared_ptr<const Script> script) {
+  const uint64_t old = variant->number;
+  variant->script = std::move(script);
+  variant->number = ++last_number_;
+  variant->parked = Follower();
+  for (Variant& v : all_) {
+    if (v.change.next == old) v.change.next = variant->number;
+  }
+}
+
+void Variants::NoteNext(uint64_t before, uint64_t number, uint32_t phase) {
+  Variant* variant = Find(before);
+  if (variant == nullptr) return;
+  ++variant->run;
+  if (variant->predicted != 0 && variant->predicted != number) ++variant->mistakes;
+  variant->predicted = 0;
+  if (before == number) return;
+  Variant::Change change{number, variant->run, phase};
+  variant->change_times = change == variant->change ? variant->change_times + 1 : 1;
+  variant->change = change;
+  variant->run = 0;
+}
+
+Variant* Variants::Predict(uint64_t number, uint32_t* phase) {
+  constexpr uint32_t kSure = 2;  // times alike; more after mistakes
+  Variant* variant = Find(number);
+  if (variant == nullptr || variant->run + 1 != variant->change.run) return nullptr;
+  if (variant->change_times < kSure * (1 + variant->mistakes)) return nullptr;
+  Variant* next = Find(variant->change.next);
+  if (next == nullptr || variant->change.phase >= next->script->size()) return nullptr;
+  *phase = variant->change.phase;
+  variant->predicted = next->number;
+  return next;
 }
 
 Variant* Variants::Find(uint64_t number) {
@@ -68,23 +112,30 @@ void Variants::Remove(uint64_t number) {
   all_.remove_if([&](const Variant& v) { return v.number == number; });
 }
 
+uint32_t Variants::LongestRequests() const {
+  uint32_t longest = 0;
+  for (const Variant& v : all_) longest = std::max(longest, v.script->size());
+  return longest;
+}
+
 Variant* Variants::MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except, uint64_t before) {
   Variant* best = nullptr;
   if (newest - begin >= history.Window()) return nullptr;
+  const Variant* last = Find(before);
+  const uint64_t expected = last != nullptr ? last->change.next : 0;
   for (Variant& v : all_) {
     if (v.number == except || v.script->size() <= newest - begin) continue;
     const std::vector<ScriptEntry>& entries = v.script->entries;
     uint64_t at = newest;  // from the newest back: heads are alike
     while (entries[at - begin].units == history.Units(at) && at > begin) --at;
     if (entries[at - begin].units != history.Units(at)) continue;
-    auto rank = [&](const Variant& x) { return std::make_pair(before != 0 && x.before == before, x.used_at); };
+    auto rank = [&](const Variant& x) { return std::make_pair(x.number == expected, x.used_at); };
     if (best == nullptr || rank(v) > rank(*best)) best = &v;
   }
   return best;
 }
 
 Variant* Variants::MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except, uint32_t* entry) {
-  constexpr uint32_t kLongest = 64;
   constexpr int kTries = 64;
   if (newest + 1 < Script::kContext) return nullptr;
   uint32_t window[Script::kContext];
@@ -99,7 +150,7 @@ Variant* Variants::MatchContext(const History& history, uint64_t newest, uint32_
     auto it = std::lower_bound(script.contexts.begin(), script.contexts.end(), std::make_pair(hash, 0u));
     for (int tries = 0; tries < kTries && it != script.contexts.end() && it->first == hash; ++it, ++tries) {
       uint32_t last = it->second == 0 ? n - 1 : it->second - 1, i = last, length = 0;
-      while (length < kLongest && length <= newest && history.Units(newest - length) == script.entries[i].units) {
+      while (length < kLongestContext && length <= newest && history.Units(newest - length) == script.entries[i].units) {
         ++length;
         i = i == 0 ? n - 1 : i - 1;
       }

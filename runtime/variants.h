@@ -17,7 +17,28 @@ struct Variant {
   uint64_t number = 0;     // unique in the engine, from 1; another one when the script is packed anew
   uint64_t used_at = 0;    // requests when it was last taken up or left (or made)
   uint64_t uses = 0;       // times it was taken up
-  uint64_t before = 0;     // number of the one that was followed before it last time; 0: none, or not known
+
+  // What comes after it: so many of its iterations in a row, then another one, which begins at its entry `phase`.
+  struct Change {
+    uint64_t next = 0;  // number; 0: not known
+    uint32_t run = 0;
+    uint32_t phase = 0;
+    bool operator==(const Change&) const = default;
+  };
+  Change change;           // the last one seen
+  uint32_t change_times = 0;  // ... and how often in a row
+  uint32_t run = 0;           // iterations in a row, up to now
+  uint64_t predicted = 0;     // number of the one that was said to be next; 0: none was
+  uint32_t mistakes = 0;      // times that was wrong
+  // Reoptimisation (Sekiyama 2018, §4.3): ever rarer while it does not help.
+  uint64_t passes = 0;       // iterations of it that have ended
+  uint32_t clean_passes = 0; // ... of the last ones, in a row, without a request displaced
+  uint32_t refines = 0;      // plans in its place lately
+  uint64_t refine_from = 0;  // passes before the next
+  void NotePass(bool clean);
+  bool MayRefine() const { return passes >= refine_from; }
+  void NoteRefine();
+
   Follower parked;         // its follower's memory while another one is followed: taking it up again needs no new one
 };
 
@@ -25,6 +46,7 @@ struct Variant {
 class Variants {
  public:
   static constexpr size_t kMost = 64;
+  static constexpr uint32_t kLongestContext = 64;  // requests compared
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // of the host's memory
 
   // A new variant; or, if there is one that asks for the same from its first request on, that one with the new script and
@@ -36,14 +58,21 @@ class Variants {
   Variant* Find(const Script* script);
   void Remove(uint64_t number);
 
+  // An iteration of variant `number`, begun at its entry `phase`, has come after one of `before`.
+  void NoteNext(uint64_t before, uint64_t number, uint32_t phase);
+  // An iteration of `number` has ended: the variant to be followed now, where the last times were alike; null if that is
+  // the same one, or not known.
+  Variant* Predict(uint64_t number, uint32_t* phase);
+
   // Where the requests [begin, newest] of the history are the first ones of a variant: that variant, `except` (a number)
   // excluded. Of several the one that came after `before` last time, else the one used last. Null: none. O(variants), and
   // O(newest - begin) for each that agrees.
   Variant* MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except, uint64_t before);
   // The variant with the longest run of requests that ends with the history's, at least `least` (≥ Script::kContext) and at
-  // most 64: *entry is the one that request `newest` is. Null: none. O(variants log requests).
+  // most kLongestContext: *entry is the one that request `newest` is. Null: none. O(variants log requests).
   Variant* MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except, uint32_t* entry);
 
+  uint32_t LongestRequests() const;  // of the longest script. O(variants)
   size_t size() const { return all_.size(); }
   uint64_t evicted() const { return evicted_; }
   const std::list<Variant>& all() const { return all_; }  // most recently added first
@@ -51,6 +80,7 @@ class Variants {
  private:
   static uint64_t BytesOf(const Script& script);
   void Evict(uint64_t followed);
+  void SetScript(Variant* variant, std::shared_ptr<const Script> script);
 
   std::list<Variant> all_;  // addresses stay
   uint64_t last_number_ = 0;
