@@ -115,9 +115,10 @@ class Engine::Impl {
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
   void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
+  uint64_t PartOfHistory() const;
   uint64_t DetectAgainAfter();
   void NoteBoundary();
-  void PlanShapes(const PlanJob& job, const std::atomic<bool>* cancel);
+  void PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel);
   void NoteLife(uint32_t age);
   bool Outlived() const;
   void EndIteration(Lock& lock);
@@ -202,8 +203,9 @@ class Engine::Impl {
   uint64_t switch_work_ = 0;               // entries of scripts taken up by these
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
-  uint64_t others_at_detection_ = 0;
-  uint64_t shapes_interval_ = 64;          // requests between looks for other shapes
+  static constexpr uint64_t kLeastNews = 64;  // requests that are worth a look at the history
+  uint64_t detected_at_ = 0;               // requests when it was last looked at
+  uint64_t shapes_interval_ = kLeastNews;  // requests between looks for other shapes
   bool shapes_found_ = false;              // by the last look
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;

@@ -37,27 +37,34 @@ void Engine::Impl::MaybeDetect() {
   }
   // A plan that waits may still get its turn; an iteration of several others only once they are known.
   if (pending_ && count - pending_since_ <= 2 * uint64_t{variants_.size() > 1 ? period_ : pending_->size()}) return;
-  next_detection_ = count + DetectAgainAfter();
   bool followed = follower_.active() && !follower_.lost();
   bool outlived = followed && Outlived();
-  if (followed && !outlived && Divergences() == divergences_at_detection_) return;
+  if (followed && !outlived && Divergences() == divergences_at_detection_) {
+    if (variants_.size() == 0) next_detection_ = count + PartOfHistory();
+    return;
+  }
+  next_detection_ = count + DetectAgainAfter();
   divergences_at_detection_ = Divergences();
   outlived_at_detection_ = outlived_;
-  others_at_detection_ = others_;
+  detected_at_ = count;
   PlanJob job;
   job.end = count;
   job.replace = !followed || outlived;
-  job.shapes = variants_.size() > 0;
+  job.shapes = true;
   Post(std::move(job));
+}
+
+uint64_t Engine::Impl::PartOfHistory() const {
+  return std::max<uint64_t>(kLeastNews, std::min(history_.Count(), history_.Window()) / 16);
 }
 
 // Requests until the history is looked at again: a sixteenth of it. Where shapes are known, and others come up, sooner, but
 // ever later while none is found.
 uint64_t Engine::Impl::DetectAgainAfter() {
-  constexpr uint64_t kLeast = 64;
-  uint64_t part = std::max<uint64_t>(kLeast, std::min(history_.Count(), history_.Window()) / 16);
+  uint64_t part = PartOfHistory();
   if (variants_.size() == 0) return part;
-  shapes_interval_ = shapes_found_ ? 2 * kLeast : std::min(2 * shapes_interval_, part);
+  bool anew = shapes_found_ || history_.Count() - detected_at_ > part;
+  shapes_interval_ = anew ? kLeastNews : std::min(2 * shapes_interval_, part);
   shapes_found_ = false;
   return shapes_interval_;
 }
@@ -101,8 +108,10 @@ bool Engine::Impl::Outlived() const {
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   const auto begin = std::chrono::steady_clock::now();
-  if (std::optional<Profile> profile = FindProfile(history_, job)) PlanIteration(job, std::move(*profile), cancel);
-  if (job.shapes) PlanShapes(job, cancel);
+  std::optional<Profile> profile = FindProfile(history_, job);
+  bool periodic = profile.has_value();
+  if (periodic) PlanIteration(job, std::move(*profile), cancel);
+  if (job.shapes) PlanShapes(job, periodic, cancel);
   Lock lock(mutex_);
   plan_ns_ += static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
 }
@@ -136,13 +145,32 @@ void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std:
   UpdateFast();
 }
 
+namespace {
+
+// Whether a job that has no period is made of shapes: most of its requests are of pieces that came three times or more. (Of
+// a job that has, pieces of the first iteration may look alike.)
+bool Explain(const std::vector<Shape>& shapes, uint64_t requests) {
+  constexpr size_t kTimes = 3;
+  uint64_t explained = 0;
+  for (const Shape& shape : shapes) {
+    if (shape.begins.size() >= kTimes) explained += shape.length * shape.begins.size();
+  }
+  return explained * 3 >= requests * 2;
+}
+
+}  // namespace
+
 // Iterations of other shapes than the scripts known have: a script for each.
-void Engine::Impl::PlanShapes(const PlanJob& job, const std::atomic<bool>* cancel) {
+void Engine::Impl::PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel) {
   constexpr uint64_t kTail = 1 << 18;  // requests looked at
   constexpr size_t kScripts = 16;      // in one go
   HistoryTail tail = CopyTail(history_, job.end, kTail);
   std::vector<Shape> shapes = FindShapes(tail);
   size_t made = 0;
+  {
+    Lock lock(mutex_);
+    if (variants_.size() == 0 && (periodic || !Explain(shapes, tail.units.size()))) return;
+  }
   for (const Shape& shape : shapes) {
     if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
     Profile profile = BuildShapeProfile(tail, shape);
