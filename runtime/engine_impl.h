@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "profiler/history.h"
+#include "profiler/shapes.h"
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/follower.h"
@@ -115,6 +116,8 @@ class Engine::Impl {
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
   void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
+  size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
+  void LookAgain();
   uint64_t PartOfHistory() const;
   uint64_t DetectAgainAfter();
   void NoteBoundary();
@@ -206,6 +209,7 @@ class Engine::Impl {
   static constexpr uint64_t kLeastNews = 64;  // requests that are worth a look at the history
   uint64_t detected_at_ = 0;               // requests when it was last looked at
   uint64_t shapes_interval_ = kLeastNews;  // requests between looks for other shapes
+  bool look_again_ = false;                // once an iteration has ended
   bool shapes_found_ = false;              // by the last look
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;

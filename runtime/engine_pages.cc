@@ -46,7 +46,7 @@ class Engine::Impl::PageScope {
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
 // (Where several scripts are followed by turns, what is displaced at a change comes again and again.)
-uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(variants_.size() > 1 ? 64 : 32); }
+uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(variants_.size() > 1 && steady_ ? 64 : 32); }
 
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {

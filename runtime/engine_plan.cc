@@ -51,6 +51,8 @@ void Engine::Impl::MaybeDetect() {
   job.end = count;
   job.replace = !followed || outlived;
   job.shapes = true;
+  if (variants_.size() > 0 && boundary_ < count) job.stretch = count - boundary_;
+  look_again_ = variants_.size() > 0;
   Post(std::move(job));
 }
 
@@ -108,7 +110,8 @@ bool Engine::Impl::Outlived() const {
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   const auto begin = std::chrono::steady_clock::now();
-  std::optional<Profile> profile = FindProfile(history_, job);
+  std::optional<Profile> profile;
+  if (!job.shapes_only) profile = FindProfile(history_, job);
   bool periodic = profile.has_value();
   if (periodic) PlanIteration(job, std::move(*profile), cancel);
   if (job.shapes) PlanShapes(job, periodic, cancel);
@@ -163,14 +166,26 @@ bool Explain(const std::vector<Shape>& shapes, uint64_t requests) {
 // Iterations of other shapes than the scripts known have: a script for each.
 void Engine::Impl::PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel) {
   constexpr uint64_t kTail = 1 << 18;  // requests looked at
-  constexpr size_t kScripts = 16;      // in one go
   HistoryTail tail = CopyTail(history_, job.end, kTail);
   std::vector<Shape> shapes = FindShapes(tail);
-  size_t made = 0;
   {
     Lock lock(mutex_);
     if (variants_.size() == 0 && (periodic || !Explain(shapes, tail.units.size()))) return;
   }
+  size_t made = PlanEach(tail, shapes, cancel);
+  // What is small beside an iteration of training is seen only by itself.
+  if (job.stretch >= kLeastNews && job.stretch < tail.units.size() && made == 0) {
+    tail = CopyTail(history_, job.end, job.stretch);
+    made = PlanEach(tail, FindShapes(tail), cancel);
+  }
+  Lock lock(mutex_);
+  shapes_found_ = made > 0;
+}
+
+// A script for each of the shapes that is not known. Returns how many.
+size_t Engine::Impl::PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel) {
+  constexpr size_t kScripts = 16;  // in one go
+  size_t made = 0;
   for (const Shape& shape : shapes) {
     if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
     Profile profile = BuildShapeProfile(tail, shape);
@@ -206,8 +221,7 @@ void Engine::Impl::PlanShapes(const PlanJob& job, bool periodic, const std::atom
     ++plans_;
     ++made;
   }
-  Lock lock(mutex_);
-  shapes_found_ = made > 0;
+  return made;
 }
 
 // Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
@@ -282,8 +296,18 @@ void Engine::Impl::EndIteration(Lock& lock) {
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && !steady_ && !improving) BeginSteady();
+  if (look_again_ && !posted && !pending_) LookAgain();
   FollowPredicted();
   FlushStats();
+}
+
+// The history has been looked at while the job was off script: what that was may be seen as a whole only now.
+void Engine::Impl::LookAgain() {
+  PlanJob job;
+  job.end = history_.Count();
+  job.shapes = true;
+  job.shapes_only = true;
+  if (Post(std::move(job))) look_again_ = false;
 }
 
 // The requests from here on are another iteration's.

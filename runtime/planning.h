@@ -26,7 +26,9 @@ struct PlanJob {
   std::shared_ptr<const Script> known;  // the one being served; null: none
   bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
   std::vector<ZonePlace> walls;         // nothing is to be put there: blocks of other scripts lie there all the while
+  uint64_t stretch = 0;                 // requests at the end that no script was followed in: they are looked at by themselves
   bool shapes = false;                  // look for iterations of several shapes too (profiler/shapes.h)
+  bool shapes_only = false;             // ... and for nothing else
 };
 
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.
