@@ -171,6 +171,8 @@ uint32_t CommonHead(const Profile& a, const Profile& b) {
   return static_cast<uint32_t>(k);
 }
 
+namespace {
+
 // `longer` from request `start` of its cycle on is `shorter`, but for one stretch of at most `differ` requests.
 bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter, size_t start,
                           size_t differ) {
@@ -182,11 +184,28 @@ bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::ve
   return head + tail + differ >= n;
 }
 
+// `longer` is the cycle of `shorter` again and again, begun anywhere, but for one request in fifty.
+bool Repeats(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter) {
+  const size_t n = longer.size(), m = shorter.size();
+  for (size_t start = 0; start < m; ++start) {
+    size_t changed = 0;
+    for (size_t i = 0, k = start; i < n && changed * 50 <= n; ++i, k = k + 1 == m ? 0 : k + 1) {
+      changed += longer[i].units != shorter[k].units;
+      if (i < 8 && changed > 0) changed = n;  // hardly a chance: cheaper
+    }
+    if (changed * 50 <= n) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool AlikeCycles(const Profile& a, const Profile& b) {
   const auto& longer = a.blocks.size() >= b.blocks.size() ? a.blocks : b.blocks;
   const auto& shorter = a.blocks.size() >= b.blocks.size() ? b.blocks : a.blocks;
   const size_t n = longer.size(), m = shorter.size(), differ = std::max<size_t>(2, n / 50);
-  if (m == 0 || n - m > differ) return false;
+  if (m == 0) return false;
+  if (n - m > differ) return Repeats(longer, shorter);
   if (n == m) {
     size_t changed = 0;
     for (size_t i = 0; i < n; ++i) changed += longer[i].units != shorter[i].units;

@@ -50,7 +50,7 @@ uint64_t PeakUnits(const Profile& profile);
 // How many requests, from the first on, the two have in common. O(n).
 uint32_t CommonHead(const Profile& a, const Profile& b);
 // Whether a script of the one serves the other well enough: the same requests but for a few, one in fifty at most, that have
-// other sizes or come in one place; begun at any place of the cycle. O(n).
+// other sizes or come in one place, or the shorter one again and again; begun at any place of the cycle. O(n) as a rule.
 bool AlikeCycles(const Profile& a, const Profile& b);
 
 // What the packer is given. Sizes in bytes; instance block i belongs to profile block (*index)[i]; clock: λ.

@@ -197,8 +197,7 @@ class Engine::Impl {
   uint64_t script_number_ = 0;             // of the variant followed, or followed last
   uint64_t taken_up_ = 0;                  // times a script was
   uint64_t zone_used_ = 0;                 // bytes of the zone that scripts have used: the highest of them
-  uint64_t ended_number_ = 0;              // of the one that was followed when an iteration last ended
-  uint64_t ended_at_ = 0;                  // requests then
+  uint64_t ended_at_ = 0;                  // requests when an iteration last ended
   uint32_t phase_ = 0;                     // the entry that the iteration under way began with
   uint64_t boundary_ = 0;                  // requests before the iteration under way
   uint64_t boundary_before_ = kUnmonitored;  // ... before the one that was taken to have ended there; or none

@@ -92,7 +92,8 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
     uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     uint64_t shortfall = arena_.Shortfall(work, create_up_to);
-    if (arena_.Shortfall(work, LiveAndPart(16)) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
+    const uint64_t most = variants_.size() > 1 && steady_ ? CreateUpTo() : LiveAndPart(16);
+    if (arena_.Shortfall(work, most) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
       arena_.CancelGrowth(&work);
       *foreign = true;
       return EngineStatus::kOk;

@@ -150,15 +150,13 @@ void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std:
 
 namespace {
 
-// Whether a job that has no period is made of shapes: most of its requests are of pieces that came three times or more. (Of
-// a job that has, pieces of the first iteration may look alike.)
-bool Explain(const std::vector<Shape>& shapes, uint64_t requests) {
-  constexpr size_t kTimes = 3;
+// Requests of pieces that came `times` times or more.
+uint64_t Explained(const std::vector<Shape>& shapes, size_t times) {
   uint64_t explained = 0;
   for (const Shape& shape : shapes) {
-    if (shape.begins.size() >= kTimes) explained += shape.length * shape.begins.size();
+    if (shape.begins.size() >= times) explained += shape.length * shape.begins.size();
   }
-  return explained * 3 >= requests * 2;
+  return explained;
 }
 
 }  // namespace
@@ -170,13 +168,15 @@ void Engine::Impl::PlanShapes(const PlanJob& job, bool periodic, const std::atom
   std::vector<Shape> shapes = FindShapes(tail);
   {
     Lock lock(mutex_);
-    if (variants_.size() == 0 && (periodic || !Explain(shapes, tail.units.size()))) return;
+    // Of a job that has a period, pieces of the first iteration may look alike.
+    if (variants_.size() == 0 && (periodic || 3 * Explained(shapes, 3) < 2 * tail.units.size())) return;
   }
   size_t made = PlanEach(tail, shapes, cancel);
   // What is small beside an iteration of training is seen only by itself.
   if (job.stretch >= kLeastNews && job.stretch < tail.units.size() && made == 0) {
     tail = CopyTail(history_, job.end, job.stretch);
-    made = PlanEach(tail, FindShapes(tail), cancel);
+    shapes = FindShapes(tail);
+    if (2 * Explained(shapes, 2) >= tail.units.size()) made = PlanEach(tail, shapes, cancel);
   }
   Lock lock(mutex_);
   shapes_found_ = made > 0;
@@ -291,11 +291,12 @@ void Engine::Impl::EndIteration(Lock& lock) {
   if (posted && variant != nullptr) variant->NoteRefine();
   if (Divergences() != divergences_at_end_) diverged_until_ = history_.Count();
   divergences_at_end_ = Divergences();
-  const bool may_begin = !steady_ && !improving;  // with nothing left to be given back
+  // With nothing left to be given back; where there are several scripts, once a change of them is over.
+  const bool may_begin = !steady_ && !improving && (!displaced || switches_ == 0);
   if (!settled_ || (grew_ && !grew_now_) || may_begin) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
-  if (settled_ && !steady_ && !improving) BeginSteady();
+  if (settled_ && may_begin) BeginSteady();
   if (look_again_ && !posted && !pending_) LookAgain();
   FollowPredicted();
   FlushStats();
@@ -315,8 +316,7 @@ void Engine::Impl::NoteBoundary() {
   boundary_before_ = boundary_;
   boundary_ = history_.Count() - std::min<uint64_t>(history_.Count(), follower_.cursor());
   if (variants_.size() < 2) return;
-  variants_.NoteNext(ended_number_, script_number_, phase_);
-  ended_number_ = script_number_;
+  variants_.NoteIteration(script_number_, phase_);
   ended_at_ = boundary_;
   phase_ = 0;
 }

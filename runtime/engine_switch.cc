@@ -163,6 +163,7 @@ bool Engine::Impl::TakeUp(Variant* variant, uint32_t position) {
   script_number_ = variant->number;
   ++taken_up_;
   ++variant->uses;
+  variant->fresh = false;
   variant->used_at = history_.Count();
   current_ = script;
   period_ = script->profile.period;
@@ -327,7 +328,7 @@ void Engine::Impl::FollowPredicted() {
 
 // As TakeUp; the last request is that entry, or the one before it.
 bool Engine::Impl::SwitchTo(Variant* next, uint32_t position) {
-  if (next->uses == 0) {
+  if (next->fresh) {
     steady_ = false;
     steady_iteration_ = -1;
   }
@@ -349,7 +350,7 @@ void Engine::Impl::MaybeSwitch(uint64_t newest) {
   uint32_t position = 0;
   auto try_head = [&](uint64_t begin) {
     if (next != nullptr || begin > newest) return;
-    next = variants_.MatchHead(history_, begin, newest, number, ended_number_);
+    next = variants_.MatchHead(history_, begin, newest, number);
     position = static_cast<uint32_t>(newest - begin);
   };
   if (followed) {

@@ -150,20 +150,36 @@ bool PinCommonHead(const Script& other, const Profile& profile, const std::vecto
   return any;
 }
 
+// Pins what both carry over the boundary, where the change from the one to the other is made. False: nothing is.
+bool PinCarried(const Script& old, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+  const uint32_t n = old.size();
+  if (n != profile.blocks.size()) return false;
+  bool any = false;
+  for (size_t k = 0; k < index.size(); ++k) {
+    const uint32_t i = index[k];
+    const ScriptEntry& entry = old.entries[i];
+    if (entry.offset == kNone || entry.offset < old.zone_offset || entry.units != profile.blocks[i].units) continue;
+    if (i + entry.age <= n || i + profile.blocks[i].age <= n) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - old.zone_offset) * kUnitBytes);
+    any = true;
+  }
+  return any;
+}
+
 // The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
 PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const Kin& kin,
                      uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
-  if (kin.beside != nullptr) {
-    Instance pinned = instance;
-    if (PinCommonHead(*kin.beside, profile, index, &pinned)) {
-      PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
-      auto most = std::max(static_cast<Bytes>(kin.beside->height_bytes), result.lower_bound + result.lower_bound / 128);
-      if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
-    }
-  }
   std::optional<Placement> start;
   if (kin.old != nullptr) start = StartFrom(*kin.old, kin.walls, profile, index);
   if (start) options.start = &*start;
+  Instance pinned = instance;
+  const Script* like = kin.old != nullptr ? kin.old : kin.beside;
+  if (like != nullptr && (like == kin.old ? PinCarried(*like, profile, index, &pinned)
+                                          : PinCommonHead(*like, profile, index, &pinned))) {
+    PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
+    auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
+    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+  }
   return PackForPages(instance, chunk_bytes, time_limit_ns, options);
 }
 

@@ -68,33 +68,43 @@ void Variants::SetScript(Variant* variant, std::shared_ptr<const Script> script)
   variant->script = std::move(script);
   variant->number = ++last_number_;
   variant->parked = Follower();
-  for (Variant& v : all_) {
-    if (v.change.next == old) v.change.next = variant->number;
+  variant->fresh = true;
+  for (Pass& pass : passes_) {
+    if (pass.number == old) pass.number = variant->number;
+  }
+  if (expected_.number == old) expected_.number = variant->number;
+  if (predicted_ == old) predicted_ = variant->number;
+}
+
+void Variants::NoteIteration(uint64_t number, uint32_t phase) {
+  constexpr uint32_t kLongestRun = 64;
+  if (predicted_ != 0) {  // a mistake weighs more than a success
+    mistakes_ = predicted_ == number ? mistakes_ - std::min(mistakes_, 1u) : std::min(mistakes_ + 2, kLongestRun);
+  }
+  predicted_ = 0;
+  if (passes_.size() == kPasses) passes_.erase(passes_.begin());
+  passes_.push_back({number, phase});
+  expected_ = {};
+  expected_after_ = 0;
+  const size_t last = passes_.size() - 1;
+  for (size_t end = last; end-- > 0;) {  // the newest of the longest
+    uint32_t run = 0;
+    while (run <= end && run < kLongestRun && passes_[end - run].number == passes_[last - run].number) ++run;
+    if (run == expected_after_ && run > 0) agreed_ &= passes_[end + 1] == expected_;
+    if (run <= expected_after_) continue;
+    expected_after_ = run;
+    expected_ = passes_[end + 1];
+    agreed_ = true;
   }
 }
 
-void Variants::NoteNext(uint64_t before, uint64_t number, uint32_t phase) {
-  Variant* variant = Find(before);
-  if (variant == nullptr) return;
-  ++variant->run;
-  if (variant->predicted != 0 && variant->predicted != number) ++variant->mistakes;
-  variant->predicted = 0;
-  if (before == number) return;
-  Variant::Change change{number, variant->run, phase};
-  variant->change_times = change == variant->change ? variant->change_times + 1 : 1;
-  variant->change = change;
-  variant->run = 0;
-}
-
-Variant* Variants::Predict(uint64_t number, uint32_t* phase) {
-  constexpr uint32_t kSure = 2;  // times alike; more after mistakes
-  Variant* variant = Find(number);
-  if (variant == nullptr || variant->run + 1 != variant->change.run) return nullptr;
-  if (variant->change_times < kSure * (1 + variant->mistakes)) return nullptr;
-  Variant* next = Find(variant->change.next);
-  if (next == nullptr || variant->change.phase >= next->script->size()) return nullptr;
-  *phase = variant->change.phase;
-  variant->predicted = next->number;
+Variant* Variants::Predict(uint64_t followed, uint32_t* phase) {
+  constexpr uint32_t kSure = 4;  // iterations alike
+  if (expected_.number == 0 || expected_.number == followed || !agreed_ || expected_after_ < kSure + mistakes_) return nullptr;
+  Variant* next = Find(expected_.number);
+  if (next == nullptr || expected_.phase >= next->script->size()) return nullptr;
+  *phase = expected_.phase;
+  predicted_ = next->number;
   return next;
 }
 
@@ -118,18 +128,16 @@ uint32_t Variants::LongestRequests() const {
   return longest;
 }
 
-Variant* Variants::MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except, uint64_t before) {
+Variant* Variants::MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except) {
   Variant* best = nullptr;
   if (newest - begin >= history.Window()) return nullptr;
-  const Variant* last = Find(before);
-  const uint64_t expected = last != nullptr ? last->change.next : 0;
   for (Variant& v : all_) {
     if (v.number == except || v.script->size() <= newest - begin) continue;
     const std::vector<ScriptEntry>& entries = v.script->entries;
     uint64_t at = newest;  // from the newest back: heads are alike
     while (entries[at - begin].units == history.Units(at) && at > begin) --at;
     if (entries[at - begin].units != history.Units(at)) continue;
-    auto rank = [&](const Variant& x) { return std::make_pair(x.number == expected, x.used_at); };
+    auto rank = [&](const Variant& x) { return std::make_pair(x.number == expected_.number, x.used_at); };
     if (best == nullptr || rank(v) > rank(*best)) best = &v;
   }
   return best;

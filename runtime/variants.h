@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <vector>
 
 #include "profiler/history.h"
 #include "runtime/follower.h"
@@ -17,19 +18,7 @@ struct Variant {
   uint64_t number = 0;     // unique in the engine, from 1; another one when the script is packed anew
   uint64_t used_at = 0;    // requests when it was last taken up or left (or made)
   uint64_t uses = 0;       // times it was taken up
-
-  // What comes after it: so many of its iterations in a row, then another one, which begins at its entry `phase`.
-  struct Change {
-    uint64_t next = 0;  // number; 0: not known
-    uint32_t run = 0;
-    uint32_t phase = 0;
-    bool operator==(const Change&) const = default;
-  };
-  Change change;           // the last one seen
-  uint32_t change_times = 0;  // ... and how often in a row
-  uint32_t run = 0;           // iterations in a row, up to now
-  uint64_t predicted = 0;     // number of the one that was said to be next; 0: none was
-  uint32_t mistakes = 0;      // times that was wrong
+  bool fresh = true;       // not yet with this script
   // Reoptimisation (Sekiyama 2018, §4.3): ever rarer while it does not help.
   uint64_t passes = 0;       // iterations of it that have ended
   uint32_t clean_passes = 0; // ... of the last ones, in a row, without a request displaced
@@ -58,16 +47,16 @@ class Variants {
   Variant* Find(const Script* script);
   void Remove(uint64_t number);
 
-  // An iteration of variant `number`, begun at its entry `phase`, has come after one of `before`.
-  void NoteNext(uint64_t before, uint64_t number, uint32_t phase);
-  // An iteration of `number` has ended: the variant to be followed now, where the last times were alike; null if that is
-  // the same one, or not known.
-  Variant* Predict(uint64_t number, uint32_t* phase);
+  // An iteration of variant `number`, begun at its entry `phase`, has ended. O(256 × 64).
+  void NoteIteration(uint64_t number, uint32_t phase);
+  // The variant whose iteration is the next one by what came after the like before: after as many iterations, the same ones,
+  // as make that sure. Null if that is not known, or it is `followed` all the same.
+  Variant* Predict(uint64_t followed, uint32_t* phase);
 
   // Where the requests [begin, newest] of the history are the first ones of a variant: that variant, `except` (a number)
-  // excluded. Of several the one that came after `before` last time, else the one used last. Null: none. O(variants), and
+  // excluded. Of several the one that was expected next, else the one used last. Null: none. O(variants), and
   // O(newest - begin) for each that agrees.
-  Variant* MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except, uint64_t before);
+  Variant* MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except);
   // The variant with the longest run of requests that ends with the history's, at least `least` (≥ Script::kContext) and at
   // most kLongestContext: *entry is the one that request `newest` is. Null: none. O(variants log requests).
   Variant* MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except, uint32_t* entry);
@@ -82,7 +71,21 @@ class Variants {
   void Evict(uint64_t followed);
   void SetScript(Variant* variant, std::shared_ptr<const Script> script);
 
+  // The iterations that came, the newest last: what follows is guessed from the longest run of them that came before as well.
+  struct Pass {
+    uint64_t number = 0;
+    uint32_t phase = 0;
+    bool operator==(const Pass&) const = default;
+  };
+  static constexpr size_t kPasses = 256;
+
   std::list<Variant> all_;  // addresses stay
+  std::vector<Pass> passes_;
+  Pass expected_;              // what came after that run; number 0: nothing did
+  uint32_t expected_after_ = 0;  // its length
+  bool agreed_ = false;          // it was the same wherever such a run came
+  uint64_t predicted_ = 0;     // number; 0: nothing was said
+  uint32_t mistakes_ = 0;
   uint64_t last_number_ = 0;
   uint64_t evicted_ = 0;
 };
