@@ -171,6 +171,13 @@ uint32_t CommonHead(const Profile& a, const Profile& b) {
   return static_cast<uint32_t>(k);
 }
 
+uint32_t CommonTail(const Profile& a, const Profile& b) {
+  size_t n = std::min(a.blocks.size(), b.blocks.size());
+  size_t k = 0;
+  while (k < n && a.blocks[a.blocks.size() - 1 - k].units == b.blocks[b.blocks.size() - 1 - k].units) ++k;
+  return static_cast<uint32_t>(k);
+}
+
 namespace {
 
 // `longer` from request `start` of its cycle on is `shorter`, but for one stretch of at most `differ` requests.

@@ -117,9 +117,8 @@ class Engine::Impl {
   void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
   size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
-  void LookAgain();
   uint64_t PartOfHistory() const;
-  uint64_t DetectAgainAfter();
+  void LookForShapes();
   void NoteBoundary();
   void PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel);
   void NoteLife(uint32_t age);
@@ -206,9 +205,10 @@ class Engine::Impl {
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
   static constexpr uint64_t kLeastNews = 64;  // requests that are worth a look at the history
-  uint64_t detected_at_ = 0;               // requests when it was last looked at
+  uint64_t next_shapes_ = 0;               // requests before the next look for other shapes
+  uint64_t looked_at_ = 0;                 // ... before the last one
+  uint64_t divergences_at_look_ = 0;
   uint64_t shapes_interval_ = kLeastNews;  // requests between looks for other shapes
-  bool look_again_ = false;                // once an iteration has ended
   bool shapes_found_ = false;              // by the last look
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;

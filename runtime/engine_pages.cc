@@ -46,7 +46,7 @@ class Engine::Impl::PageScope {
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
 // (Where several scripts are followed by turns, what is displaced at a change comes again and again.)
-uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(variants_.size() > 1 && steady_ ? 64 : 32); }
+uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(switches_ > 0 && steady_ ? 64 : 32); }
 
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
@@ -92,7 +92,7 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
     uint64_t create_up_to = attempt == 0 ? CreateUpTo() : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     uint64_t shortfall = arena_.Shortfall(work, create_up_to);
-    const uint64_t most = variants_.size() > 1 && steady_ ? CreateUpTo() : LiveAndPart(16);
+    const uint64_t most = switches_ > 0 && steady_ ? CreateUpTo() : LiveAndPart(16);
     if (arena_.Shortfall(work, most) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
       arena_.CancelGrowth(&work);
       *foreign = true;
@@ -181,7 +181,7 @@ bool Engine::Impl::MayWait() const {
 }
 
 uint64_t Engine::Impl::CreateForEntryUpTo() const {
-  if (variants_.size() > 1) return CreateUpTo();
+  if (switches_ > 0) return CreateUpTo();
   return LiveAndPart(Divergences() != divergences_at_end_ ? 32 : 12);
 }
 

@@ -26,7 +26,7 @@ void Engine::Impl::MaybeDetect() {
   // A program that marks goes on marking; how long its first iteration is, nobody knows yet.
   constexpr uint64_t kFirst = 1 << 16;
   bool marked = marks_ >= 2 ? count - last_mark_ <= 4 * marked_length_ + 64 : marks_ == 1 && count - last_mark_ <= kFirst;
-  if (marked || count < next_detection_) return;
+  if (marked || (count < next_detection_ && (variants_.size() == 0 || count < next_shapes_))) return;
   if (planner_.Busy()) {
     // A script is being improved that the job leaves meanwhile: what it repeats instead is worth more.
     if (job_refines_ != 0 && !hurried_ && (Divergences() != divergences_at_post_ || Outlived())) {
@@ -37,38 +37,44 @@ void Engine::Impl::MaybeDetect() {
   }
   // A plan that waits may still get its turn; an iteration of several others only once they are known.
   if (pending_ && count - pending_since_ <= 2 * uint64_t{variants_.size() > 1 ? period_ : pending_->size()}) return;
-  bool followed = follower_.active() && !follower_.lost();
-  bool outlived = followed && Outlived();
-  if (followed && !outlived && Divergences() == divergences_at_detection_) {
-    if (variants_.size() == 0) next_detection_ = count + PartOfHistory();
-    return;
+  if (count >= next_detection_) {
+    next_detection_ = count + PartOfHistory();
+    bool followed = follower_.active() && !follower_.lost();
+    bool outlived = followed && Outlived();
+    if (!followed || outlived || Divergences() != divergences_at_detection_) {
+      divergences_at_detection_ = Divergences();
+      outlived_at_detection_ = outlived_;
+      PlanJob job;
+      job.end = count;
+      job.replace = !followed || outlived;
+      job.shapes = true;
+      Post(std::move(job));
+      return;
+    }
   }
-  next_detection_ = count + DetectAgainAfter();
-  divergences_at_detection_ = Divergences();
-  outlived_at_detection_ = outlived_;
-  detected_at_ = count;
-  PlanJob job;
-  job.end = count;
-  job.replace = !followed || outlived;
-  job.shapes = true;
-  if (variants_.size() > 0 && boundary_ < count) job.stretch = count - boundary_;
-  look_again_ = variants_.size() > 0;
-  Post(std::move(job));
+  if (variants_.size() > 0 && count >= next_shapes_) LookForShapes();
 }
 
 uint64_t Engine::Impl::PartOfHistory() const {
   return std::max<uint64_t>(kLeastNews, std::min(history_.Count(), history_.Window()) / 16);
 }
 
-// Requests until the history is looked at again: a sixteenth of it. Where shapes are known, and others come up, sooner, but
-// ever later while none is found.
-uint64_t Engine::Impl::DetectAgainAfter() {
-  uint64_t part = PartOfHistory();
-  if (variants_.size() == 0) return part;
-  bool anew = shapes_found_ || history_.Count() - detected_at_ > part;
+// Where a script is known, and something else comes up, the history is looked at sooner, but ever later while no other shape
+// is found. The requests since the script was left are looked at by themselves as well.
+void Engine::Impl::LookForShapes() {
+  if (follower_.active() && !follower_.lost() && Divergences() == divergences_at_look_) return;
+  uint64_t count = history_.Count(), part = PartOfHistory();
+  bool anew = shapes_found_ || count - looked_at_ > part;
   shapes_interval_ = anew ? kLeastNews : std::min(2 * shapes_interval_, part);
   shapes_found_ = false;
-  return shapes_interval_;
+  looked_at_ = count;
+  next_shapes_ = count + shapes_interval_;
+  divergences_at_look_ = Divergences();
+  PlanJob job;
+  job.end = count;
+  job.shapes = job.shapes_only = true;
+  if (boundary_ < count) job.stretch = count - boundary_;
+  Post(std::move(job));
 }
 
 // Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script.
@@ -200,14 +206,14 @@ size_t Engine::Impl::PlanEach(const HistoryTail& tail, const std::vector<Shape>&
     }
     uint64_t longest = shape.length;
     Kin kin;
-    uint32_t head = 0;
+    uint32_t most = 0;
     bool is_known = false;
     for (const auto& script : known) {
       is_known |= script->profile.unroll == 1 && AlikeCycles(script->profile, profile);
       longest = std::max<uint64_t>(longest, script->size());
-      uint32_t common = CommonHead(script->profile, profile);
-      if (common <= head) continue;
-      head = common;
+      uint32_t common = CommonHead(script->profile, profile) + CommonTail(script->profile, profile);
+      if (common <= most) continue;
+      most = common;
       kin.beside = script.get();
     }
     if (is_known) continue;
@@ -297,18 +303,8 @@ void Engine::Impl::EndIteration(Lock& lock) {
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && may_begin) BeginSteady();
-  if (look_again_ && !posted && !pending_) LookAgain();
   FollowPredicted();
   FlushStats();
-}
-
-// The history has been looked at while the job was off script: what that was may be seen as a whole only now.
-void Engine::Impl::LookAgain() {
-  PlanJob job;
-  job.end = history_.Count();
-  job.shapes = true;
-  job.shapes_only = true;
-  if (Post(std::move(job))) look_again_ = false;
 }
 
 // The requests from here on are another iteration's.

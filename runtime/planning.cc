@@ -134,16 +134,22 @@ std::optional<Placement> StartFrom(const Script& old, const std::vector<ZonePlac
   return start;
 }
 
-// Pins what is live in both where `other` and the profile part, at the places in its zone. False: nothing is.
-bool PinCommonHead(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
-  uint32_t head = CommonHead(other.profile, profile);
+// Pins what both have live where they part, or carry over their end, at the places that `other` has in its zone. False:
+// nothing is.
+bool PinCommon(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+  const uint32_t n = static_cast<uint32_t>(profile.blocks.size()), m = other.size();
+  const uint32_t head = CommonHead(other.profile, profile);
+  const uint32_t tail = std::min(CommonTail(other.profile, profile), std::min(n, m) - head);
   bool any = false;
   for (size_t k = 0; k < index.size(); ++k) {
     uint32_t i = index[k];
-    if (i >= head) break;
-    const ScriptEntry& entry = other.entries[i];
+    // The request in the other script, and where both must still be live.
+    const bool in_head = i < head;
+    if (!in_head && n - i > tail) continue;
+    const uint32_t j = in_head ? i : i + m - n;
+    const ScriptEntry& entry = other.entries[j];
     if (entry.offset == kNone || entry.offset < other.zone_offset) continue;
-    if (i + entry.age <= head || i + profile.blocks[i].age <= head) continue;
+    if (j + entry.age <= (in_head ? head : m) || i + profile.blocks[i].age <= (in_head ? head : n)) continue;
     instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset) * kUnitBytes);
     any = true;
   }
@@ -175,7 +181,7 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
   Instance pinned = instance;
   const Script* like = kin.old != nullptr ? kin.old : kin.beside;
   if (like != nullptr && (like == kin.old ? PinCarried(*like, profile, index, &pinned)
-                                          : PinCommonHead(*like, profile, index, &pinned))) {
+                                          : PinCommon(*like, profile, index, &pinned))) {
     PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
     auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
