@@ -103,10 +103,36 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
   return profile;
 }
 
+namespace {
+
+// Where the cycle carries least: of several such places the one after the highest load since the one before, the first of
+// these. Between an iteration's end and the next one's beginning there may be many (the optimizer's temporary blocks); this
+// one is found whatever request the profile happens to begin with, and is where FindShapes() cuts.
+size_t LeastAfterMost(const std::vector<uint64_t>& carried) {
+  const size_t n = carried.size();
+  const size_t first = static_cast<size_t>(std::min_element(carried.begin(), carried.end()) - carried.begin());
+  const uint64_t least = carried[first];
+  size_t best = first;
+  uint64_t highest = 0, most = 0;
+  for (size_t k = 1; k <= n; ++k) {
+    const size_t i = first + k < n ? first + k : first + k - n;
+    most = std::max(most, carried[i]);
+    if (carried[i] != least) continue;
+    if (most > highest || (most == highest && i < best)) {
+      highest = most;
+      best = i;
+    }
+    most = 0;
+  }
+  return best;
+}
+
+}  // namespace
+
 void Rotate(Profile* profile) {
   std::vector<uint64_t> carried = CarriedUnits(*profile);
   if (carried.empty()) return;
-  auto start = std::min_element(carried.begin(), carried.end()) - carried.begin();
+  const auto start = static_cast<ptrdiff_t>(LeastAfterMost(carried));
   std::rotate(profile->blocks.begin(), profile->blocks.begin() + start, profile->blocks.end());
   profile->first_ordinal += static_cast<uint64_t>(start);
   profile->carried_units = carried[static_cast<size_t>(start)];

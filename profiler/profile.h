@@ -36,7 +36,8 @@ inline constexpr uint32_t kMaxUnroll = 8;  // a block not released within this m
 // occurrences; the rotation is the one that carries the fewest bytes. O(period × occurrences), at most 16 of them.
 Profile BuildProfile(const HistoryTail& tail, const Period& period);
 
-// Turns the cycle so that it begins where it carries the fewest bytes (the first such place) and counts what is carried.
+// Turns the cycle so that it begins where it carries the fewest bytes (of several such places, the one after the highest
+// load) and counts what is carried. O(n).
 void Rotate(Profile* profile);
 
 // Releases that permute from iteration to iteration: blocks whose shortest and longest lives differ and whose ranges of

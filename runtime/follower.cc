@@ -191,6 +191,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     uint32_t least = std::max(kSure, fits ? Agreement(cursor_, ordinal, history) + 1 : 0);
     uint32_t position = FindContext(ordinal, history, least);
     if (position != kNone) {
+      larger_ = {};
       MoveTo(position, /*holes=*/false);
       return position;
     }
@@ -208,6 +209,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     uint32_t position = FindContext(ordinal, history, Script::kContext);
     if (position != kNone) {
       // Far away: whatever lies between is not coming.
+      larger_ = {};
       MoveTo(position, /*holes=*/false);
       lost_ = false;
       return position;
@@ -246,10 +248,7 @@ uint32_t Follower::FindAhead(uint32_t units, uint64_t ordinal) {
 
 // Request `ordinal` is not the next entry's.
 void Follower::NoteLeft(uint64_t ordinal) {
-  if (larger_.entry != kNone && larger_.ordinal != ordinal) {
-    if (ordinal - larger_.ordinal > Quiet()) LearnLarger();
-    larger_ = {};
-  }
+  if (larger_.ordinal != ordinal) larger_ = {};  // it began something else, perhaps an iteration of another shape
   left_before_ = left_at_;
   left_at_ = ordinal;
 }

@@ -225,7 +225,7 @@ class Follower {
   uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
-  // A request that was larger than its entry, by itself: until enough has come by script after it to believe that.
+  // A request that was larger than its entry, by itself: believed once the rest of the iteration has come by script.
   struct Larger {
     uint32_t entry = kNone, units = 0;
     uint64_t ordinal = 0;
