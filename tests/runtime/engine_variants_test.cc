@@ -70,7 +70,7 @@ TEST(Variants, LengthsInAnyOrder) {
   ASSERT_GT(all_seen, 0u);
   hotpack_stats stats = job.engine().Stats();
   EXPECT_GE(Planned(job.shares(), all_seen), 800u) << job.History();
-  EXPECT_GE(Planned(job.shares(), 60), 850u) << job.History();
+  EXPECT_GE(Planned(job.shares(), 60), 950u) << job.History();
   EXPECT_LE(stats.reserved_peak, stats.live_peak * 110 / 100 + 4 * kMiB);
   EXPECT_GE(stats.variants, 5u);
   EXPECT_GT(stats.switches, 20u);
