@@ -135,6 +135,7 @@ class Engine::Impl {
   bool HolesHavePages(const Script& script) const;
   Variant* AddVariant(std::shared_ptr<const Script> script, uint64_t refines);
   void Activate();
+  void CountIterations(const Profile& profile);
   bool FitsZone(const Script& script) const;
   bool TakeUp(Variant* variant, uint32_t position);
   bool TakeZone(const Script& script);
@@ -195,6 +196,7 @@ class Engine::Impl {
   Variants variants_;                      // the scripts known
   uint64_t script_number_ = 0;             // of the variant followed, or followed last
   uint64_t taken_up_ = 0;                  // times a script was
+  uint64_t longest_period_ = 0;            // of the scripts followed so far
   uint64_t zone_used_ = 0;                 // bytes of the zone that scripts have used: the highest of them
   uint64_t ended_at_ = 0;                  // requests when an iteration last ended
   uint32_t phase_ = 0;                     // the entry that the iteration under way began with

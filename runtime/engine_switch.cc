@@ -107,17 +107,22 @@ void Engine::Impl::Activate() {
     steady_iteration_ = -1;
   }
   if (other_period && first) {
-    if (marks_ > 0) {
-      iterations_ = marks_;  // what came before the first mark counts as one
-    } else {
-      // What came before the repetition, if it was more than a part of an iteration, counts as one.
-      uint64_t unseen = profile.seen_from > profile.period / 2 ? 1 : 0;
-      iterations_ = unseen + (count - std::min(count, profile.seen_from)) / profile.period;
-    }
+    CountIterations(profile);
   } else if (before != current_) {
     iterations_ += (count - iterations_from_) / profile.period;
   }
   iterations_from_ = count;
+}
+
+// Iterations so far, in units of the profile's period.
+void Engine::Impl::CountIterations(const Profile& profile) {
+  if (marks_ > 0) {
+    iterations_ = marks_;  // what came before the first mark counts as one
+    return;
+  }
+  // What came before the repetition, if it was more than a part of an iteration, counts as one.
+  const uint64_t count = history_.Count(), unseen = profile.seen_from > profile.period / 2 ? 1 : 0;
+  iterations_ = unseen + (count - std::min(count, profile.seen_from)) / profile.period;
 }
 
 // --- taking a script up ----------------------------------------------------------------------------------------------
@@ -167,6 +172,7 @@ bool Engine::Impl::TakeUp(Variant* variant, uint32_t position) {
   variant->used_at = history_.Count();
   current_ = script;
   period_ = script->profile.period;
+  longest_period_ = std::max(longest_period_, period_);
   carried_ = script->profile.carried_blocks;
   plan_height_ = script->height_bytes + script->hole_bytes;
   plan_lower_bound_ = script->lower_bound_bytes;
@@ -328,9 +334,12 @@ void Engine::Impl::FollowPredicted() {
 
 // As TakeUp; the last request is that entry, or the one before it.
 bool Engine::Impl::SwitchTo(Variant* next, uint32_t position) {
+  const Profile& profile = next->script->profile;
   if (next->fresh) {
     steady_ = false;
     steady_iteration_ = -1;
+    // So much longer than any before: those were parts of an iteration.
+    if (profile.period >= 2 * longest_period_) CountIterations(profile);
   }
   ++switches_;
   return TakeUp(next, position);

@@ -38,6 +38,8 @@ class Variants {
   static constexpr uint32_t kLongestContext = 64;  // requests compared
   static constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // of the host's memory
 
+  Variants() { passes_.reserve(kPasses); }  // no heap allocation later
+
   // A new variant; or, if there is one that asks for the same from its first request on, that one with the new script and
   // a new number. Evicts those least recently used beyond the limits, `followed` (a number) excepted. O(requests).
   Variant* Add(std::shared_ptr<const Script> script, uint64_t requests, uint64_t followed);
