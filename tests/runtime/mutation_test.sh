@@ -53,8 +53,6 @@ mutant "overlap check of holes" runtime/follower.cc "std::vector<Range> busy = L
 mutant "blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
 mutant "blocks carried over a change of script" runtime/engine_switch.cc "follower_.AddForeign(foreign);" ""
 mutant "blocks of a script taken up again" runtime/follower.cc "live_.Clear();" ""
-mutant "holes that lie in the zone" runtime/engine_switch.cc \
-  "return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kUnitBytes;" "return false;"
 mutant "blocks carried out of an old plan" runtime/engine_switch.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
 mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
 mutant "pages taken from under the script" runtime/follower.cc \
