@@ -103,10 +103,36 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
   return profile;
 }
 
+namespace {
+
+// Where the cycle carries least: of several such places the one after the highest load since the one before, the first of
+// these. Between an iteration's end and the next one's beginning there may be many (the optimizer's temporary blocks); this
+// one is found whatever request the profile happens to begin with, and is where FindShapes() cuts.
+size_t LeastAfterMost(const std::vector<uint64_t>& carried) {
+  const size_t n = carried.size();
+  const size_t first = static_cast<size_t>(std::min_element(carried.begin(), carried.end()) - carried.begin());
+  const uint64_t least = carried[first];
+  size_t best = first;
+  uint64_t highest = 0, most = 0;
+  for (size_t k = 1; k <= n; ++k) {
+    const size_t i = first + k < n ? first + k : first + k - n;
+    most = std::max(most, carried[i]);
+    if (carried[i] != least) continue;
+    if (most > highest || (most == highest && i < best)) {
+      highest = most;
+      best = i;
+    }
+    most = 0;
+  }
+  return best;
+}
+
+}  // namespace
+
 void Rotate(Profile* profile) {
   std::vector<uint64_t> carried = CarriedUnits(*profile);
   if (carried.empty()) return;
-  auto start = std::min_element(carried.begin(), carried.end()) - carried.begin();
+  const auto start = static_cast<ptrdiff_t>(LeastAfterMost(carried));
   std::rotate(profile->blocks.begin(), profile->blocks.begin() + start, profile->blocks.end());
   profile->first_ordinal += static_cast<uint64_t>(start);
   profile->carried_units = carried[static_cast<size_t>(start)];
@@ -162,6 +188,76 @@ bool WidenForJitter(Profile* profile, uint64_t most_units) {
   if (PeakUnits(wide) > most_units) return false;
   *profile = std::move(wide);
   return true;
+}
+
+uint32_t CommonHead(const Profile& a, const Profile& b) {
+  size_t n = std::min(a.blocks.size(), b.blocks.size());
+  size_t k = 0;
+  while (k < n && a.blocks[k].units == b.blocks[k].units) ++k;
+  return static_cast<uint32_t>(k);
+}
+
+uint32_t CommonTail(const Profile& a, const Profile& b) {
+  size_t n = std::min(a.blocks.size(), b.blocks.size());
+  size_t k = 0;
+  while (k < n && a.blocks[a.blocks.size() - 1 - k].units == b.blocks[b.blocks.size() - 1 - k].units) ++k;
+  return static_cast<uint32_t>(k);
+}
+
+namespace {
+
+// `longer` from request `start` of its cycle on is `shorter`, but for one stretch of at most `differ` requests.
+bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter, size_t start,
+                          size_t differ) {
+  const size_t n = longer.size(), m = shorter.size();
+  auto at = [&](size_t i) { return longer[start + i < n ? start + i : start + i - n].units; };
+  size_t head = 0, tail = 0;
+  while (head < m && at(head) == shorter[head].units) ++head;
+  while (tail < m - head && at(n - 1 - tail) == shorter[m - 1 - tail].units) ++tail;
+  return head + tail + differ >= n;
+}
+
+// `longer` is the cycle of `shorter` again and again, begun anywhere, but for one request in fifty.
+bool Repeats(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter) {
+  const size_t n = longer.size(), m = shorter.size();
+  for (size_t start = 0; start < m; ++start) {
+    size_t changed = 0;
+    for (size_t i = 0, k = start; i < n && changed * 50 <= n; ++i, k = k + 1 == m ? 0 : k + 1) {
+      changed += longer[i].units != shorter[k].units;
+      if (i < 8 && changed > 0) changed = n;  // hardly a chance: cheaper
+    }
+    if (changed * 50 <= n) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool AlikeCycles(const Profile& a, const Profile& b) {
+  const auto& longer = a.blocks.size() >= b.blocks.size() ? a.blocks : b.blocks;
+  const auto& shorter = a.blocks.size() >= b.blocks.size() ? b.blocks : a.blocks;
+  const size_t n = longer.size(), m = shorter.size(), differ = std::max<size_t>(2, n / 50);
+  if (m == 0) return false;
+  if (n - m > differ) return Repeats(longer, shorter);
+  if (n == m) {
+    size_t changed = 0;
+    for (size_t i = 0; i < n; ++i) changed += longer[i].units != shorter[i].units;
+    if (changed <= differ) return true;
+  }
+  if (SameButForOneStretch(longer, shorter, 0, differ)) return true;
+  // Begun elsewhere: where the first requests of the shorter one are found.
+  constexpr size_t kFirst = 16;
+  constexpr int kTries = 8;
+  const size_t first = std::min(m, kFirst);
+  int tries = 0;
+  for (size_t start = 1; start < n && tries < kTries; ++start) {
+    size_t k = 0;
+    while (k < first && longer[start + k < n ? start + k : start + k - n].units == shorter[k].units) ++k;
+    if (k < first) continue;
+    ++tries;
+    if (SameButForOneStretch(longer, shorter, start, differ)) return true;
+  }
+  return false;
 }
 
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index) {

@@ -36,7 +36,8 @@ inline constexpr uint32_t kMaxUnroll = 8;  // a block not released within this m
 // occurrences; the rotation is the one that carries the fewest bytes. O(period × occurrences), at most 16 of them.
 Profile BuildProfile(const HistoryTail& tail, const Period& period);
 
-// Turns the cycle so that it begins where it carries the fewest bytes (the first such place) and counts what is carried.
+// Turns the cycle so that it begins where it carries the fewest bytes (of several such places, the one after the highest
+// load) and counts what is carried. O(n).
 void Rotate(Profile* profile);
 
 // Releases that permute from iteration to iteration: blocks whose shortest and longest lives differ and whose ranges of
@@ -46,6 +47,13 @@ bool WidenForJitter(Profile* profile, uint64_t most_units);
 
 // Largest sum of resident planned units over the cycle.
 uint64_t PeakUnits(const Profile& profile);
+
+// How many requests, from the first on, the two have in common. O(n).
+uint32_t CommonHead(const Profile& a, const Profile& b);
+uint32_t CommonTail(const Profile& a, const Profile& b);  // up to the last
+// Whether a script of the one serves the other well enough: the same requests but for a few, one in fifty at most, that have
+// other sizes or come in one place, or the shorter one again and again; begun at any place of the cycle. O(n) as a rule.
+bool AlikeCycles(const Profile& a, const Profile& b);
 
 // What the packer is given. Sizes in bytes; instance block i belongs to profile block (*index)[i]; clock: λ.
 Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index);

@@ -138,6 +138,10 @@ EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* ad
   }
   live_units_ += want.units;
   EngineStatus status = EngineStatus::kNotOurs;
+  if (want.ordinal != kUnmonitored && !saved_ && !on_trial_ &&
+      (!follower_.active() || follower_.lost() || !follower_.Expects(want.units))) {
+    MaybeSwitch(want.ordinal);
+  }
   if (want.ordinal != kUnmonitored && follower_.active() && (by_script || !saved_in_force_)) status = ServeByScript(lock, want, address);
   if (status == EngineStatus::kOk) {
     ++planned_;
@@ -200,7 +204,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
   block.units = want.units;
   block.entry = want.entry;
   block.ordinal = want.ordinal;
-  block.script = script_number_;
+  block.taken_up = taken_up_;
   block.trace_id = want.ordinal != kUnmonitored ? want.ordinal : (uint64_t{1} << 63) + next_trace_id_++;
   if (!arena_.TryAllocate(block.bytes, address)) {
     block.foreign = PlaceInHole(want, address);
@@ -293,7 +297,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   if (block.ordinal != kUnmonitored) {
     uint32_t age = history_.Released(block.ordinal);
     NoteLife(age);
-    if (block.entry != kNone && follower_.active() && block.script == script_number_) {
+    if (block.entry != kNone && follower_.active() && block.taken_up == taken_up_) {
       follower_.NoteAge(block.entry, age);
     }
   }

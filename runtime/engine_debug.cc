@@ -26,7 +26,7 @@ RequestName Engine::Impl::NameRequest(DeviceAddress outer) {
   } else {
     auto it = dynamic_.find(outer);
     name.ordinal = it != dynamic_.end() ? it->second.ordinal : kUnmonitored;
-    if (it != dynamic_.end() && follower_.active() && it->second.script == script_number_) entry = it->second.entry;
+    if (it != dynamic_.end() && follower_.active() && it->second.taken_up == taken_up_) entry = it->second.entry;
   }
   name.has_iteration = entry != kNone;
   if (name.has_iteration) name.in_iteration = entry % follower_.script().profile.period;

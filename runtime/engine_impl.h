@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "profiler/history.h"
+#include "profiler/shapes.h"
 #include "runtime/arena.h"
 #include "runtime/engine.h"
 #include "runtime/follower.h"
@@ -27,6 +28,7 @@
 #include "runtime/request_timer.h"
 #include "runtime/saved_plan.h"
 #include "runtime/saved_progress.h"
+#include "runtime/variants.h"
 
 namespace hotpack {
 
@@ -77,7 +79,7 @@ class Engine::Impl {
     uint32_t units = 0;               // asked for
     uint32_t entry = kNone;           // the script's entry that it stands for; kNone: none
     uint64_t ordinal = kUnmonitored;  // its request
-    uint64_t script = 0;              // number of the script that `entry` belongs to
+    uint64_t taken_up = 0;            // taken_up_ when it was placed: `entry` is that script's
     uint64_t trace_id = 0;
     bool foreign = false;             // it lies, at least in part, where the script has places
   };
@@ -166,23 +168,43 @@ class Engine::Impl {
   void MaybeDetect();
   bool Post(PlanJob job, uint64_t refines = 0);
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
-  std::vector<AddressRange> SpareMemory(const Profile& profile, uint64_t* most_units);
+  void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
+  std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
+  size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
+  uint64_t PartOfHistory() const;
+  void LookForShapes();
+  void NoteBoundary();
+  void PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel);
+  void NoteLife(uint32_t age);
+  bool Outlived() const;
+  void EndIteration(Lock& lock);
+  bool SomethingOverstays() const;
+  std::vector<ZonePlace> FindWalls() const;
+  void BeginSteady();
+
+  // engine_switch.cc: which script is followed
   bool TryActivate(uint32_t units);
   bool TailMatches(const Script& script, uint32_t units) const;
   uint32_t BestPhase(const Script& script) const;
+  bool HolesHavePages(const Script& script) const;
+  Variant* AddVariant(std::shared_ptr<const Script> script, uint64_t refines);
   void Activate(uint32_t position = 0);
+  void CountIterations(const Profile& profile);
+  bool FitsZone(const Script& script) const;
+  bool TakeUp(Variant* variant, uint32_t position);
   bool TakeZone(const Script& script);
-  void NoteLife(uint32_t age);
-  bool Outlived() const;
-  bool ReuseZone(const std::shared_ptr<const Script>& script);
-  void RetireScript();
+  std::vector<Follower::Range> LeaveInPlace(const Script& next);
+  bool HoldsHoles(const Script& script) const;
+  void FreeHoles(const std::vector<AddressRange>& live);
   void TakeHoles();
   void FreeOutside(const AddressRange& range);
   DynamicBlock ToDynamic(uint32_t entry) const;
+  void RetireScript();
+  void WaitFor(const std::shared_ptr<const Script>& script);
   void MaybePark();
-  void EndIteration(Lock& lock);
-  bool SomethingOverstays() const;
-  void BeginSteady();
+  void MaybeSwitch(uint64_t newest);
+  void FollowPredicted();
+  bool SwitchTo(Variant* next, uint32_t position);
 
   // engine_saved.cc: the plan of an earlier run, and what is saved of this one's
   void BeginSaved();
@@ -199,6 +221,7 @@ class Engine::Impl {
   void EndTrial();
   bool LeaveSaved();
   void GiveUpTrial();
+  void KnowOtherScripts();
   void DropSaved();
   void TellNotUsed(Lock& lock);
   void MaybeSave();
@@ -252,12 +275,28 @@ class Engine::Impl {
   uint64_t pending_refines_ = 0;           // number of the script whose requests it repeats; 0: none
   uint64_t job_refines_ = 0;               // the same of the job under way
   uint64_t pending_since_ = 0;             // requests
-  uint64_t script_number_ = 0;             // scripts taken up so far
+  Variants variants_;                      // the scripts known
+  uint64_t script_number_ = 0;             // of the variant followed, or followed last
+  uint64_t taken_up_ = 0;                  // times a script was
+  uint64_t longest_period_ = 0;            // of the scripts followed so far
+  uint64_t zone_used_ = 0;                 // bytes of the zone that scripts have used: the highest of them
+  uint64_t ended_at_ = 0;                  // requests when an iteration last ended
+  uint32_t phase_ = 0;                     // the entry that the iteration under way began with
+  uint64_t boundary_ = 0;                  // requests before the iteration under way
+  uint64_t boundary_before_ = kUnmonitored;  // ... before the one that was taken to have ended there; or none
+  uint64_t switches_ = 0;                  // from one script to another that was known
+  uint64_t switch_work_ = 0;               // entries of scripts taken up by these
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
   uint64_t fruitless_ = 0;                 // searches in a row that came to nothing
   uint64_t next_comparison_ = 0;           // others_ at which the driver's pool is to be compared
   uint64_t detections_ = 0, planning_ns_ = 0;
+  static constexpr uint64_t kLeastNews = 64;  // requests that are worth a look at the history
+  uint64_t next_shapes_ = 0;               // requests before the next look for other shapes
+  uint64_t looked_at_ = 0;                 // ... before the last one
+  uint64_t divergences_at_look_ = 0;
+  uint64_t shapes_interval_ = kLeastNews;  // requests between looks for other shapes
+  bool shapes_found_ = false;              // by the last look
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;
   uint64_t displaced_at_end_ = 0;          // of the last iteration
@@ -306,7 +345,7 @@ class Engine::Impl {
   uint64_t planned_ = 0, others_ = 0,  // requests served by script, and not
             displaced_ = 0, passed_through_ = 0;
   uint64_t divergences_ = 0;  // of scripts no longer followed
-  uint64_t plans_ = 0;
+  uint64_t plans_ = 0, reoptimizations_ = 0;
   uint64_t reserved_peak_ = 0, reserved_steady_ = 0;
   int64_t steady_iteration_ = -1;
   uint64_t requests_before_ = 0, planned_before_ = 0, calls_before_ = 0, heap_before_ = 0, passed_before_ = 0;

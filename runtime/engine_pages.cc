@@ -8,7 +8,8 @@
 namespace hotpack {
 
 // New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
-uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(32); }
+// (Where several scripts are followed by turns, what is displaced at a change comes again and again.)
+uint64_t Engine::Impl::CreateUpTo() const { return LiveAndPart(switches_ > 0 && steady_ ? 64 : 32); }
 
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
@@ -48,18 +49,15 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
       if (!follower_.active() || mapping_entries_ != 0) break;
       std::shared_ptr<const Script> script = current_;
       RetireScript();
-      if (!pending_) {
-        pending_ = std::move(script);
-        pending_since_ = history_.Count();
-        pending_refines_ = 0;
-      }
+      WaitFor(script);
       if (arena_.TryAllocate(bytes, address)) return EngineStatus::kOk;
     }
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(), ExpectedPeak()) : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
     uint64_t shortfall = arena_.Shortfall(work, create_up_to);
-    if (arena_.Shortfall(work, LiveAndPart(16)) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
+    const uint64_t most = switches_ > 0 && steady_ ? CreateUpTo() : LiveAndPart(16);
+    if (arena_.Shortfall(work, most) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
       arena_.CancelGrowth(&work);
       *foreign = true;
       return EngineStatus::kOk;
@@ -158,6 +156,7 @@ bool Engine::Impl::MayWait() const {
 }
 
 uint64_t Engine::Impl::CreateForEntryUpTo() const {
+  if (switches_ > 0) return CreateUpTo();
   return LiveAndPart(Divergences() != divergences_at_end_ ? 32 : 12);
 }
 
@@ -203,7 +202,7 @@ bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   ++zone_searches_;
   uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
   for (uint32_t ahead : {age, size / 16, 0u}) {
-    uint32_t begin = follower_.FindHole(want.units, ahead);
+    uint32_t begin = follower_.FindHole(want.units, ahead, static_cast<uint32_t>(zone_used_ / kUnitBytes));
     if (begin == kNone || !arena_.Mapped(AddressOf(begin), want.units * kUnitBytes)) continue;
     follower_.AddForeign(begin, begin + want.units);
     *address = AddressOf(begin);
@@ -217,7 +216,7 @@ bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
   if (!want.displaced || want.entry == kNone || !follower_.active()) return false;
   if (follower_.ExpectedAge(want.entry) == 0) return false;
   if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
-  uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry));
+  uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry), static_cast<uint32_t>(zone_used_ / kUnitBytes));
   if (begin == kNone) return false;
   DeviceAddress place = AddressOf(begin);
   if (!arena_.Mapped(place, want.units * kUnitBytes)) return false;

@@ -1,6 +1,7 @@
 // The engine's plans: when to look for one, when to take it up, what an iteration's end means.
 #include <algorithm>
 
+#include "profiler/shapes.h"
 #include "runtime/engine_impl.h"
 
 namespace hotpack {
@@ -24,7 +25,7 @@ void Engine::Impl::MaybeDetect() {
   // A program that marks goes on marking; how long its first iteration is, nobody knows yet.
   constexpr uint64_t kFirst = 1 << 16;
   bool marked = marks_ >= 2 ? count - last_mark_ <= 4 * marked_length_ + 64 : marks_ == 1 && count - last_mark_ <= kFirst;
-  if (marked || count < next_detection_) return;
+  if (marked || (count < next_detection_ && (variants_.size() == 0 || count < next_shapes_))) return;
   if (planner_.Busy()) {
     // A script is being improved that the job leaves meanwhile: what it repeats instead is worth more.
     if (job_refines_ != 0 && !hurried_ && (Divergences() != divergences_at_post_ || Outlived())) {
@@ -33,16 +34,45 @@ void Engine::Impl::MaybeDetect() {
     }
     return;
   }
-  if (pending_ && count - pending_since_ <= 2 * uint64_t{pending_->size()}) return;  // its turn may still come
-  next_detection_ = count + DetectionInterval(count);
-  bool followed = follower_.active() && !follower_.lost();
-  bool outlived = followed && Outlived();
-  if (followed && !outlived && Divergences() == divergences_at_detection_) return;
-  divergences_at_detection_ = Divergences();
-  outlived_at_detection_ = outlived_;
+  // A plan that waits may still get its turn; an iteration of several others only once they are known.
+  if (pending_ && count - pending_since_ <= 2 * uint64_t{variants_.size() > 1 ? period_ : pending_->size()}) return;
+  if (count >= next_detection_) {
+    next_detection_ = count + DetectionInterval(count);
+    bool followed = follower_.active() && !follower_.lost();
+    bool outlived = followed && Outlived();
+    if (!followed || outlived || Divergences() != divergences_at_detection_) {
+      divergences_at_detection_ = Divergences();
+      outlived_at_detection_ = outlived_;
+      PlanJob job;
+      job.end = count;
+      job.replace = !followed || outlived;
+      job.shapes = true;
+      Post(std::move(job));
+      return;
+    }
+  }
+  if (variants_.size() > 0 && count >= next_shapes_) LookForShapes();
+}
+
+uint64_t Engine::Impl::PartOfHistory() const {
+  return std::max<uint64_t>(kLeastNews, std::min(history_.Count(), history_.Window()) / 16);
+}
+
+// Where a script is known, and something else comes up, the history is looked at sooner, but ever later while no other shape
+// is found. The requests since the script was left are looked at by themselves as well.
+void Engine::Impl::LookForShapes() {
+  if (follower_.active() && !follower_.lost() && Divergences() == divergences_at_look_) return;
+  uint64_t count = history_.Count(), part = PartOfHistory();
+  bool anew = shapes_found_ || count - looked_at_ > part;
+  shapes_interval_ = anew ? kLeastNews : std::min(2 * shapes_interval_, part);
+  shapes_found_ = false;
+  looked_at_ = count;
+  next_shapes_ = count + shapes_interval_;
+  divergences_at_look_ = Divergences();
   PlanJob job;
   job.end = count;
-  job.replace = !followed || outlived;
+  job.shapes = job.shapes_only = true;
+  if (boundary_ < count) job.stretch = count - boundary_;
   Post(std::move(job));
 }
 
@@ -73,6 +103,7 @@ void Engine::Impl::Mark() {
 // A block has been released after `age` requests.
 void Engine::Impl::NoteLife(uint32_t age) {
   if (!follower_.active() || follower_.lost()) return;
+  if (variants_.size() > 1 && history_.Count() - age < activated_at_) return;  // of another script's time
   if (age > current_->size() && age <= kMaxUnroll * uint64_t{current_->profile.period}) ++outlived_;
 }
 
@@ -84,36 +115,127 @@ bool Engine::Impl::Outlived() const {
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   if (job.save) return Save(options_.plan_time_limit_ns);
-  std::optional<Profile> profile = FindProfile(history_, job);
-  if (!profile) return;
+  std::optional<Profile> profile;
+  if (!job.shapes_only) profile = FindProfile(history_, job);
+  bool periodic = profile.has_value();
+  if (periodic) PlanIteration(job, std::move(*profile), cancel);
+  if (job.shapes) PlanShapes(job, periodic, cancel);
+}
+
+// The hot iteration, or what was learned about it.
+void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel) {
   uint64_t most_units = 0;
-  std::vector<AddressRange> spare = SpareMemory(*profile, &most_units);
+  std::vector<AddressRange> spare = SpareMemory(profile.period, &most_units);
   // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
-  if (!job.profile && profile->unroll > 1 && PeakUnits(*profile) > most_units + most_units / 2) return;
-  if (job.profile && job.known && !KeepNearLoad(&*profile, job.known->profile, NearlyNoMore(most_units, arena_.chunk())) &&
+  if (!job.profile && profile.unroll > 1 && PeakUnits(profile) > most_units + most_units / 2) return;
+  if (job.profile && job.known && !KeepNearLoad(&profile, job.known->profile, NearlyNoMore(most_units, arena_.chunk())) &&
       !job.replace) {
     return;
   }
+  Kin kin;
+  if (job.profile && spare.empty()) kin.old = job.known.get();
+  kin.walls = job.walls;
   std::shared_ptr<const Script> script =
-      MakeScript(std::move(*profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel);
+      MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
   if (!script || !PlanFits(*script)) return;
   Lock lock(mutex_);
+  if (!job.walls.empty() && script->height_bytes > zone_used_) return;  // dearer than what is displaced
+  ++plans_;
+  if (plans_ > 1) ++reoptimizations_;
+  if (job_refines_ != 0 && job_refines_ != script_number_) {  // the job follows another script now
+    if (variants_.Replace(job_refines_, script) != nullptr) return;
+  }
   pending_ = std::move(script);
   pending_since_ = history_.Count();
   pending_refines_ = job_refines_;
-  ++plans_;
   UpdateFast();
+}
+
+namespace {
+
+// Requests of pieces that came `times` times or more.
+uint64_t Explained(const std::vector<Shape>& shapes, size_t times) {
+  uint64_t explained = 0;
+  for (const Shape& shape : shapes) {
+    if (shape.begins.size() >= times) explained += shape.length * shape.begins.size();
+  }
+  return explained;
+}
+
+}  // namespace
+
+// Iterations of other shapes than the scripts known have: a script for each.
+void Engine::Impl::PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel) {
+  constexpr uint64_t kTail = 1 << 18;  // requests looked at
+  HistoryTail tail = CopyTail(history_, job.end, kTail);
+  std::vector<Shape> shapes = FindShapes(tail);
+  {
+    Lock lock(mutex_);
+    // Of a job that has a period, pieces of the first iteration may look alike.
+    if (variants_.size() == 0 && (periodic || 3 * Explained(shapes, 3) < 2 * tail.units.size())) return;
+  }
+  size_t made = PlanEach(tail, shapes, cancel);
+  // What is small beside an iteration of training is seen only by itself.
+  if (job.stretch >= kLeastNews && job.stretch < tail.units.size() && made == 0) {
+    tail = CopyTail(history_, job.end, job.stretch);
+    shapes = FindShapes(tail);
+    if (2 * Explained(shapes, 2) >= tail.units.size()) made = PlanEach(tail, shapes, cancel);
+  }
+  Lock lock(mutex_);
+  shapes_found_ = made > 0;
+}
+
+// A script for each of the shapes that is not known. Returns how many.
+size_t Engine::Impl::PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel) {
+  constexpr size_t kScripts = 16;  // in one go
+  size_t made = 0;
+  for (const Shape& shape : shapes) {
+    if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
+    Profile profile = BuildShapeProfile(tail, shape);
+    if (std::none_of(profile.blocks.begin(), profile.blocks.end(), [](const ProfileBlock& b) { return b.planned; })) continue;
+    std::vector<std::shared_ptr<const Script>> known;
+    std::vector<AddressRange> spare;
+    {
+      Lock lock(mutex_);
+      for (const Variant& v : variants_.all()) known.push_back(v.script);
+      if (pending_) known.push_back(pending_);
+      spare = holes_;  // what the script that is followed has beside the zone: others may have it by turns with that
+    }
+    uint64_t longest = shape.length;
+    Kin kin;
+    uint32_t most = 0;
+    bool is_known = false;
+    for (const auto& script : known) {
+      is_known |= script->profile.unroll == 1 && AlikeCycles(script->profile, profile);
+      longest = std::max<uint64_t>(longest, script->size());
+      uint32_t common = CommonHead(script->profile, profile) + CommonTail(script->profile, profile);
+      if (common <= most) continue;
+      most = common;
+      kin.beside = script.get();
+    }
+    if (is_known) continue;
+    uint64_t most_units = 0;
+    SpareMemory(longest, &most_units);
+    std::shared_ptr<const Script> script =
+        MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
+    if (!script || !PlanFits(*script)) continue;
+    Lock lock(mutex_);
+    variants_.Add(std::move(script), history_.Count(), script_number_);
+    ++plans_;
+    ++made;
+  }
+  return made;
 }
 
 // Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
 // is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
 // *most_units: the rest of the largest load so far.
-std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint64_t* most_units) {
+std::vector<AddressRange> Engine::Impl::SpareMemory(uint64_t period, uint64_t* most_units) {
   Lock lock(mutex_);
   std::vector<AddressRange> kept;
   uint64_t count = history_.Count(), kept_units = 0;
   for (const auto& [address, block] : dynamic_) {
-    bool stays = block.ordinal == kUnmonitored || count - block.ordinal > profile.period;
+    bool stays = block.ordinal == kUnmonitored || count - block.ordinal > period;
     if (!stays) continue;
     kept_units += block.units;
     if (InReservation(address)) kept.push_back({address, block.bytes});
@@ -126,241 +248,6 @@ std::vector<AddressRange> Engine::Impl::SpareMemory(const Profile& profile, uint
   return spare;
 }
 
-// --- taking it up ----------------------------------------------------------------------------------------------------
-
-// Whether the next request, of `units`, begins an iteration of `script`: the requests before are the script's last. All
-// of them at first; after waiting for long, fewer are enough.
-bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
-  if (script.entries[0].units != units) return false;
-  uint64_t n = script.size(), count = history_.Count(), waited = count - pending_since_;
-  uint64_t limit = waited < 2 * n ? 4096 : waited < 8 * n ? 256 : 64;
-  uint64_t length = std::min({n, limit, count, history_.Window() - 1});
-  for (uint64_t k = 1; k <= length; ++k) {
-    if (history_.Units(count - k) != script.entries[n - k].units) return false;
-  }
-  return BestPhase(script) == 0;
-}
-
-// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the next
-// request is, to judge by the lives of the last ones: the first entry of a period.
-uint32_t Engine::Impl::BestPhase(const Script& script) const {
-  uint64_t n = script.size(), period = script.profile.period, count = history_.Count();
-  if (period == n) return 0;
-  uint64_t length = std::min({n, count, history_.Window() - 1});
-  uint64_t least = UINT64_MAX, best = 0;
-  for (uint64_t phase = 0; phase < n; phase += period) {
-    uint64_t mismatch = 0;
-    for (uint64_t k = 1; k <= length; ++k) {
-      const ProfileBlock& block = script.profile.blocks[(phase + n - k) % n];
-      uint32_t age = history_.Age(count - k);
-      bool as_planned = age == kStillLive ? !block.planned || k <= block.age
-                                          : block.planned && age >= block.min_age && age <= block.age;
-      if (!as_planned) mismatch += block.units;
-    }
-    if (mismatch < least) {
-      least = mismatch;
-      best = phase;
-    }
-  }
-  return static_cast<uint32_t>(best);
-}
-
-bool Engine::Impl::TryActivate(uint32_t units) {
-  if (page_work_ || mapping_entries_ != 0) return false;  // at the next iteration, then
-  bool refines = pending_refines_ != 0 && pending_refines_ == script_number_ && follower_.active() && !follower_.lost();
-  if (refines ? follower_.cursor() != 0 : !TailMatches(*pending_, units)) {
-    // The job has gone another way, and is served: the plan came too late.
-    uint64_t waited = history_.Count() - pending_since_;
-    if (follower_.active() && !follower_.lost() && waited > 2 * uint64_t{pending_->size()} + 64) pending_.reset();
-    return false;
-  }
-  // The memory beside the zone that the plan counts on may have gone since, with the blocks that held it: plan again. (Its
-  // addresses may even become part of the zone.)
-  for (const Hole& hole : pending_->holes) {
-    if (arena_.Mapped(hole.address, hole.units * kUnitBytes)) continue;
-    PlanJob job;
-    job.profile = pending_->profile;
-    if (Post(std::move(job), pending_refines_)) pending_.reset();
-    return false;
-  }
-  Activate();
-  return true;
-}
-
-// Addresses for a script: half as many again as it needs, so that a plan that grows can stay where it is; where addresses
-// are few, just what it needs.
-bool Engine::Impl::TakeZone(const Script& script) {
-  if (!memory_->Fixed() && arena_.TakeZone(script.height_bytes + script.height_bytes / 2, &zone_)) return true;
-  return arena_.TakeZone(script.height_bytes, &zone_);
-}
-
-// `position`: the entry that the next request is.
-void Engine::Impl::Activate(uint32_t position) {
-  constexpr int kRoomTries = 4;  // iterations, with different blocks in the way
-  std::shared_ptr<const Script> script = std::move(pending_);
-  pending_.reset();
-  uint64_t count = history_.Count();
-  const Profile& profile = script->profile;
-  if (!ReuseZone(script)) {
-    if (follower_.active()) RetireScript();
-    if (!TakeZone(*script)) {  // once free memory is cleared there may be addresses
-      room_due_ = true;
-      if (++room_tries_ < kRoomTries) {
-        pending_ = std::move(script);
-      } else {
-        room_tries_ = 0;
-      }
-      return;
-    }
-    room_tries_ = 0;
-    follower_.Start(script, position, base_, zone_.begin);
-    TakeHoles();
-  }
-  fresh_zone_ = false;
-  MarkMappedEntries();
-  ++script_number_;
-  if (period_ != profile.period || (current_ && current_->profile.unroll != profile.unroll)) {  // another cycle
-    steady_ = false;
-    steady_iteration_ = -1;
-  }
-  if (period_ != profile.period) {
-    if (marks_ > 0) {
-      iterations_ = marks_;  // what came before the first mark counts as one
-    } else {
-      // What came before the repetition, if it was more than a part of an iteration, counts as one.
-      uint64_t before = profile.seen_from > profile.period / 2 ? 1 : 0;
-      iterations_ = before + (count - std::min(count, profile.seen_from)) / profile.period;
-    }
-  } else if (current_ != script) {
-    iterations_ += (count - iterations_from_) / profile.period;
-  }
-  iterations_from_ = count;
-  current_ = std::move(script);
-  displaced_at_end_ = displaced_;
-  period_ = profile.period;
-  carried_ = profile.carried_blocks;
-  plan_height_ = current_->height_bytes + current_->hole_bytes;
-  plan_lower_bound_ = current_->lower_bound_bytes;
-  settled_ = follower_.UnmappedEntries() == 0;
-  activated_at_ = count;
-  zone_searches_ = 0;
-  outlived_at_detection_ = outlived_;
-  divergences_at_end_ = Divergences();
-  bulk_map_due_ = !settled_;
-  arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
-  lost_since_ = 0;
-}
-
-Engine::Impl::DynamicBlock Engine::Impl::ToDynamic(uint32_t entry) const {
-  DynamicBlock block;
-  block.bytes = follower_.PlannedUnits(entry) * kUnitBytes;
-  block.units = follower_.Units(entry);
-  block.ordinal = block.trace_id = follower_.Ordinal(entry);
-  return block;
-}
-
-// The script's holes are its own from now on. Blocks that still lie there are waited for.
-void Engine::Impl::TakeHoles() {
-  for (const Hole& hole : follower_.script().holes) {
-    AddressRange range{hole.address, hole.units * kUnitBytes};
-    if (!arena_.TakeRange(range)) continue;  // TryActivate has seen to it that all have their pages
-    holes_.push_back(range);
-    auto it = dynamic_.upper_bound(range.begin);
-    if (it != dynamic_.begin()) --it;
-    for (; it != dynamic_.end() && it->first < range.begin + range.bytes; ++it) {
-      if (it->first + it->second.bytes <= range.begin || it->second.foreign) continue;
-      it->second.foreign = true;
-      follower_.AddForeign(OffsetOf(it->first), OffsetOf(it->first + it->second.bytes));
-    }
-  }
-  std::sort(holes_.begin(), holes_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-}
-
-// Frees what of `range` lies neither in the zone nor in a hole of the script.
-void Engine::Impl::FreeOutside(const AddressRange& range) {
-  if (InZone(range)) return;  // blocks never lie across the zone's ends
-  DeviceAddress from = range.begin, end = range.begin + range.bytes;
-  for (const AddressRange& hole : holes_) {
-    if (hole.begin + hole.bytes <= from) continue;
-    if (hole.begin >= end) break;
-    if (hole.begin > from) arena_.Free(from, hole.begin - from);
-    from = hole.begin + hole.bytes;
-  }
-  if (from < end) arena_.Free(from, end - from);
-}
-
-// A plan without holes that fits into the zone that is there: follow it around the blocks that still live. Their pages
-// stay where they are.
-bool Engine::Impl::ReuseZone(const std::shared_ptr<const Script>& script) {
-  if (!follower_.active() || fresh_zone_ || script->height_bytes > zone_.bytes) return false;
-  if (!script->holes.empty() || !holes_.empty()) return false;
-  std::vector<Follower::Range> live = follower_.LiveRanges();
-  for (const Follower::Range& range : live) {
-    if (range.entry == kNone) continue;
-    DynamicBlock block = ToDynamic(range.entry);
-    block.foreign = true;
-    dynamic_.emplace(AddressOf(range.begin), block);
-  }
-  divergences_ += follower_.divergences();
-  follower_.Start(script, 0, base_, zone_.begin);
-  for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);
-  return true;
-}
-
-// Nothing is followed any more; what lives at the script's places goes on living there, in ordinary memory.
-void Engine::Impl::RetireScript() {
-  std::vector<AddressRange> in_zone;
-  std::vector<AddressRange> live;
-  for (const Follower::Range& range : follower_.LiveRanges()) {
-    AddressRange place{AddressOf(range.begin), uint64_t{range.end - range.begin} * kUnitBytes};
-    (InZone(place) ? in_zone : live).push_back(place);
-    if (range.entry == kNone) {
-      dynamic_[place.begin].foreign = false;
-    } else {
-      dynamic_.emplace(place.begin, ToDynamic(range.entry));
-    }
-  }
-  arena_.RetireZone(zone_, in_zone);
-  zone_ = {};
-  // What is free of the holes, around the blocks there: in ascending order, like these.
-  for (const AddressRange& hole : holes_) {
-    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
-    for (const AddressRange& block : live) {
-      if (block.begin + block.bytes <= from || block.begin >= end) continue;
-      if (block.begin > from) arena_.Free(from, block.begin - from);
-      from = block.begin + block.bytes;
-    }
-    if (from < end) arena_.Free(from, end - from);
-  }
-  holes_.clear();
-  divergences_ += follower_.divergences();
-  follower_.Stop();
-  UpdateFast();  // at once: others may come in before this request is done
-  iterations_from_ = history_.Count();
-  settled_ = bulk_map_due_ = false;
-}
-
-// Lost for longer than an iteration: the script waits, without memory, until its iteration is seen again.
-void Engine::Impl::MaybePark() {
-  if (!follower_.active() || !follower_.lost()) {
-    lost_since_ = 0;
-    return;
-  }
-  uint64_t count = history_.Count();
-  if (lost_since_ == 0) {
-    lost_since_ = count;
-    DetectSoon(count);
-  }
-  if (count - lost_since_ <= std::max<uint64_t>(256, follower_.script().size())) return;
-  if (page_work_ || mapping_entries_ != 0) return;
-  RetireScript();
-  lost_since_ = 0;
-  if (pending_) return;
-  pending_ = current_;
-  pending_since_ = count;
-  pending_refines_ = 0;
-}
-
 // --- iterations ------------------------------------------------------------------------------------------------------
 
 void Engine::Impl::EndIteration(Lock& lock) {
@@ -368,45 +255,93 @@ void Engine::Impl::EndIteration(Lock& lock) {
   if (!current_) return;  // it did not pass
   iterations_ += uint64_t{follower_.TakeEnded()} * current_->profile.unroll;
   iterations_from_ = history_.Count();
+  NoteBoundary();
   retained_ = dynamic_.size();
+  const bool displaced = displaced_ != displaced_at_end_;
+  Variant* variant = variants_.Find(script_number_);
+  if (variant != nullptr) variant->NotePass(!displaced);
+  const bool may_refine = !pending_ && !planner_.Busy() && (variant == nullptr || variant->MayRefine());
+  bool posted = false;
   // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
   // is dearer than that.)
-  if (displaced_ != displaced_at_end_ && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && !pending_ &&
-      !planner_.Busy() && SomethingOverstays()) {
+  if (displaced && may_refine && arena_.reserved() >= 16 * arena_.chunk() && !fresh_zone_ && SomethingOverstays()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
     job.replace = true;
-    fresh_zone_ = Post(std::move(job), script_number_);
+    posted = fresh_zone_ = Post(std::move(job), script_number_);
   }
   // Displaced although nobody left the script: perhaps we are a period off.
-  if (displaced_ != displaced_at_end_ && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
+  if (displaced && follower_.active() && !follower_.lost() && follower_.cursor() == 0) {
     if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
   }
   displaced_at_end_ = displaced_;
   bool improving = pending_ && pending_refines_ == script_number_;  // the next iteration has another plan
   // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
-  if (follower_.learned() && !pending_ && !planner_.Busy() && !Outlived()) {
+  if (follower_.learned() && may_refine && !posted && !Outlived()) {
     PlanJob job;
     job.profile = follower_.LearnedProfile();
-    improving = Post(std::move(job), script_number_);
+    job.walls = current_->walls;
+    posted = improving = Post(std::move(job), script_number_);
   }
+  // Displaced by what other scripts have left in the zone: planned around that.
+  if (displaced && may_refine && !posted && variants_.size() > 1) {
+    PlanJob job;
+    job.walls = FindWalls();
+    if (!job.walls.empty() && job.walls != current_->walls) {
+      job.profile = follower_.LearnedProfile();
+      job.replace = true;
+      posted = improving = Post(std::move(job), script_number_);
+    }
+  }
+  if (posted && variant != nullptr) variant->NoteRefine();
   if (Divergences() != divergences_at_end_) diverged_until_ = history_.Count();
   divergences_at_end_ = Divergences();
-  if (!settled_ || (grew_ && !grew_now_)) Housekeep(lock);
+  // With nothing left to be given back; where there are several scripts, once a change of them is over.
+  const bool may_begin = !steady_ && !improving && (!displaced || switches_ == 0);
+  if (!settled_ || (grew_ && !grew_now_) || may_begin) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
-  if (settled_ && !steady_ && !improving) BeginSteady();
+  if (settled_ && may_begin) BeginSteady();
   if (spill_said_) TrimSpill(lock);
   if (options_.sink != nullptr) MaybeSave();
+  FollowPredicted();
   FlushStats();
+}
+
+// The requests from here on are another iteration's.
+void Engine::Impl::NoteBoundary() {
+  boundary_before_ = boundary_;
+  boundary_ = history_.Count() - std::min<uint64_t>(history_.Count(), follower_.cursor());
+  if (variants_.size() < 2) return;
+  variants_.NoteIteration(script_number_, phase_);
+  ended_at_ = boundary_;
+  phase_ = 0;
+}
+
+// The blocks of other scripts that have been in the zone for all of the iteration that ended.
+std::vector<ZonePlace> Engine::Impl::FindWalls() const {
+  std::vector<ZonePlace> walls;
+  const uint32_t zone = OffsetOf(zone_.begin);
+  for (const Follower::Range& range : follower_.LiveRanges()) {
+    if (range.entry != kNone || !InZone({AddressOf(range.begin), 0})) continue;
+    auto it = dynamic_.find(AddressOf(range.begin));
+    if (it == dynamic_.end() || it->second.ordinal == kUnmonitored || it->second.ordinal >= boundary_before_) continue;
+    const uint32_t begin = range.begin - zone, units = range.end - range.begin;
+    if (!walls.empty() && walls.back().offset + walls.back().units == begin) {
+      walls.back().units += units;
+    } else {
+      walls.push_back({begin, units});
+    }
+  }
+  return walls;
 }
 
 // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.
 bool Engine::Impl::SomethingOverstays() const {
-  uint64_t count = history_.Count();
+  uint64_t count = history_.Count(), longest = std::max(current_->size(), variants_.LongestRequests());
   return std::any_of(dynamic_.begin(), dynamic_.end(), [&](const auto& entry) {
     const DynamicBlock& block = entry.second;
-    return block.foreign && (block.ordinal == kUnmonitored || count - block.ordinal > current_->size());
+    return block.foreign && (block.ordinal == kUnmonitored || count - block.ordinal > longest);
   });
 }
 

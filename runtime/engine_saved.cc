@@ -233,8 +233,19 @@ void Engine::Impl::EndTrial() {
   for (uint32_t i = 0; i < n; ++i) turns += current_->entries[i].offset != kNone;
   if (2 * (planned_ - trial_.planned) >= turns) {
     on_trial_ = false;
+    KnowOtherScripts();
   } else {
     GiveUpTrial();
+  }
+}
+
+// What is saved is this program's: its other scripts are known from now on.
+void Engine::Impl::KnowOtherScripts() {
+  for (const auto& script : options_.plan->scripts) {
+    if (AlikeCycles(script->profile, current_->profile)) continue;
+    Script own = *script;
+    own.profile.first_ordinal = kOfSavedPlan;
+    variants_.Add(std::make_shared<const Script>(std::move(own)), history_.Count(), script_number_);
   }
 }
 
@@ -242,6 +253,7 @@ void Engine::Impl::EndTrial() {
 bool Engine::Impl::LeaveSaved() {
   if (page_work_ || mapping_entries_ != 0) return false;
   if (follower_.active()) RetireScript();
+  variants_.Remove(script_number_);
   current_.reset();
   if (pending_ && pending_->profile.first_ordinal == kOfSavedPlan) pending_.reset();
   plan_height_ = plan_lower_bound_ = period_ = 0;
@@ -319,9 +331,19 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns)
       plan->opening = opening_;  // as it was before the history forgot the beginning
     }
   }
+  std::vector<std::shared_ptr<const Script>> others;
+  {
+    Lock lock(mutex_);
+    for (const Variant& variant : variants_.all()) {
+      if (variant.script != script && others.size() + 1 < Variants::kMost) others.push_back(variant.script);
+    }
+  }
   script = WithoutHoles(script, pack_limit_ns);
   if (!script) return nullptr;
   plan->scripts.push_back(std::move(script));
+  for (const auto& other : others) {
+    if (auto whole = WithoutHoles(other, pack_limit_ns)) plan->scripts.push_back(std::move(whole));
+  }
   plan->tool_version = HOTPACK_VERSION;
   return plan;
 }

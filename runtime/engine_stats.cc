@@ -21,11 +21,14 @@ void Engine::Impl::FlushStats() {
   s.live_peak = guards_ ? guards_->live_peak() : live_peak_units_ * kUnitBytes;  // what was asked for
   s.reserved_peak = reserved_peak_;
   s.divergences = Divergences();
-  s.reoptimizations = plans_ > 1 ? plans_ - 1 : 0;
+  s.reoptimizations = reoptimizations_;
   s.ns_per_request = timer_.Median();
   s.managed_peak = spill_.peak();
   s.detections = detections_;
   s.planning_ns = planning_ns_;
+  s.plans = plans_;
+  s.variants = variants_.size();
+  s.switches = switches_;
   if (steady_) {
     s.requests_steady = Requests() - requests_before_;
     s.planned_steady = planned_ - planned_before_;

@@ -38,21 +38,35 @@ void Follower::Place(uint64_t base, uint64_t zone) {
   }
 }
 
+// As Place() leaves them.
+void Follower::ClearTurns() {
+  for (Cell& cell : cell_storage_) cell.pending = cell.ghosts = cell.foreign = 0;
+  live_.Clear();
+}
+
 void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone) {
-  script_ = std::move(script);
-  size_ = script_->size();
-  Place(base, zone);
+  if (script == script_ && base == base_ && zone == zone_) {
+    ClearTurns();
+  } else {
+    script_ = std::move(script);
+    base_ = base;
+    zone_ = zone;
+    size_ = script_->size();
+    Place(base, zone);
+    seen_.assign(size_, Seen{});
+    learned_ = false;
+  }
   successors_ = script_->successors.data();
   cursor_ = position;
   holes_.clear();
   holes_.reserve(kWindow + 1);
   ready_.reserve(size_);  // no heap allocation later, as a rule
   foreign_.clear();
-  lost_ = learned_ = last_was_novel_ = false;
+  lost_ = last_was_novel_ = false;
   unmatched_ = ended_ = unmapped_ = 0;
   last_unmatched_at_ = 0;
-  divergences_ = 0;
-  seen_.assign(size_, Seen{});
+  divergences_ = left_at_ = left_before_ = 0;
+  larger_ = {};
   // An entry waits for the predecessors whose next turn comes, from `position` on, before its own; the others' last
   // turns count as ended.
   auto turn = [&](uint32_t i) { return i >= position ? i - position : i + size_ - position; };
@@ -115,6 +129,13 @@ void Follower::GhostHoles() {
 }
 
 void Follower::WrapAround() {
+  if (larger_.entry != kNone) {
+    if (larger_.passed_end || size_ - larger_.entry > Quiet()) {
+      LearnLarger();
+    } else {
+      larger_.passed_end = true;
+    }
+  }
   cursor_ = 0;
   ++ended_;
   GhostHoles();
@@ -148,6 +169,7 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
   }
   bool is_hole = false;
   uint32_t position = Locate(units, ordinal, history, &is_hole);
+  if (position != cursor_) NoteLeft(ordinal);
   if (position == kNone) {
     if (unmatched_ == 0) ++divergences_;
     ++unmatched_;
@@ -172,6 +194,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     uint32_t least = std::max(kSure, fits ? Agreement(cursor_, ordinal, history) + 1 : 0);
     uint32_t position = FindContext(ordinal, history, least);
     if (position != kNone) {
+      larger_ = {};
       MoveTo(position, /*holes=*/false);
       return position;
     }
@@ -182,13 +205,14 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
         return hole;
       }
     }
-    uint32_t ahead = FindAhead(units);
+    uint32_t ahead = FindAhead(units, ordinal);
     if (ahead != kNone) return ahead;
   }
   if (lost_ || unmatched_ + 1 >= Script::kContext) {
     uint32_t position = FindContext(ordinal, history, Script::kContext);
     if (position != kNone) {
       // Far away: whatever lies between is not coming.
+      larger_ = {};
       MoveTo(position, /*holes=*/false);
       lost_ = false;
       return position;
@@ -199,7 +223,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
 
 // One request missing, several missing, one changed: the entry at most kWindow ahead that `units` means, if that is
 // clear. One inserted leaves the cursor where it is, which is right as well.
-uint32_t Follower::FindAhead(uint32_t units) {
+uint32_t Follower::FindAhead(uint32_t units, uint64_t ordinal) {
   uint32_t reach = std::min(kWindow, size_ - 1);
   uint32_t count = 0, first = kNone;
   for (uint32_t k = 1; k <= reach; ++k) {
@@ -211,8 +235,8 @@ uint32_t Follower::FindAhead(uint32_t units) {
   bool after_changed = unmatched_ > 0 && last_was_novel_ && reach > 0 && cells_[After(cursor_, 1)].units == units;
   if (after_changed) {
     if (last_unmatched_ > std::max(cells_[cursor_].units, seen_[cursor_].units)) {
-      seen_[cursor_].units = last_unmatched_;
-      learned_ = true;
+      // Amid other deviations it may have been something else altogether.
+      if (left_before_ == 0 || ordinal - left_before_ > Quiet()) larger_ = {cursor_, last_unmatched_, ordinal, false};
     }
     return After(cursor_, 1);
   }
@@ -223,6 +247,19 @@ uint32_t Follower::FindAhead(uint32_t units) {
     return cursor_;
   }
   return kNone;
+}
+
+// Request `ordinal` is not the next entry's.
+void Follower::NoteLeft(uint64_t ordinal) {
+  if (larger_.ordinal != ordinal) larger_ = {};  // it began something else, perhaps an iteration of another shape
+  left_before_ = left_at_;
+  left_at_ = ordinal;
+}
+
+void Follower::LearnLarger() {
+  seen_[larger_.entry].units = std::max(seen_[larger_.entry].units, larger_.units);
+  learned_ = true;
+  larger_ = {};
 }
 
 // How many of the last requests, up to request `ordinal`, are the script's up to entry `last`; at most kLongest.
@@ -301,6 +338,21 @@ void Follower::AddForeign(uint32_t begin, uint32_t end) {
   }
 }
 
+void Follower::AddForeign(const std::vector<Range>& blocks) {
+  foreign_.insert(foreign_.end(), blocks.begin(), blocks.end());
+  if (blocks.empty()) return;
+  for (uint32_t i = 0; i < size_; ++i) {
+    Cell& cell = cells_[i];
+    if (cell.offset == kNone) continue;
+    auto it = std::upper_bound(blocks.begin(), blocks.end(), cell.offset,
+                               [](uint32_t offset, const Range& block) { return offset < block.end; });
+    for (; it != blocks.end() && it->begin < cell.offset + cell.units; ++it) {
+      ++cell.foreign;
+      cell.pending |= kForeignBit;
+    }
+  }
+}
+
 void Follower::RemoveForeign(uint32_t begin, uint32_t end) {
   auto it = std::find_if(foreign_.begin(), foreign_.end(),
                          [&](const Range& r) { return r.begin == begin && r.end == end; });
@@ -322,7 +374,7 @@ std::vector<Follower::Range> Follower::LiveRanges() const {
   return ranges;
 }
 
-uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
+uint32_t Follower::FindHole(uint32_t units, uint32_t age, uint32_t height) const {
   std::vector<Range> busy = LiveRanges();
   auto use = [&](uint32_t i) {
     if (cells_[i].offset != kNone) busy.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
@@ -330,7 +382,7 @@ uint32_t Follower::FindHole(uint32_t units, uint32_t age) const {
   for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
   for (uint32_t hole : holes_) use(hole);
   std::sort(busy.begin(), busy.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  uint32_t top = zone_begin_ + static_cast<uint32_t>(script_->height_bytes / kUnitBytes);
+  uint32_t top = zone_begin_ + height;
   uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;
   auto consider = [&](uint32_t end) {
     if (end > free_from && end - free_from >= units && end - free_from < best_size) {

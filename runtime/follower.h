@@ -7,6 +7,7 @@
 // its place was still in use) is a ghost: it ends by itself as soon as its own predecessors have ended.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -26,13 +27,18 @@ class Follower {
     kUnplanned,  // expected, and dynamic by the script
     kOffScript,  // not expected
   };
+  struct Range {
+    uint32_t begin, end;
+    uint32_t entry;  // kNone: foreign
+  };
   struct Answer {
     Outcome outcome;
     uint32_t entry;  // kNone if off script
   };
 
   // Begins to follow `script` at `position`, with nothing live at its places. From here on offsets are units from `base`;
-  // the planned zone begins at the address `zone`. All entries count as unmapped. O(n + edges).
+  // the planned zone begins at the address `zone`. All entries count as unmapped. O(n + edges); where it is the script
+  // followed last, at the same place, nothing is built anew and what was learned stays.
   void Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone);
   void Stop();
   bool active() const { return script_ != nullptr; }
@@ -106,19 +112,20 @@ class Follower {
 
   // A foreign block lies in [begin, end) units of the zone from now on / no longer: entries there wait. O(n).
   void AddForeign(uint32_t begin, uint32_t end);
+  // Several blocks at once, ascending and apart, where there were none. O((n + blocks) log blocks).
+  void AddForeign(const std::vector<Range>& blocks);
   void RemoveForeign(uint32_t begin, uint32_t end);
   // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
-  uint32_t FindHole(uint32_t units, uint32_t age) const;
+  // The zone has `height` units.
+  uint32_t FindHole(uint32_t units, uint32_t age, uint32_t height) const;
   // Offset ranges of live blocks (planned and foreign), sorted by begin.
-  struct Range {
-    uint32_t begin, end;
-    uint32_t entry;  // kNone: foreign
-  };
   std::vector<Range> LiveRanges() const;
 
   // Goes on at `position` (< size); what was not requested until there counts as missing.
   void SkipTo(uint32_t position);
   uint32_t cursor() const { return cursor_; }
+  bool Expects(uint32_t units) const { return cells_[cursor_].units == units; }
+  uint32_t unmatched() const { return unmatched_; }  // requests lately that were not found in the script
   bool lost() const { return lost_; }
 
   // Iterations ended since the last call; and what the last of them were like.
@@ -183,7 +190,10 @@ class Follower {
   void GhostHoles();
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
-  uint32_t FindAhead(uint32_t units);
+  uint32_t FindAhead(uint32_t units, uint64_t ordinal);
+  uint32_t Quiet() const { return std::min(kWindow / 4, size_ / 4); }  // requests by script on either side of a larger one
+  void NoteLeft(uint64_t ordinal);
+  void LearnLarger();
   uint64_t ScriptAge(uint32_t entry, uint32_t age) const;
   uint32_t Agreement(uint32_t last, uint64_t ordinal, const History& history) const;
   uint32_t FindContext(uint64_t ordinal, const History& history, uint32_t least) const;
@@ -196,11 +206,13 @@ class Follower {
   uint32_t Before(uint32_t position, uint32_t steps) const { return (position + uint64_t{size_} - steps % size_) % size_; }
 
   void Place(uint64_t base, uint64_t zone);
+  void ClearTurns();
 
   std::shared_ptr<const Script> script_;
   const uint32_t* successors_ = nullptr;
   Cell* cells_ = nullptr;
   LiveSlots live_;
+  uint64_t base_ = 0, zone_ = 0;  // where the cells' offsets were last worked out for
   uint32_t zone_begin_ = 0;  // units
   uint32_t size_ = 0;
   uint32_t cursor_ = 0;
@@ -213,6 +225,13 @@ class Follower {
   uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
   bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
+  // A request that was larger than its entry, by itself: believed once the rest of the iteration has come by script.
+  struct Larger {
+    uint32_t entry = kNone, units = 0;
+    uint64_t ordinal = 0;
+    bool passed_end = false;  // of the iteration
+  } larger_;
+  uint64_t left_at_ = 0, left_before_ = 0;  // ordinals of the last two requests that were not the next entry's
   std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<uint32_t> ready_;  // of EndGhosts
   std::vector<Range> foreign_;

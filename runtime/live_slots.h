@@ -31,6 +31,9 @@ class LiveSlots {
       slots_[i].offset = offset;
     }
   }
+  void Clear() {  // nothing lives anywhere
+    for (Slot& slot : slots_) slot.entry = kNone;
+  }
   // The slot of `offset`; null if no planned block begins there. O(1).
   Slot* Find(uint32_t offset) {
     for (Slot* slot = &slots_[Hash(offset)];; ++slot) {

@@ -120,22 +120,100 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
   return holes;
 }
 
+// Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
+std::optional<Placement> StartFrom(const Script& old, const std::vector<ZonePlace>& walls, const Profile& profile,
+                                   const std::vector<uint32_t>& index) {
+  if (old.size() != profile.blocks.size() || !old.holes.empty()) return std::nullopt;
+  Placement start;
+  start.height = static_cast<Bytes>(old.height_bytes);
+  for (uint32_t i : index) {
+    uint32_t offset = old.entries[i].offset;
+    start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kUnitBytes));
+  }
+  for (const ZonePlace& wall : walls) start.offsets.push_back(static_cast<Offset>(wall.offset * kUnitBytes));
+  return start;
+}
+
+// Pins what both have live where they part, or carry over their end, at the places that `other` has in its zone. False:
+// nothing is.
+bool PinCommon(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+  const uint32_t n = static_cast<uint32_t>(profile.blocks.size()), m = other.size();
+  const uint32_t head = CommonHead(other.profile, profile);
+  const uint32_t tail = std::min(CommonTail(other.profile, profile), std::min(n, m) - head);
+  bool any = false;
+  for (size_t k = 0; k < index.size(); ++k) {
+    uint32_t i = index[k];
+    // The request in the other script, and where both must still be live.
+    const bool in_head = i < head;
+    if (!in_head && n - i > tail) continue;
+    const uint32_t j = in_head ? i : i + m - n;
+    const ScriptEntry& entry = other.entries[j];
+    if (entry.offset == kNone || entry.offset < other.zone_offset) continue;
+    if (j + entry.age <= (in_head ? head : m) || i + profile.blocks[i].age <= (in_head ? head : n)) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset) * kUnitBytes);
+    any = true;
+  }
+  return any;
+}
+
+// Pins what both carry over the boundary, where the change from the one to the other is made. False: nothing is.
+bool PinCarried(const Script& old, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+  const uint32_t n = old.size();
+  if (n != profile.blocks.size()) return false;
+  bool any = false;
+  for (size_t k = 0; k < index.size(); ++k) {
+    const uint32_t i = index[k];
+    const ScriptEntry& entry = old.entries[i];
+    if (entry.offset == kNone || entry.offset < old.zone_offset || entry.units != profile.blocks[i].units) continue;
+    if (i + entry.age <= n || i + profile.blocks[i].age <= n) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - old.zone_offset) * kUnitBytes);
+    any = true;
+  }
+  return any;
+}
+
+// The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
+PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const Kin& kin,
+                     uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+  std::optional<Placement> start;
+  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.walls, profile, index);
+  if (start) options.start = &*start;
+  Instance pinned = instance;
+  const Script* like = kin.old != nullptr ? kin.old : kin.beside;
+  if (like != nullptr && (like == kin.old ? PinCarried(*like, profile, index, &pinned)
+                                          : PinCommon(*like, profile, index, &pinned))) {
+    PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
+    auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
+    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+  }
+  return PackForPages(instance, chunk_bytes, time_limit_ns, options);
+}
+
 }  // namespace
 
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
-                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel) {
+                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const Kin& kin) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
+  for (const ZonePlace& place : kin.walls) {
+    Block wall;
+    wall.size = static_cast<Bytes>(place.units * kUnitBytes);
+    wall.pinned = static_cast<Offset>(place.offset * kUnitBytes);
+    wall.residency.push_back({0, static_cast<Clock>(profile.blocks.size())});
+    instance.blocks.push_back(wall);
+  }
   PackOptions options;
   options.cancel = cancel;
-  PackResult plain = PackForPages(instance, chunk_bytes, time_limit_ns, options);
+  PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
   // A placement so far off, of a job so large, is no better than best fit.
-  if (plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
+  if (kin.walls.empty() &&
+      plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
-  if (!spare.empty()) {
+  if (!spare.empty() && kin.walls.empty()) {
     uint32_t zone_offset = 0;
     std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is no bound worth reaching here: a few times what the plain solve took is enough.
@@ -148,8 +226,9 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, c
           CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
     }
   }
-  return std::make_shared<const Script>(
-      CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound));
+  Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
+  script.walls = kin.walls;
+  return std::make_shared<const Script>(std::move(script));
 }
 
 Planner::~Planner() {

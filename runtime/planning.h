@@ -26,16 +26,29 @@ struct PlanJob {
   std::shared_ptr<const Script> known;  // the one being served; null: none
   bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
   bool save = false;                    // nothing is to be planned: the plan there is is to be saved
+  std::vector<ZonePlace> walls;         // nothing is to be put there: blocks of other scripts lie there all the while
+  uint64_t stretch = 0;                 // requests at the end that no script was followed in: they are looked at by themselves
+  bool shapes = false;                  // look for iterations of several shapes too (profiler/shapes.h)
+  bool shapes_only = false;             // ... and for nothing else
 };
 
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
+// Scripts that a new one should be like, or null.
+struct Kin {
+  const Script* old = nullptr;     // the same requests, packed before: the packer starts from there (Sekiyama 2018, §4.3)
+  const Script* beside = nullptr;  // begins with the same requests: what is live where they part is pinned where it lies
+                                   // there, so that a change of script half way finds everything in its place
+  std::vector<ZonePlace> walls;    // pinned from the cycle's beginning to its end
+};
+
 // Packs and compiles. Null if the packer refuses. `most_units`: the largest load that the job has been seen to have beside
 // what stays; releases are given leave to permute only if the load stays near it. `spare`: memory that is held beside the planned zone whatever the plan;
 // blocks are put there where that lowers the zone by a chunk of `chunk_bytes` or more. `cancel` may be set from another thread.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
-                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel);
+                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const Kin& kin = {});
 
 // What a plan's load may be where the job was never seen to need more than `units`: a little more, or two chunks.
 inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {

@@ -24,6 +24,13 @@ struct Hole {
   uint32_t offset;        // in the script's own space, in units
   uint32_t units;
   uint64_t address;       // of the device
+  bool operator==(const Hole&) const = default;
+};
+
+// A place in the planned zone, in units from its beginning.
+struct ZonePlace {
+  uint32_t offset, units;
+  bool operator==(const ZonePlace&) const = default;
 };
 
 // A script's own space of offsets: first the holes it uses, then, from zone_offset up, the planned zone.
@@ -44,6 +51,7 @@ struct Script {
   static constexpr uint32_t kContext = 4;
   std::vector<std::pair<uint32_t, uint32_t>> contexts;  // (hash, entry), sorted
   Profile profile;
+  std::vector<ZonePlace> walls;  // where no entry lies: blocks of other scripts live there meanwhile. Ascending, apart
   uint64_t height_bytes = 0;  // of the planned zone
   uint64_t hole_bytes = 0;    // used of the holes
   uint64_t lower_bound_bytes = 0;

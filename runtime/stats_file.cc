@@ -121,6 +121,9 @@ hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
     sum.managed_peak += s->managed_peak;
     sum.detections += s->detections;
     sum.planning_ns += s->planning_ns;
+    sum.plans += s->plans;
+    sum.variants += s->variants;
+    sum.switches += s->switches;
     if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
   }
   if (busiest != nullptr) {

@@ -89,6 +89,9 @@ std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
       {"detections", stats.detections},
       {"planning_ns", stats.planning_ns},
       {"managed_peak", stats.managed_peak},
+      {"plans", stats.plans},
+      {"variants", stats.variants},
+      {"switches", stats.switches},
   };
   if (checker_reports >= 0) json["checker_reports"] = checker_reports;
   return json.dump(2) + "\n";

@@ -71,6 +71,9 @@ typedef struct hotpack_stats {
   uint64_t detections;             /* times the history was searched for an iteration */
   uint64_t planning_ns;            /* nanoseconds of processor time of the planning threads */
   uint64_t managed_peak;           /* bytes: most that blocks took of managed memory (HOTPACK_OVERCOMMIT) */
+  uint64_t plans;                  /* scripts made: first ones, of further shapes, reoptimizations */
+  uint64_t variants;               /* scripts known now */
+  uint64_t switches;               /* changes from one known script to another */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

@@ -59,7 +59,7 @@ TEST(Run, OneLineAndTheFigures) {
                                           "plan_height", "plan_lower_bound", "live_peak", "reserved_peak",
                                           "reserved_steady", "divergences", "reoptimizations",
                                           "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request", "detections", "planning_ns",
-                                          "managed_peak"));
+                                          "managed_peak", "plans", "variants", "switches"));
   EXPECT_GT(ReadFile(trace).size(), 0u);
 }
 

@@ -74,6 +74,22 @@ TEST(BuildProfile, BeginsWhereTheFewestBytesAreCarried) {
   EXPECT_EQ(profile.carried_blocks, 2u);
 }
 
+// Of several such places the one after the highest load, wherever the profile happens to begin.
+TEST(Rotate, BeginsAfterTheHighestLoad) {
+  std::vector<ProfileBlock> blocks;
+  for (uint32_t k = 0; k < 6; ++k) blocks.push_back({10 + k, 11 - 2 * k, 11 - 2 * k, true});  // a hill, all gone after 11
+  for (uint32_t k = 0; k < 5; ++k) blocks.push_back({3, 1, 1, true});
+  for (uint32_t k = 0; k < 4; ++k) blocks.push_back({90 + k, 1, 1, true});  // temporary ones
+  for (size_t turn = 0; turn < blocks.size(); ++turn) {
+    Profile profile;
+    profile.blocks = blocks;
+    std::rotate(profile.blocks.begin(), profile.blocks.begin() + static_cast<ptrdiff_t>(turn), profile.blocks.end());
+    Rotate(&profile);
+    EXPECT_EQ(profile.carried_units, 0u);
+    EXPECT_EQ(profile.blocks[0].units, 90u) << turn;
+  }
+}
+
 TEST(Rotate, FindsTheLeastOfAllPlaces) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {
@@ -88,20 +104,20 @@ TEST(Rotate, FindsTheLeastOfAllPlaces) {
     }
     std::vector<ProfileBlock> before = profile.blocks;
     uint64_t least = UINT64_MAX;
-    uint32_t where = 0;
+    std::vector<uint64_t> all;
     for (uint32_t b = 0; b < n; ++b) {  // live at the moment just before request b
       uint64_t carried = 0;
       for (uint32_t i = 0; i < n; ++i) {
         for (uint32_t k = 1; k < before[i].age; ++k) carried += (i + k) % n == b ? before[i].units : 0;
       }
-      if (carried < least) {
-        least = carried;
-        where = b;
-      }
+      all.push_back(carried);
+      least = std::min(least, carried);
     }
     Rotate(&profile);
+    const auto where = static_cast<uint32_t>(profile.first_ordinal);
+    ASSERT_LT(where, n);
     EXPECT_EQ(profile.carried_units, least);
-    EXPECT_EQ(profile.first_ordinal, where);
+    EXPECT_EQ(all[where], least);
     uint32_t blocks = 0;
     for (uint32_t i = 0; i < n; ++i) {
       EXPECT_EQ(profile.blocks[i].units, before[(i + where) % n].units);

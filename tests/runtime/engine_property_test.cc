@@ -61,14 +61,20 @@ class Job {
 
   // Plays the job. Returns what went wrong; empty: nothing.
   std::string Run() {
-    Template main = RandomTemplate(), other = RandomTemplate();
+    Template main = RandomTemplate();
+    // Other shapes of iteration: now and then, or by turns with the first, which some of them resemble.
+    std::vector<Template> others{RandomTemplate()};
+    bool turns = Chance(35);
+    for (int k = turns ? Pick(0, 3) : 0; k > 0; --k) others.push_back(Chance(50) ? RandomTemplate() : Variation(main));
     Weights();
-    int iterations = Pick(4, 14);
+    int iterations = turns ? Pick(8, 40) : Pick(4, 14);
+    int other = turns ? Pick(20, 80) : 8;
     bool marks = Chance(20);
     double trouble = Chance(30) ? 0 : Pick(1, 30) / 100.0;
     for (int i = 0; i < iterations && fault_.empty(); ++i) {
       if (marks) engine_->Mark();
-      PlayIteration(Chance(8) ? other : main, i >= 2 ? trouble : 0);
+      bool change = Chance(other);
+      PlayIteration(change ? others[static_cast<size_t>(Pick(0, static_cast<int>(others.size()) - 1))] : main, i >= 2 ? trouble : 0);
       if (i == 0) Weights();  // optimizer state
       if (Chance(70)) engine_->WaitPlan(-1);
     }
@@ -106,6 +112,14 @@ class Job {
       int age = Chance(60) ? Pick(1, 5) : Chance(80) ? Pick(1, n) : Pick(n, 2 * n);  // the last: longer than a period
       t.requests.push_back({bytes, static_cast<uint32_t>(age)});
     }
+    return t;
+  }
+
+  // The same beginning, and then something else.
+  Template Variation(const Template& main) {
+    Template t = RandomTemplate();
+    auto same = static_cast<size_t>(Pick(0, static_cast<int>(main.requests.size())));
+    t.requests.insert(t.requests.begin(), main.requests.begin(), main.requests.begin() + static_cast<ptrdiff_t>(same));
     return t;
   }
 

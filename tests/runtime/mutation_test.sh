@@ -9,7 +9,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source_dir"/{packer,profiler,runtime,tests} "$work/"
 
-sources=(runtime/{arena,engine,engine_answers,engine_pages,engine_plan,engine_stats,engine_trim,follower,planning}.cc profiler/profile.cc
+sources=(runtime/{arena,engine,engine_answers,engine_pages,engine_plan,engine_stats,engine_switch,engine_trim,follower,planning,variants}.cc
+  profiler/{profile,shapes}.cc
   tests/runtime/engine_property_test.cc)
 flags=(-std=c++20 -O1 -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
@@ -50,9 +51,9 @@ mutant() {
 mutant "predecessor counters" runtime/follower.h "cell.pending += cell.predecessors;" ""
 mutant "overlap check of holes" runtime/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
 mutant "blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
-mutant "blocks carried into a new plan" runtime/engine_plan.cc \
-  "for (const Follower::Range& range : live) follower_.AddForeign(range.begin, range.end);" ""
-mutant "blocks carried out of an old plan" runtime/engine_plan.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
+mutant "blocks carried over a change of script" runtime/engine_switch.cc "follower_.AddForeign(foreign);" ""
+mutant "blocks of a script taken up again" runtime/follower.cc "live_.Clear();" ""
+mutant "blocks carried out of an old plan" runtime/engine_switch.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
 mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
 mutant "pages taken from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 namespace hotpack {
 namespace {
@@ -39,6 +40,55 @@ TEST(KeepNearLoad, SizesAreLearntAllTheSame) {
   EXPECT_TRUE(KeepNearLoad(&learned, ByTurns(), 299));
   EXPECT_EQ(learned.blocks[0].age, 1u);
   EXPECT_EQ(learned.blocks[1].units, 250u);
+}
+
+Profile Sizes(const std::vector<uint32_t>& units, uint32_t age) {
+  Profile profile;
+  for (uint32_t u : units) profile.blocks.push_back({u, age, age, true});
+  profile.period = static_cast<uint32_t>(units.size());
+  return profile;
+}
+
+bool Meets(const ScriptEntry& entry, uint32_t begin, uint32_t end) {
+  return entry.offset < end && begin < entry.offset + entry.units;
+}
+
+TEST(MakeScript, NothingIsPutWhereWallsAre) {
+  Kin kin;
+  kin.walls = {{0, 50}, {120, 10}};
+  auto script = MakeScript(Sizes({40, 60, 70, 30, 90}, 2), 1000, {}, 65536, 50'000'000, nullptr, kin);
+  ASSERT_NE(script, nullptr);
+  EXPECT_EQ(script->walls, kin.walls);
+  for (uint32_t i = 0; i < script->size(); ++i) {
+    ASSERT_NE(script->entries[i].offset, kNone);
+    for (const ZonePlace& wall : kin.walls) {
+      EXPECT_FALSE(Meets(script->entries[i], wall.offset, wall.offset + wall.units)) << i;
+    }
+  }
+}
+
+// Two shapes that begin alike: what is live where they part has the same place in both.
+TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
+  std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
+  auto one = MakeScript(Sizes(units, 5), 10'000, {}, 65536, 50'000'000, nullptr);
+  ASSERT_NE(one, nullptr);
+  Kin kin;
+  kin.beside = one.get();
+  auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, kin);
+  ASSERT_NE(other, nullptr);
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
+}
+
+// Packed anew from the old placement: never higher where that still holds.
+TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
+  Profile profile = Sizes({40, 60, 70, 30, 90, 10, 55}, 3);
+  auto old = MakeScript(profile, 1000, {}, 512, 50'000'000, nullptr);
+  ASSERT_NE(old, nullptr);
+  Kin kin;
+  kin.old = old.get();
+  auto again = MakeScript(profile, 1000, {}, 512, 1, nullptr, kin);  // no time at all
+  ASSERT_NE(again, nullptr);
+  EXPECT_LE(again->height_bytes, old->height_bytes);
 }
 
 // A job told to hurry ends with what it has; the next one is not cut short by that.

@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 
-SLOT_BYTES = 168  # sizeof(hotpack_stats)
+SLOT_BYTES = 216  # sizeof(hotpack_stats)
 SLOTS = 16        # kStatsSlots
 
 
@@ -73,7 +73,7 @@ def programs():
 
 def figures(arenas, requests):
     header = struct.pack("<QIIiIQ", 0x315454534B504F48, 1, SLOT_BYTES, 42, arenas, 3) + b"train".ljust(224, b"\0")
-    slots = b"".join(struct.pack("<21q", *([requests * (i + 1)] * 6), 4, *([7] * 14)) for i in range(SLOTS))
+    slots = b"".join(struct.pack("<27q", *([requests * (i + 1)] * 6), 4, *([7] * 20)) for i in range(SLOTS))
     return header + slots
 
 
