@@ -82,14 +82,24 @@ void Variants::NoteIteration(uint64_t number, uint32_t phase) {
     mistakes_ = predicted_ == number ? mistakes_ - std::min(mistakes_, 1u) : std::min(mistakes_ + 2, kLongestRun);
   }
   predicted_ = 0;
-  if (passes_.size() == kPasses) passes_.erase(passes_.begin());
-  passes_.push_back({number, phase});
+  const Pass pass{number, phase};
+  uniform_ = !passes_.empty() && passes_.back() == pass ? uniform_ + 1 : 0;
+  if (uniform_ > 2 * kLongestRun) return;  // always the same: one more changes nothing of what is expected
+  if (passes_.size() == kPasses) {
+    passes_.erase(passes_.begin());
+    runs_.erase(runs_.begin());
+  }
+  passes_.push_back(pass);
+  runs_.push_back(0);
+  const size_t last = passes_.size() - 1;
+  for (size_t i = last; i-- > 0;) {  // a run is one longer than the one before it was, or broken
+    const uint8_t before = i > 0 ? runs_[i - 1] : 0;
+    runs_[i] = passes_[i].number != number ? 0 : static_cast<uint8_t>(std::min<uint32_t>(before + 1, kLongestRun));
+  }
   expected_ = {};
   expected_after_ = 0;
-  const size_t last = passes_.size() - 1;
   for (size_t end = last; end-- > 0;) {  // the newest of the longest
-    uint32_t run = 0;
-    while (run <= end && run < kLongestRun && passes_[end - run].number == passes_[last - run].number) ++run;
+    const uint32_t run = runs_[end];
     if (run == expected_after_ && run > 0) agreed_ &= passes_[end + 1] == expected_;
     if (run <= expected_after_) continue;
     expected_after_ = run;

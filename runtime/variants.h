@@ -83,6 +83,8 @@ class Variants {
 
   std::list<Variant> all_;  // addresses stay
   std::vector<Pass> passes_;
+  std::vector<uint8_t> runs_;  // by pass: how many that end there are the same as the last ones
+  uint32_t uniform_ = 0;       // passes at the end that are the same as the one before them
   Pass expected_;              // what came after that run; number 0: nothing did
   uint32_t expected_after_ = 0;  // its length
   bool agreed_ = false;          // it was the same wherever such a run came
