@@ -65,5 +65,5 @@ int main(int argc, char** argv) {
   printf("%ld pairs served by script; %llu driver calls an iteration, %llu heap allocations\n", pairs,
          static_cast<unsigned long long>(stats.driver_memory_calls_steady),
          static_cast<unsigned long long>(stats.heap_allocations_steady));
-  return stats.driver_memory_calls_steady == 0 ? 0 : 1;
+  return stats.driver_memory_calls_steady == 0 && stats.heap_allocations_steady == 0 ? 0 : 1;
 }

@@ -48,6 +48,8 @@ Variant* Variants::Add(std::shared_ptr<const Script> script, uint64_t requests, 
     Evict(followed);
     return &all_.front();
   }
+  passes_.reserve(kPasses);  // here, not at an iteration's end
+  runs_.reserve(kPasses);
   Variant& added = all_.emplace_front();
   added.script = std::move(script);
   added.number = ++last_number_;
