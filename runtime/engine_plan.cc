@@ -275,7 +275,8 @@ void Engine::Impl::EndIteration(Lock& lock) {
     if (uint32_t phase = BestPhase(*current_); phase != 0) follower_.SkipTo(phase);
   }
   displaced_at_end_ = displaced_;
-  bool improving = pending_ != nullptr;  // the next iteration may have another plan
+  // The next iteration has another plan: a better one, or what a marked iteration came to.
+  bool improving = pending_ && (pending_refines_ == script_number_ || marks_ > 0);
   // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
   if (follower_.learned() && may_refine && !posted && !Outlived()) {
     PlanJob job;
