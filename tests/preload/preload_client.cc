@@ -231,6 +231,31 @@ void SecondStream() {
   CHECK(edges.Were(1, 3) && Syncs() == 0);
 }
 
+// Work that waits for the host: an event that is recorded after it would wait for the host too, so from the first such
+// call on each release has one of its own.
+void HostWait() {
+  Start();
+  CUstream stream = nullptr;
+  OK(api.StreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  Work(stream);
+  CUdeviceptr a = 0, b = 0;
+  OK(api.AllocAsync(&a, 4096, stream));
+  OK(api.AllocAsync(&b, 4096, stream));
+  Edges edges;
+  OK(api.FreeAsync(a, stream));
+  CHECK(edges.Were(0, 0));
+  using Wait = CUresult(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+  const auto wait = reinterpret_cast<Wait*>(dlsym(RTLD_DEFAULT, "cuStreamWaitValue32_v2"));
+  OK(wait(stream, 0x1234, 7, 1));
+  CHECK(stub_last_work()[0] == reinterpret_cast<uint64_t>(stream) && stub_last_work()[1] == 0x1234);
+  CHECK((stub_last_work()[2] & 0xffffffff) == 7 && (stub_last_work()[3] & 0xffffffff) == 1);
+  CHECK(edges.Were(1, 0));  // for what was released before it
+  OK(wait(stream, 0x1234, 7, 1));
+  CHECK(edges.Were(0, 0));
+  OK(api.FreeAsync(b, stream));
+  CHECK(edges.Were(1, 0));
+}
+
 void CheckWork(CUstream stream) {
   const uint64_t expected[11] = {1, 2, 3, 4, 5, 6, 7, 8, reinterpret_cast<uint64_t>(stream), 10, 11};
   for (int i = 0; i < 11; ++i) {
@@ -607,7 +632,7 @@ int main(int argc, char** argv) {
       {"load_again", LoadAgain},
       {"one_stream", OneStream},
       {"always_sync", AlwaysSync},
-      {"second_stream", SecondStream},
+      {"second_stream", SecondStream}, {"host_wait", HostWait},
       {"per_thread_handle", PerThreadHandle},
       {"per_thread_variant", PerThreadVariant},
       {"capture", Capture},
