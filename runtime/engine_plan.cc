@@ -276,7 +276,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   }
   displaced_at_end_ = displaced_;
   // The next iteration has another plan: a better one, or what a marked iteration came to.
-  bool improving = pending_ && (pending_refines_ == script_number_ || marks_ > 0);
+  bool improving = (pending_ && pending_refines_ == script_number_) || (marks_ > 0 && (pending_ || planner_.Busy()));
   // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
   if (follower_.learned() && may_refine && !posted && !Outlived()) {
     PlanJob job;

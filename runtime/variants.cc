@@ -86,7 +86,7 @@ void Variants::NoteIteration(uint64_t number, uint32_t phase) {
   predicted_ = 0;
   const Pass pass{number, phase};
   uniform_ = !passes_.empty() && passes_.back() == pass ? uniform_ + 1 : 0;
-  if (uniform_ > 2 * kLongestRun) return;  // always the same: one more changes nothing of what is expected
+  if (uniform_ > kLongestRun) return;  // always the same: one more changes nothing of what is expected
   if (passes_.size() == kPasses) {
     passes_.erase(passes_.begin());
     runs_.erase(runs_.begin());
