@@ -121,8 +121,8 @@ void ContextEnd::Cancel() { Order().NoteContext(context_); }
 void ContextEnd::Retire(bool alive) {
   ContextArena* arena = Arenas().Remove(context_);
   Order().ForgetContext(context_, arena);
+  GraphBlocks().ForgetContext(context_, arena);
   if (arena == nullptr) return;
-  GraphBlocks().Forget(arena);
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Finish();  // its last figures, its trace, its plan
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on

@@ -16,9 +16,10 @@ uint64_t ThisThread() { return reinterpret_cast<uint64_t>(&hook_depth); }
 
 constinit GraphMemory process_graph_memory;
 
-void GraphMemory::Begin(uint64_t stream) {
+void GraphMemory::Begin(CUcontext context, uint64_t stream) {
   auto holder = std::make_unique<Holder>();
   holder->owner = this;
+  holder->context = context;
   holder->thread = ThisThread();
   holder->stream = stream;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -42,19 +43,24 @@ void GraphMemory::NoteAllocated(ContextArena* arena, DeviceAddress address) {
   }
 }
 
-void GraphMemory::End(uint64_t stream, CUgraph graph) {
-  Holder* holder = nullptr;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (capturing_ == nullptr) return;
-    const auto found = std::find_if(capturing_->begin(), capturing_->end(),
-                                    [stream](const Holder* one) { return one->stream == stream; });
-    if (found == capturing_->end()) return;
-    holder = *found;
-    capturing_->erase(found);
-    active_.fetch_sub(1, std::memory_order_relaxed);
-    holder->capturing = false;
-  }
+// Takes the capture that is meant out of those that are active; null: there is none.
+template <typename Matches>
+GraphMemory::Holder* GraphMemory::TakeCapture(Matches matches) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (capturing_ == nullptr) return nullptr;
+  const auto found = std::find_if(capturing_->begin(), capturing_->end(), matches);
+  if (found == capturing_->end()) return nullptr;
+  Holder* holder = *found;
+  capturing_->erase(found);
+  active_.fetch_sub(1, std::memory_order_relaxed);
+  return holder;
+}
+
+void GraphMemory::End(CUcontext context, uint64_t stream, CUgraph graph) {
+  Holder* holder = TakeCapture([=](const Holder* one) {
+    return one->stream == stream && (context == nullptr || one->context == context);
+  });
+  if (holder == nullptr) return;
   const CudaDriver* driver = Driver();
   const bool can_keep = !holder->blocks.empty() && graph != nullptr && driver != nullptr &&
                         driver->UserObjectCreate != nullptr && driver->GraphRetainUserObject != nullptr;
@@ -112,7 +118,9 @@ std::vector<GraphMemory::Block> GraphMemory::TakeFreed() {
   return freed;
 }
 
-void GraphMemory::Forget(const ContextArena* arena) {
+void GraphMemory::ForgetContext(CUcontext context, const ContextArena* arena) {
+  while (Holder* holder = TakeCapture([context](const Holder* one) { return one->context == context; })) Free(holder);
+  if (arena == nullptr) return;
   std::lock_guard<std::mutex> lock(mutex_);
   if (freed_ != nullptr) {
     std::erase_if(*freed_, [arena](const Block& block) { return block.arena == arena; });

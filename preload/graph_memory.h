@@ -25,14 +25,15 @@ class GraphMemory {
     DeviceAddress address;
   };
 
-  // A capture of the calling thread begins, on the stream of this key (StreamKey).
-  void Begin(uint64_t stream);
+  // A capture of the calling thread has begun, on the stream of this key (StreamKey), with `context` current. (A thread's
+  // default streams of several contexts have one key.)
+  void Begin(CUcontext context, uint64_t stream);
   // The calling thread has allocated a block: if a capture of its own is active, the graph will keep it.
   void Allocated(ContextArena* arena, DeviceAddress address) {
     if (active_.load(std::memory_order_relaxed) != 0) NoteAllocated(arena, address);
   }
-  // The capture has ended; `graph`: what came of it, null if nothing did.
-  void End(uint64_t stream, CUgraph graph);
+  // The capture has ended; `graph`: what came of it, null if nothing did. `context`: null where the key is enough.
+  void End(CUcontext context, uint64_t stream, CUgraph graph);
 
   // True: a graph keeps the block, which counts as released from now on (a second release is one too many). *again: it
   // was released before.
@@ -44,15 +45,15 @@ class GraphMemory {
   std::vector<Block> TakeFreed();
   bool AnyFreed() const { return freed_count_.load(std::memory_order_acquire) != 0; }
 
-  // The context ends: blocks of its arena are forgotten.
-  void Forget(const ContextArena* arena);
+  // The context ends, and with it the captures that began in it; blocks of its arena (may be null) are forgotten.
+  void ForgetContext(CUcontext context, const ContextArena* arena);
   void ResetAfterFork();
 
  private:
   struct Holder {
     GraphMemory* owner = nullptr;
-    uint64_t thread = 0, stream = 0;  // while capturing
-    bool capturing = true;
+    CUcontext context = nullptr;      // this and the next line: while capturing
+    uint64_t thread = 0, stream = 0;
     std::vector<Block> blocks;
   };
   struct Kept {
@@ -61,6 +62,8 @@ class GraphMemory {
   };
   void NoteAllocated(ContextArena* arena, DeviceAddress address);
   bool KeepForGraph(DeviceAddress address, bool* again);
+  template <typename Matches>
+  Holder* TakeCapture(Matches matches);
   void Free(Holder* holder);
   static void CUDA_CB GraphIsGone(void* holder);
 

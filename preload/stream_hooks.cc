@@ -13,6 +13,16 @@ namespace {
 
 CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
+CUcontext Current() {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  return driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr;
+}
+
+// A stream that has a handle is known by it, a thread's default stream by the context too.
+void EndGraphMemory(CUstream stream, CUgraph graph) {
+  hotpack::GraphBlocks().End(stream == CU_STREAM_PER_THREAD ? Current() : nullptr, hotpack::StreamKey(stream), graph);
+}
+
 // begin() -> CUresult asks the driver.
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
@@ -28,10 +38,10 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
     Order().CancelCapture();
     return result;
   }
-  const hotpack::CudaDriver* driver = hotpack::Driver();
   try {
-    Order().CaptureBegan(driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr, stream);
-    hotpack::GraphBlocks().Begin(hotpack::StreamKey(stream));
+    const CUcontext context = Current();
+    hotpack::GraphBlocks().Begin(context, hotpack::StreamKey(stream));
+    Order().CaptureBegan(context, stream);
   } catch (...) {
     // Not recorded: the capture counts as active for ever, which is slow (releases stay aside) but right.
   }
@@ -46,7 +56,7 @@ CUresult EndCapture(CUstream stream, CUgraph* graph, End end) {
   if (!scope.Active()) return result;
   try {
     const bool over = result == CUDA_SUCCESS || !Order().IsCapturing(stream);
-    if (over) hotpack::GraphBlocks().End(hotpack::StreamKey(stream), result == CUDA_SUCCESS && graph != nullptr ? *graph : nullptr);
+    if (over) EndGraphMemory(stream, result == CUDA_SUCCESS && graph != nullptr ? *graph : nullptr);
     Order().CaptureMayHaveEnded(stream, over);
   } catch (...) {
   }
@@ -60,7 +70,7 @@ CUresult DestroyStream(CUstream stream, Destroy destroy) {
   const CUresult result = destroy();
   if (!scope.Active() || result != CUDA_SUCCESS) return result;
   try {
-    hotpack::GraphBlocks().End(hotpack::StreamKey(stream), nullptr);
+    EndGraphMemory(stream, nullptr);
     Order().CaptureMayHaveEnded(stream, true);
   } catch (...) {
   }

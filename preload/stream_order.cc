@@ -50,6 +50,7 @@ void StreamOrder::BecomeSynchronous() {
 uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
   const CudaDriver* driver = Driver();
   if (stream == kNoStream || driver == nullptr) return kAllStreams;
+  if (reinterpret_cast<uintptr_t>(stream) <= 2 && context == nullptr) return kAllStreams;  // nobody's default stream
   if (stream == nullptr || stream == CU_STREAM_LEGACY) {
     const uint32_t number = streams_.FindLegacy(context);
     return number != kAllStreams ? number : AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
@@ -138,6 +139,8 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
   }
   ReuseAfter after;
   if (number == kAllStreams) {
+    ReuseAfter covered;  // those of all streams are
+    if (use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &covered);
     after.Add(kAllStreams, tick_.fetch_add(1) + 1);
     return after;
   }

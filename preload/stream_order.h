@@ -107,7 +107,7 @@ class StreamOrder {
 
   // Hook of work: the stream is about to be used, perhaps for the first time.
   void FirstUse(CUstream stream);
-  // Hook of work that may wait for the host (cuStreamWaitValue, host functions): it is about to be submitted. Events are
+  // Hook of work that may wait for the host (cuStreamWaitValue, batched memory operations): it is about to be submitted. Events are
   // recorded at every release from now on: one that is recorded later would wait for that work too.
   void HostWait();
   // Hook of stream destruction: call before the driver is asked.

@@ -117,6 +117,47 @@ void NoGraph() {
   CHECK(Alloc() == block);
 }
 
+// A thread's default streams in two contexts, both capturing: each graph keeps its own.
+void TwoContexts() {
+  Start();
+  CUcontext first = nullptr, second = nullptr;
+  CUgraph graphs[2] = {};
+  OK(cuCtxGetCurrent(&first));
+  OK(cuCtxCreate_v4(&second, nullptr, 0, 0));
+  CUdeviceptr blocks[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    OK(cuCtxSetCurrent(i == 0 ? first : second));
+    OK(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+    blocks[i] = Alloc();
+    OK(cuMemFree_v2(blocks[i]));
+  }
+  for (int i = 2; i-- > 0;) {  // the newer one first
+    OK(cuCtxSetCurrent(i == 0 ? first : second));
+    OK(cuStreamEndCapture(CU_STREAM_PER_THREAD, &graphs[i]));
+  }
+  OK(cuGraphDestroy(graphs[1]));
+  OK(cuCtxSetCurrent(first));
+  CHECK(Alloc() != blocks[0]);
+  OK(cuCtxSetCurrent(second));
+  CHECK(Alloc() == blocks[1]);
+  OK(cuGraphDestroy(graphs[0]));
+}
+
+// A capture that ends with its context keeps nothing of what the thread asks for later.
+void CaptureEndsWithContext() {
+  Start();
+  CUcontext first = nullptr, second = nullptr;
+  OK(cuCtxGetCurrent(&first));
+  OK(cuCtxCreate_v4(&second, nullptr, 0, 0));
+  OK(cuStreamBeginCapture_v2(NewStream(), CU_STREAM_CAPTURE_MODE_RELAXED));
+  Alloc();
+  OK(cuCtxDestroy_v2(second));
+  OK(cuCtxSetCurrent(first));
+  const CUdeviceptr block = Alloc();
+  OK(cuMemFree_v2(block));
+  CHECK(Alloc() == block);
+}
+
 void RecordUse() {
   Start();
   const auto record = reinterpret_cast<int (*)(void*, void*)>(dlsym(RTLD_DEFAULT, "hotpack_record_use"));
@@ -192,6 +233,7 @@ void ManyThreads() {
 int main(int, char** argv) {
   const std::map<std::string, std::function<void()>> cases = {
       {"graph", Graph},          {"no_graph", NoGraph},          {"record_use", RecordUse},
+      {"two_contexts", TwoContexts}, {"capture_ends_with_context", CaptureEndsWithContext},
       {"many_streams", ManyStreams}, {"streams_come_and_go", StreamsComeAndGo}, {"many_threads", ManyThreads}};
   cases.at(argv[1])();
   return 0;
