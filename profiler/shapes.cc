@@ -143,6 +143,24 @@ std::vector<Shape> FindShapes(const HistoryTail& tail) {
   return shapes;
 }
 
+namespace {
+
+// The piece before the one that begins at `begin` may be another one that ends alike (a step, before a step that an
+// evaluation comes first in). What it carries over lies where this one's own would (planning.h: Kin::beside), so that place
+// is kept for as long as either lives.
+void CountCarriedIn(const HistoryTail& tail, uint64_t begin, Profile* profile) {
+  const uint64_t n = profile->blocks.size();
+  for (uint64_t back = 1; back <= std::min(n, begin); ++back) {
+    ProfileBlock& block = profile->blocks[n - back];
+    if (tail.units[begin - back] != block.units) return;
+    const uint64_t age = tail.ages[begin - back];
+    if (!block.planned || age == kStillLive || age <= back) continue;
+    block.age = std::max(block.age, static_cast<uint32_t>(std::min(age, n)));
+  }
+}
+
+}  // namespace
+
 Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape) {
   uint64_t n = shape.length;
   Profile profile;
@@ -169,6 +187,10 @@ Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape) {
     }
     block.planned = block.age > 0 && !stays;
     if (!block.planned) block.age = block.min_age = 0;
+  }
+  for (size_t k = oldest; k < shape.begins.size(); ++k) CountCarriedIn(tail, shape.begins[k], &profile);
+  for (uint64_t i = 0; i < n; ++i) {
+    const ProfileBlock& block = profile.blocks[i];
     if (!block.planned || i + block.age <= n) continue;
     ++profile.carried_blocks;
     profile.carried_units += block.units;

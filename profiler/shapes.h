@@ -28,7 +28,8 @@ struct Shape {
 std::vector<Shape> FindShapes(const HistoryTail& tail);
 
 // What one occurrence after the other lived like, as a cycle: a block that is released after the piece's end is planned as
-// carried into the same piece. O(length × occurrences), at most 16 of them.
+// carried into the same piece; what another piece that ends alike carries into it lives as long as that one does. O(length
+// × occurrences), at most 16 of them.
 Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape);
 
 }  // namespace hotpack

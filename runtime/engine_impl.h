@@ -225,6 +225,8 @@ class Engine::Impl {
   void DropSaved();
   void TellNotUsed(Lock& lock);
   void MaybeSave();
+  std::vector<std::shared_ptr<const Script>> ScriptsByUse() const;
+  Opening OpeningOf(std::vector<std::shared_ptr<const Script>>* scripts);
   void Save(int64_t pack_limit_ns);
 
   // engine_stats.cc
@@ -337,7 +339,7 @@ class Engine::Impl {
   Opening opening_;                // of this run, as the script of `opening_root_` and those learned from it have it
   uint64_t opening_root_ = 0;      // their profiles' first_ordinal
   bool opening_known_ = false;
-  uint64_t saved_script_ = 0;      // number of the script that was saved last
+  uint64_t saved_newest_ = 0;      // number of the newest script that has been saved
   uint64_t next_save_ = 0;         // iterations
 
   // figures

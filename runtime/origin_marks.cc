@@ -25,14 +25,15 @@ bool OriginMarks::Make(const Engine& engine) {
 }
 
 void OriginMarks::Set(DeviceAddress address, bool of_pool) {
-  uint8_t* mark = marks_.load(std::memory_order_acquire) + (address - base_.load()) / kUnit;
+  std::atomic_ref<uint8_t> mark(marks_.load(std::memory_order_acquire)[(address - base_.load()) / kUnit]);
   // Written only where it changes: a page of marks that were never of a pool stays unmade.
-  if ((*mark != 0) != of_pool) *mark = of_pool ? 1 : 0;
+  if ((mark.load(std::memory_order_relaxed) != 0) != of_pool) mark.store(of_pool ? 1 : 0, std::memory_order_relaxed);
 }
 
 bool OriginMarks::OfPool(DeviceAddress address) const {
-  const uint8_t* marks = marks_.load(std::memory_order_acquire);
-  return marks != nullptr && marks[(address - base_.load()) / kUnit] != 0;
+  uint8_t* marks = marks_.load(std::memory_order_acquire);
+  if (marks == nullptr) return false;
+  return std::atomic_ref<uint8_t>(marks[(address - base_.load()) / kUnit]).load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace hotpack

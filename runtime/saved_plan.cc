@@ -134,10 +134,45 @@ size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script)
 
 }  // namespace
 
+namespace {
+
+// Where the requests first are those of a whole cycle, and none of them stays; kNoAnchor: nowhere. O(requests + entries)
+// (Knuth, Morris, Pratt).
+uint64_t FirstCycle(const HistoryTail& tail, const Script& script) {
+  const uint32_t n = script.size();
+  std::vector<uint32_t> border(n, 0);  // of entries [0, i]: the longest that they begin and end with
+  uint32_t length = 0;
+  const auto extend = [&](uint32_t units) {
+    while (length > 0 && script.entries[length].units != units) length = border[length - 1];
+    if (script.entries[length].units == units) ++length;
+  };
+  for (uint32_t i = 1; i < n; ++i) {
+    extend(script.entries[i].units);
+    border[i] = length;
+  }
+  length = 0;
+  for (uint64_t h = 0; h < tail.units.size(); ++h) {
+    const bool stays = tail.ages[h] == kStillLive && tail.units.size() - h > n;
+    extend(stays ? 0 : tail.units[h]);
+    if (length == n) return h + 1 - n;
+  }
+  return kNoAnchor;
+}
+
+}  // namespace
+
 Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anchor) {
   Opening opening;
   const uint64_t n = script.size(), known = tail.units.size();
   if (tail.first != 0 || n == 0) return opening;
+  // From far away much lies between that is not the script's. (Of periods that differ only in their blocks' lives, the
+  // requests do not tell which one it is.)
+  constexpr uint64_t kFar = 8;  // cycles
+  if (script.profile.unroll == 1) {
+    const uint64_t first = FirstCycle(tail, script);
+    if (first != kNoAnchor && anchor > first + kFar * n) anchor = first;
+  }
+  if (anchor == kNoAnchor) return opening;
   while (anchor > known) {
     if (anchor < n) return opening;
     anchor -= n;

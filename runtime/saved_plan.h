@@ -27,7 +27,7 @@ struct Opening {
 };
 
 struct SavedPlan {
-  std::vector<std::shared_ptr<const Script>> scripts;  // without holes; the one that a run begins with first
+  std::vector<std::shared_ptr<const Script>> scripts;  // without holes; first the one that the opening is of
   Opening opening;
   // For people, and to judge by whether the plan can be meant for this device.
   std::string program;       // path of the program that it was made for
@@ -51,8 +51,11 @@ class PlanSink {
 
 inline constexpr uint64_t kMaxOpening = 1 << 18;  // requests: 2 MiB of a file
 
+inline constexpr uint64_t kNoAnchor = UINT64_MAX;
+
 // How the run began whose first requests `tail` holds (tail.first == 0), as seen from its request `anchor`, which is an
-// occurrence of the script's entry 0. Goes back from there and leaves out what was not released in time; where requests are
+// occurrence of the script's entry 0; or, if that is far from it or not known (kNoAnchor), from the first cycle that is the
+// script's request by request. Goes back from there and leaves out what was not released in time; where requests are
 // missing or inserted it looks for the place again. Ends a cycle after the last that was not in the script's order, or at
 // kMaxOpening, or some cycles after it began; empty if the script begins only there. O(requests × log entries) as a rule.
 Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anchor);

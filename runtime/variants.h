@@ -66,6 +66,7 @@ class Variants {
   uint32_t LongestRequests() const;  // of the longest script. O(variants)
   size_t size() const { return all_.size(); }
   uint64_t evicted() const { return evicted_; }
+  uint64_t newest() const { return last_number_; }  // the highest number so far
   const std::list<Variant>& all() const { return all_; }  // most recently added first
 
  private:

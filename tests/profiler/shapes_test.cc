@@ -121,6 +121,30 @@ TEST(Shapes, ProfilesHaveTheLivesSeen) {
   EXPECT_EQ(profile.carried_units, 2u);
 }
 
+// Pieces A B A B ..., of which the last two requests ask for the same: what A leaves to B lives into B for as long as it was
+// seen to, though what B leaves to A is released sooner.
+TEST(Shapes, WhatAnotherPieceCarriesIn) {
+  HistoryTail tail;
+  Shape shape;
+  shape.length = 12;
+  for (int k = 0; k < 4; ++k) {
+    for (uint32_t i = 0; i < 8; ++i) tail.units.push_back(100 + i), tail.ages.push_back(1);
+    tail.units.push_back(40), tail.ages.push_back(11);
+    tail.units.push_back(41), tail.ages.push_back(10);
+    shape.begins.push_back(tail.units.size());
+    for (uint32_t i = 0; i < 10; ++i) tail.units.push_back(200 + i), tail.ages.push_back(1);
+    tail.units.push_back(40), tail.ages.push_back(3);
+    tail.units.push_back(41), tail.ages.push_back(1);
+  }
+  const Profile profile = BuildShapeProfile(tail, shape);
+  ASSERT_EQ(profile.blocks.size(), 12u);
+  EXPECT_EQ(profile.blocks[9].age, 1u);
+  EXPECT_EQ(profile.blocks[10].age, 11u);
+  EXPECT_EQ(profile.blocks[11].age, 10u);
+  EXPECT_EQ(profile.carried_blocks, 2u);
+  EXPECT_EQ(profile.carried_units, 81u);
+}
+
 TEST(Shapes, AlikeCycles) {
   auto make = [](std::vector<uint32_t> units) {
     Profile profile;

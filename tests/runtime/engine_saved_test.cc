@@ -292,6 +292,45 @@ TEST(EngineSaved, SeveralScripts) {
   }
 }
 
+// Training and evaluation by turns: both scripts are saved, that of training first, although the run ends with evaluation;
+// and the next run has both before it has seen either twice.
+TEST(EngineSaved, TrainingAndEvaluationByTurns) {
+  const auto steps = [](int epoch) { return 7 + epoch * 5 % 4; };  // no epoch is like the one before
+  const auto evaluations = [](int epoch) { return 3 + epoch * 2 % 3; };
+  Keeper first_run, second_run;
+  {
+    Job job(4096 * kMiB, With(&first_run));
+    Training training(&job);
+    training.Weights();
+    for (int epoch = 0; epoch < 5; ++epoch) {
+      for (int i = 0; i < steps(epoch); ++i) training.Step();
+      for (int i = 0; i < evaluations(epoch); ++i) job.Play([&] { Evaluate(&job, 30); });
+    }
+    job.engine().Finish();
+  }
+  ASSERT_NE(first_run.plan(), nullptr);
+  EXPECT_GE(first_run.plan()->scripts.size(), 2u);
+  EXPECT_EQ(first_run.plan()->opening.before, 12u);
+  Job job(4096 * kMiB, With(&second_run, first_run.plan()));
+  Training training(&job);
+  training.Weights();
+  uint64_t requests = 0, planned = 0;
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    for (int i = 0; i < steps(epoch) + evaluations(epoch); ++i) {
+      const Job::Share share = i < steps(epoch) ? training.Step() : job.Play([&] { Evaluate(&job, 30); });
+      if (epoch == 0) {
+        EXPECT_LE(share.requests - share.planned, 1u) << job.History();
+      }
+      requests += share.requests;
+      planned += share.planned;
+    }
+    EXPECT_GE(job.engine().Stats().variants, 2u) << "the evaluation's script is known before there was one";
+  }
+  EXPECT_GE(planned * 100, requests * 90) << job.History();
+  EXPECT_LE(job.engine().Stats().reserved_peak, job.engine().Stats().live_peak * 105 / 100 + 8 * (64 << 10));
+  EXPECT_EQ(second_run.not_used(), 0);
+}
+
 // What is different in the first iteration costs what is different, and no more.
 TEST(EngineSaved, DeviationInTheFirstIteration) {
   auto plan = RunOnce(1);

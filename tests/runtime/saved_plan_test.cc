@@ -103,6 +103,23 @@ TEST(Opening, ShortLivedOnesInTheMiddle) {
 }
 
 // An evaluation of other requests between two iterations: the beginning is found all the same.
+// The script was found late, with other iterations before: what counts is the first one of its own. Without an anchor too.
+TEST(Opening, IsSeenFromTheFirstOwnIteration) {
+  std::vector<Request> requests(3, {10, kStays});
+  Cycle(&requests, 4);
+  for (uint32_t k = 0; k < 9; ++k) requests.push_back({30 + k, 1});
+  Cycle(&requests, 6);
+  const auto anchor = static_cast<uint64_t>(requests.size()) - 4;
+  for (uint64_t from : {anchor, kNoAnchor}) {
+    const Opening opening = FindOpening(TailOf(requests), *Four(), from);
+    EXPECT_EQ(opening.before, 3u);
+    EXPECT_EQ(opening.units, (std::vector<uint32_t>{10, 10, 10, 10, 11, 12, 13}));
+    EXPECT_EQ(opening.entries, (std::vector<uint32_t>{kNone, kNone, kNone, 0, 1, 2, 3}));
+  }
+  const std::vector<Request> never = {{10, 2}, {11, 2}, {12, 2}, {10, 2}, {11, 2}, {12, 2}};
+  EXPECT_TRUE(FindOpening(TailOf(never), *Four(), kNoAnchor).empty());
+}
+
 TEST(Opening, SomethingElseInTheMiddle) {
   std::vector<TestBlock> blocks;
   uint32_t offset = 0;
