@@ -24,7 +24,7 @@ bool Engine::Impl::TailMatches(const Script& script, uint32_t units) const {
 // request is, to judge by the lives of the last ones: the first entry of a period.
 uint32_t Engine::Impl::BestPhase(const Script& script) const {
   uint64_t n = script.size(), period = script.profile.period, count = history_.Count();
-  if (period == n) return 0;
+  if (period == n || script.profile.unroll > kMaxUnroll) return 0;  // of a loop so short, whichever
   uint64_t length = std::min({n, count, history_.Window() - 1});
   uint64_t least = UINT64_MAX, best = 0;
   for (uint64_t phase = 0; phase < n; phase += period) {

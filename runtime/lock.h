@@ -1,4 +1,4 @@
-// A mutex of two words: a few instructions when nobody else wants it.
+// A mutex of a few words: a few instructions when nobody else wants it.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,9 @@ namespace hotpack {
 //
 // Made for a lock that is held for some tens of nanoseconds, and again at once by the same thread: handing it to another
 // core costs more (its data has to move there too) than what is done under it. So whoever has to wait looks at the lock
-// ever more rarely, which lets the holder go on undisturbed for a while; then it sleeps. One sleeper is woken at a time:
-// while one is on its way, whoever unlocks makes no system call.
+// ever more rarely, and more rarely still where waits have come one after the other, which lets the holder go on
+// undisturbed for a while; then it sleeps. One sleeper is woken at a time: while one is on its way, whoever unlocks makes no
+// system call.
 class Lock {
  public:
   void lock() {
@@ -35,8 +36,11 @@ class Lock {
   static constexpr uint32_t kHeld = 1, kWoken = 2, kSleeper = 4;
   [[gnu::cold, gnu::noinline]] void LockSlow();
   [[gnu::cold, gnu::noinline]] void UnlockSlow();
+  uint32_t FirstLook();
   std::atomic<uint32_t> state_{0};
   std::atomic<uint32_t> calls_{0};  // sleepers that were told to get up and have not done so
+  std::atomic<uint32_t> heat_{0};   // waits that each came soon after the one before
+  std::atomic<int64_t> waited_at_{0};  // when one last began, ns
 };
 
 }  // namespace hotpack

@@ -28,7 +28,9 @@ void RequirePackable(const Instance& instance) {
 void RequireSound(const HotIteration& hot, uint64_t requests) {
   const Profile& profile = hot.profile;
   Require(profile.blocks.size() == uint64_t{profile.period} * profile.unroll, "a profile has period times unroll blocks");
-  Require(profile.unroll >= 1 && profile.unroll <= kMaxUnroll, "a script is unrolled 1 to 8 times");
+  Require(profile.unroll >= 1, "a script is unrolled once or more");
+  Require(profile.blocks.size() <= std::max<uint64_t>(kMaxUnroll * uint64_t{profile.period}, kLeastCycle),
+          "... at most 8 times, or to kLeastCycle requests");
   Require(profile.period <= requests, "an iteration is no longer than the recording");
   std::vector<uint32_t> index;
   const Instance instance = ToInstance(profile, &index);

@@ -179,6 +179,29 @@ TEST(BuildProfile, MicroBatchesWithoutAnythingBetweenThem) {
   }
 }
 
+// A loop of three requests that has gone on for long is unrolled to a cycle worth its end; what lives through more than
+// eight rounds of it, but not longer than that cycle, is planned.
+TEST(BuildProfile, ShortLoopsAreUnrolled) {
+  for (const int rounds : {30, 60}) {
+    Recorder recorder;
+    std::vector<uint64_t> kept;
+    for (int i = 0; i < rounds; ++i) {
+      recorder.Give(recorder.Ask(10));
+      kept.push_back(recorder.Ask(20));
+      if (i >= 12) recorder.Give(kept[static_cast<size_t>(i - 12)]);
+      recorder.Give(recorder.Ask(30));
+    }
+    Profile profile = Build(recorder);
+    EXPECT_EQ(profile.period, 3u);
+    EXPECT_EQ(profile.blocks.size(), size_t{profile.period} * profile.unroll);
+    EXPECT_EQ(profile.unroll, rounds == 30 ? 1u : 21u);
+    const std::vector<ProfileBlock> blocks = From(profile, 20);
+    EXPECT_EQ(blocks[0].planned, rounds == 60);
+    EXPECT_EQ(blocks[0].age, rounds == 60 ? 37u : 0u);
+    EXPECT_EQ(blocks[1].age, 1u);
+  }
+}
+
 TEST(BuildProfile, RetainedBlocksAreNotPlanned) {
   Recorder recorder;
   for (int i = 0; i < 6; ++i) {
