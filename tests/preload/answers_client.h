@@ -2,12 +2,13 @@
 #pragma once
 
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
+
+#include "tests/preload/driver_function.h"
 
 #define CHECK(condition)                                                            \
   do {                                                                              \
@@ -85,24 +86,12 @@ struct AnswersApi {
 ANSWERS_FUNCTIONS(ANSWERS_LINK)
 #undef ANSWERS_LINK
 
-inline void* FindAnswer(const char* way, const char* symbol, const char* base, int version) {
-  void* library = dlopen("libcuda.so.1", RTLD_LAZY);
-  void* found = nullptr;
-  if (strcmp(way, "dlsym") == 0) found = dlsym(library, symbol);
-  if (strcmp(way, "default") == 0) found = dlsym(RTLD_DEFAULT, symbol);
-  if (strcmp(way, "proc") == 0) {
-    using LookUp = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
-    OK(reinterpret_cast<LookUp>(dlsym(library, "cuGetProcAddress_v2"))(base, &found, version, 0, nullptr));
-  }
-  return found;
-}
-
 inline AnswersApi GetAnswersApi(const char* way) {
   AnswersApi api;
   const bool link = strcmp(way, "link") == 0;
 #define ANSWERS_GET(member, symbol, base, version, type)                                                             \
   api.member = link ? &Linked_##member                                                                               \
-                    : reinterpret_cast<std::add_pointer_t<type>>(FindAnswer(way, #symbol, base, version)); \
+                    : reinterpret_cast<std::add_pointer_t<type>>(FindDriverFunction(way, #symbol, base, version)); \
   CHECK(api.member != nullptr);
   ANSWERS_FUNCTIONS(ANSWERS_GET)
 #undef ANSWERS_GET

@@ -4,33 +4,15 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/preload/simulate.h"
 
 namespace {
 
-using hotpack_test::Outcome;
-using hotpack_test::TemporaryDirectory;
+using Result = hotpack_test::SimulateResult;
+using hotpack_test::Simulate;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
-
-struct Result {
-  Outcome outcome;
-  nlohmann::json stats;
-};
-
-Result Simulate(const std::vector<std::string>& program, const std::map<std::string, std::string>& more) {
-  const TemporaryDirectory directory;
-  std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", directory.path() + "/json", "--"};
-  command.insert(command.end(), program.begin(), program.end());
-  std::map<std::string, std::string> environment = {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"HOTPACK_ARENA", ""}};
-  environment.insert(more.begin(), more.end());
-  Result result{hotpack_test::RunProgram(command, environment), {}};
-  const std::string text = hotpack_test::ReadFile(directory.path() + "/json");
-  if (!text.empty()) result.stats = nlohmann::json::parse(text);
-  return result;
-}
 
 Result Debug(const std::string& mode, const std::string& what) {
   return Simulate({HOTPACK_TEST_DIR "/debug_client", what}, {{"HOTPACK_DEBUG", mode}, {"SIMGPU_CHECK", "0"}});

@@ -7,30 +7,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
-#include "tests/preload/subprocess.h"
+#include "tests/preload/simulate.h"
 
 namespace {
 
+using Result = hotpack_test::SimulateResult;
 using hotpack_test::Outcome;
+using hotpack_test::Simulate;
 using hotpack_test::TemporaryDirectory;
-
-struct Result {
-  Outcome outcome;
-  nlohmann::json stats;
-};
-
-Result Simulate(const std::vector<std::string>& program, const std::map<std::string, std::string>& more = {}) {
-  const TemporaryDirectory directory;
-  std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", directory.path() + "/json", "--"};
-  command.insert(command.end(), program.begin(), program.end());
-  std::map<std::string, std::string> environment = {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}};
-  environment.insert(more.begin(), more.end());
-  Result result{hotpack_test::RunProgram(command, environment), {}};
-  const std::string text = hotpack_test::ReadFile(directory.path() + "/json");
-  if (!text.empty()) result.stats = nlohmann::json::parse(text);
-  return result;
-}
 
 class Contexts : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Contexts,

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "tests/preload/driver_function.h"
 
 #define OK(call)                                              \
   do {                                                        \
@@ -32,24 +33,12 @@ struct SimulateApi {
 #undef SIMULATE_MEMBER
 };
 
-inline void* FindFunction(const char* way, const char* symbol, const char* base, int version) {
-  void* library = dlopen("libcuda.so.1", RTLD_LAZY);
-  void* found = nullptr;
-  if (strcmp(way, "dlsym") == 0) found = dlsym(library, symbol);
-  if (strcmp(way, "default") == 0) found = dlsym(RTLD_DEFAULT, symbol);
-  if (strcmp(way, "proc") == 0) {
-    using LookUp = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
-    OK(reinterpret_cast<LookUp>(dlsym(library, "cuGetProcAddress_v2"))(base, &found, version, 0, nullptr));
-  }
-  return found;
-}
-
 inline SimulateApi GetSimulateApi(const char* way) {
   SimulateApi api;
   const bool link = strcmp(way, "link") == 0;
 #define SIMULATE_GET(member, symbol, base, version)                                                       \
   api.member = link ? &::symbol                                                                           \
-                    : reinterpret_cast<decltype(&::symbol)>(FindFunction(way, #symbol, base, version));   \
+                    : reinterpret_cast<decltype(&::symbol)>(FindDriverFunction(way, #symbol, base, version));   \
   if (api.member == nullptr) exit(4);
   SIMULATE_FUNCTIONS(SIMULATE_GET)
 #undef SIMULATE_GET

@@ -5,6 +5,7 @@
 # library is linked with the rest as built. Exit code 0 when every mutant is caught, 2 when a mutant no longer fits the source.
 set -euo pipefail
 source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
+. "$source_dir/tests/mutants.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source_dir"/{packer,profiler,runtime,preload} "$work/"
@@ -40,16 +41,11 @@ check=random_programs
 
 # mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
 mutant() {
-  local name=$1 file=$2 line=$3 replacement=$4 changed source report
+  local name=$1 file=$2 line=$3 replacement=$4 source report
   [ -z "$only" ] || [[ "$name" == *"$only"* ]] || return 0
   mutants=$((mutants + 1))
   cp "$work/$file" "$work/original"
-  changed=$(LINE=$line NEW=$replacement awk '{t = $0; sub(/^ +/, "", t); if (t == ENVIRON["LINE"]) {print ENVIRON["NEW"]; n++} else print}
-    END {print n + 0 > "/dev/stderr"}' "$work/original" 2>&1 >"$work/$file")
-  if [ "$changed" != 1 ]; then
-    echo "broken_builds: $name: the line is there $changed times in $file: $line"
-    exit 2
-  fi
+  replace_line "$work/$file" "$line" "$replacement"
   rm -f "$work"/*.o
   local sources=("$file")
   case $file in

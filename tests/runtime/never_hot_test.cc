@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "bench/unbacked_device_memory.h"
 #include "gtest/gtest.h"
 #include "runtime/engine.h"
 #include "tests/runtime/fake_device_memory.h"
@@ -51,30 +52,6 @@ uint64_t Scale() {
   return scale > 0 ? scale : 1;
 }
 
-// A device that costs no host memory.
-class Unbacked : public DeviceMemory {
- public:
-  uint64_t ChunkBytes() const override { return 2 * kMiB; }
-  uint64_t TotalBytes() const override { return uint64_t{16} << 30; }
-  MemoryStatus Reserve(uint64_t, DeviceAddress* base) override {
-    *base = uint64_t{1} << 40;
-    return MemoryStatus::kOk;
-  }
-  MemoryStatus Unreserve(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
-  MemoryStatus CreateChunk(ChunkHandle* chunk) override {
-    *chunk = next_.fetch_add(1);
-    return MemoryStatus::kOk;
-  }
-  MemoryStatus ReleaseChunk(ChunkHandle) override { return MemoryStatus::kOk; }
-  MemoryStatus Map(DeviceAddress, ChunkHandle) override { return MemoryStatus::kOk; }
-  MemoryStatus Enable(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
-  MemoryStatus Unmap(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
-  bool Synchronize() override { return true; }
-
- private:
-  std::atomic<ChunkHandle> next_{1};
-};
-
 // `requests` of random sizes, `live` blocks at a time.
 class RandomJob {
  public:
@@ -97,7 +74,7 @@ class RandomJob {
 
 TEST(NeverHot, HostMemoryIsBoundedWhateverTheNumberOfRequests) {
   constexpr uint64_t kHistory = (uint64_t{1} << 20) * sizeof(uint64_t);  // mapped, not of the heap
-  Unbacked memory;
+  bench::UnbackedDeviceMemory memory;
   const uint64_t before = heap_bytes;
   heap_peak = before;
   Engine engine(&memory, {});
@@ -118,7 +95,7 @@ TEST(NeverHot, HostMemoryIsBoundedWhateverTheNumberOfRequests) {
 
 TEST(NeverHot, ALiveBlockCostsLittle) {
   constexpr size_t kBlocks = 1'000'000;
-  Unbacked memory;
+  bench::UnbackedDeviceMemory memory;
   Engine engine(&memory, {});
   std::vector<DeviceAddress> blocks(kBlocks);
   const uint64_t before = heap_bytes;
@@ -134,7 +111,7 @@ TEST(NeverHot, ALiveBlockCostsLittle) {
 }
 
 TEST(NeverHot, DetectionBacksOffAndComesBack) {
-  Unbacked memory;
+  bench::UnbackedDeviceMemory memory;
   EngineOptions options;
   options.window = 1 << 12;
   Engine engine(&memory, options);
@@ -168,7 +145,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
 
 // A job that was hot and is something else now is looked at soon, however long it has run.
 TEST(NeverHot, AJobThatLeavesItsScriptIsLookedAtSoon) {
-  Unbacked memory;
+  bench::UnbackedDeviceMemory memory;
   EngineOptions options;
   options.window = 1 << 10;
   Engine engine(&memory, options);
@@ -194,7 +171,7 @@ TEST(NeverHot, AJobThatLeavesItsScriptIsLookedAtSoon) {
 }
 
 TEST(NeverHot, AsksForTheComparisonOnceInAWhileAndNotWhereThereIsAPlan) {
-  Unbacked memory;
+  bench::UnbackedDeviceMemory memory;
   EngineOptions options;
   options.never_hot_requests = 2000;
   Engine engine(&memory, options);
