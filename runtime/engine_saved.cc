@@ -369,7 +369,9 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns)
   }
   if (scripts.empty()) return nullptr;
   plan->opening = OpeningOf(&scripts);
+  const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
   for (const auto& script : scripts) {
+    if (!plan->scripts.empty() && !script->holes.empty() && RequestTimer::Now() > until) continue;
     auto whole = WithoutHoles(script, pack_limit_ns);
     if (!whole && plan->scripts.empty()) return nullptr;  // the opening is this one's
     if (whole) plan->scripts.push_back(std::move(whole));
@@ -378,7 +380,7 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns)
   return plan;
 }
 
-// Packing again, where that is needed, takes at most `pack_limit_ns`.
+// Packing again, where that is needed, takes at most thrice `pack_limit_ns`.
 void Engine::Impl::Save(int64_t pack_limit_ns) try {
   if (options_.sink == nullptr) return;
   uint64_t newest = 0;
