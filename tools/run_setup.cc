@@ -95,6 +95,10 @@ RunLibraries FindLibraries() {
   libraries.simgpu_witness = FirstThatExists({libraries.simgpu_directory + "/libsimgpu_witness.so"});
   const std::string cudart = libraries.simgpu_directory + "/libcudart.so.13";
   if (fs::exists(cudart, error)) libraries.simgpu_cudart = cudart;
+  for (const char* name : {"/libcublasLt.so.13", "/libcublas.so.13"}) {
+    const std::string path = libraries.simgpu_directory + name;
+    if (fs::exists(path, error)) libraries.simgpu_others.push_back(path);
+  }
   return libraries;
 }
 
@@ -107,7 +111,10 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (options.simulate) preload.push_back(libraries.simgpu_witness);
   preload.push_back(libraries.preload);
   // A program's RPATH beats LD_LIBRARY_PATH; a library that is there already satisfies its NEEDED entry by soname.
-  if (options.simulate) preload.push_back(libraries.simgpu_cudart);
+  if (options.simulate) {
+    preload.push_back(libraries.simgpu_cudart);
+    preload.insert(preload.end(), libraries.simgpu_others.begin(), libraries.simgpu_others.end());
+  }
   for (const std::string& path : preload) {
     if (path.find_first_of(": ") != std::string::npos) return "LD_PRELOAD cannot hold a path with a colon or a space: " + path;
   }

@@ -30,6 +30,7 @@ struct RunLibraries {
   std::string simgpu_directory;  // holds libcuda.so.1 and libcudart.so.13
   std::string simgpu_witness;    // libsimgpu_witness.so
   std::string simgpu_cudart;     // libcudart.so.13
+  std::vector<std::string> simgpu_others;  // libcublasLt.so.13 and libcublas.so.13, if they were built
 };
 RunLibraries FindLibraries();
 

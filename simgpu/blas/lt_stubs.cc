@@ -1,0 +1,2 @@
+#include "simgpu/blas/stubs.h"
+#include "simgpu/blas/lt_stubs.inc"
