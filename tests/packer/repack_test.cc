@@ -28,7 +28,7 @@ using testing::ReferenceFault;
 constexpr int64_t kMillisecond = 1'000'000;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kSlowness = 40;  // here it is that they end at all
+constexpr int64_t kSlowness = 10;
 #else
 constexpr int64_t kSlowness = 1;
 #endif

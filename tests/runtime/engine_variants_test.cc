@@ -111,7 +111,7 @@ TEST(Variants, BlocksCarriedOverAChange) {
   }
   hotpack_stats stats = job.engine().Stats();
   EXPECT_GT(stats.switches, 10u);
-  EXPECT_GT(stats.planned * 3, stats.requests) << job.History();
+  EXPECT_GT(stats.planned * 2, stats.requests) << job.History();
   job.GiveAll();
   EXPECT_EQ(job.engine().Stats().requests, stats.requests);
 }
@@ -220,7 +220,7 @@ TEST(Variants, ReoptimisationsBecomeRarer) {
   }
   std::printf("%.1f plans in the first 100 iterations, %.1f in the 800 after\n", static_cast<double>(first) / kJobs,
               static_cast<double>(then) / kJobs);
-  EXPECT_LE(3 * then, 8 * first);  // a third as many an iteration
+  EXPECT_LE(then, 2 * first + 8);  // a quarter as many an iteration
 }
 
 }  // namespace

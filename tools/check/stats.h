@@ -15,7 +15,7 @@ void CheckServedByScript(Step* step);
 // Finding `planned_share`: at least 99 % of the requests from the steady iteration on are served by script.
 void CheckPlannedShare(Step* step);
 
-// Finding `memory`: no more is held at once than 1.20 times the live peak and 4 MiB.
+// Finding `memory`: no more is held at once than 1.10 times the live peak and 4 MiB.
 void CheckMemory(Step* step);
 
 }  // namespace hotpack::check
