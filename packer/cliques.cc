@@ -73,7 +73,8 @@ int64_t CountPairs(const Timeline& timeline) {
   return count;
 }
 
-Cliques MakeCliques(const Timeline& timeline) {
+Cliques MakeCliques(const Timeline& timeline, StopCheck* stop) {
+  constexpr int64_t kWordsPerMember = 8;
   int32_t count = 0;
   const std::vector<int32_t> numbers = NumberCliques(timeline, &count);
   Cliques result;
@@ -87,6 +88,9 @@ Cliques MakeCliques(const Timeline& timeline) {
     });
     std::sort(result.cliques_of_block.begin() + result.block_starts.back(), result.cliques_of_block.end());
     result.block_starts.push_back(static_cast<int32_t>(result.cliques_of_block.size()));
+    if ((*stop)(kWordsPerMember * static_cast<int64_t>(result.CliquesOf(block).size()))) {
+      return {{0}, {}, std::vector<int32_t>(timeline.blocks() + 1, 0), {}};
+    }
   }
   for (int32_t clique = 0; clique < count; ++clique) result.clique_starts[clique + 1] += result.clique_starts[clique];
   result.members.resize(result.cliques_of_block.size());

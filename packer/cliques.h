@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "packer/stop.h"
 #include "packer/timeline.h"
 
 namespace hotpack {
@@ -33,7 +34,7 @@ int64_t CountMembers(const Timeline& timeline);
 // Pairs of blocks that are resident together at some slot; of blocks with several arcs, an upper bound. O(n log n).
 int64_t CountPairs(const Timeline& timeline);
 
-// O(n + slots + CountMembers()).
-Cliques MakeCliques(const Timeline& timeline);
+// O(n + slots + CountMembers()). Once `stop` says so, no cliques at all.
+Cliques MakeCliques(const Timeline& timeline, StopCheck* stop);
 
 }  // namespace hotpack

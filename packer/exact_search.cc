@@ -13,10 +13,10 @@ constexpr Offset kNever = std::numeric_limits<Offset>::max();
 
 }  // namespace
 
-ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques)
+ExactSearch::ExactSearch(const Timeline& timeline, const Cliques& cliques, StopCheck* stop)
     : timeline_(timeline),
       cliques_(cliques),
-      pairs_(MakePairs(timeline)),
+      pairs_(MakePairs(timeline, stop)),
       classes_(ClassesOfEqualBlocks(timeline, cliques)),
       states_(timeline.blocks()) {
   FindRanges();

@@ -50,7 +50,8 @@ class ExactSearch {
     kStopped,  // a limit, or `stop`
   };
 
-  ExactSearch(const Timeline& timeline, const Cliques& cliques);
+  // Keeps references. If `stop` says so meanwhile, it is not to be run.
+  ExactSearch(const Timeline& timeline, const Cliques& cliques, StopCheck* stop);
 
   // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told to
   // `stop` in all comes to most_work. offsets: by block, written when found.

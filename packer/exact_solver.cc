@@ -20,11 +20,11 @@ bool ExactSolver::Takes(const Timeline& timeline, int64_t most_pairs) {
 // Long blocks rise with nearly every block placed, so each node visits a fair share of all members.
 int64_t ExactSolver::WorkOfOneDescent(const Timeline& timeline) { return timeline.blocks() * CountMembers(timeline) / 8; }
 
-ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best)
+ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best, StopCheck* stop)
     : timeline_(timeline),
       best_(*best),
-      cliques_(MakeCliques(timeline)),
-      search_(timeline, cliques_),
+      cliques_(MakeCliques(timeline, stop)),
+      search_(timeline, cliques_, stop),
       random_(seed * 0x9e3779b97f4a7c15 + 0x632be59bd9b4e019 * static_cast<uint64_t>(index + 1)),
       unit_(HeightUnit(timeline)) {
   const std::vector<Bytes> loads = LargestLoadsMet(timeline);

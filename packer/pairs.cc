@@ -23,43 +23,69 @@ void DropRepeatedPairs(Pairs* pairs) {
   pairs->starts = std::move(starts);
 }
 
+// Arcs by where they begin.
+class ArcsByBegin {
+ public:
+  explicit ArcsByBegin(const Timeline& timeline) : slots_(timeline.slots) {
+    std::vector<OwnedArc>& arcs = arcs_;
+    arcs.reserve(timeline.arcs.size());
+    for (int32_t block = 0; block < timeline.blocks(); ++block) {
+      for (const Arc& arc : timeline.arcs_of(block)) arcs.push_back({arc, block});
+    }
+    std::stable_sort(arcs.begin(), arcs.end(),
+                     [](const OwnedArc& a, const OwnedArc& b) { return a.arc.begin < b.arc.begin; });
+  }
+
+  // Calls meet(a, b) for the blocks of every two arcs that meet: of those, one begins within the other. False if stopped.
+  template <typename Meet>
+  bool ForEachPair(StopCheck* stop, Meet meet) const {
+    constexpr int64_t kWordsPerPair = 4;
+    const auto count = static_cast<int32_t>(arcs_.size());
+    for (int32_t i = 0; i < count; ++i) {
+      const OwnedArc& one = arcs_[i];
+      int32_t step = 1;
+      for (; step < count; ++step) {
+        const bool round = i + step >= count;
+        const OwnedArc& other = arcs_[round ? i + step - count : i + step];
+        if (other.arc.begin + (round ? slots_ : 0) >= one.arc.end) break;
+        if (one.block != other.block) meet(one.block, other.block);
+      }
+      if ((*stop)(kWordsPerPair * step)) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct OwnedArc {
+    Arc arc;
+    int32_t block;
+  };
+
+  const int32_t slots_;
+  std::vector<OwnedArc> arcs_;
+};
+
 }  // namespace
 
-// Of two arcs that meet, one begins within the other.
-Pairs MakePairs(const Timeline& timeline) {
-  const std::vector<Arc>& arcs = timeline.arcs;
-  const auto count = static_cast<int32_t>(arcs.size());
-  std::vector<int32_t> blocks(arcs.size());
-  for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    std::fill(blocks.begin() + timeline.arc_starts[block], blocks.begin() + timeline.arc_starts[block + 1], block);
-  }
-  std::vector<int32_t> order(arcs.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return arcs[a].begin < arcs[b].begin; });
-  std::vector<std::pair<int32_t, int32_t>> pairs;
-  for (int32_t i = 0; i < count; ++i) {
-    const Arc& arc = arcs[order[i]];
-    for (int32_t step = 1; step < count; ++step) {
-      const int32_t j = i + step < count ? i + step : i + step - count;
-      if (arcs[order[j]].begin + (j < i ? timeline.slots : 0) >= arc.end) break;
-      if (blocks[order[i]] != blocks[order[j]]) pairs.emplace_back(blocks[order[i]], blocks[order[j]]);
-    }
-  }
-  Pairs result;
+Pairs MakePairs(const Timeline& timeline, StopCheck* stop) {
+  const ArcsByBegin arcs(timeline);
+  Pairs none{std::vector<int32_t>(timeline.blocks() + 1, 0), {}};
+  Pairs result = none;
   std::vector<int32_t>& starts = result.starts;
-  starts.assign(timeline.blocks() + 1, 0);
-  for (const auto& [a, b] : pairs) {
+  const bool counted = arcs.ForEachPair(stop, [&](int32_t a, int32_t b) {
     ++starts[a + 1];
     ++starts[b + 1];
-  }
+  });
+  if (!counted) return none;
   std::partial_sum(starts.begin(), starts.end(), starts.begin());
-  result.others.resize(2 * pairs.size());
+  result.others.resize(starts.back());
   std::vector<int32_t> at(starts.begin(), starts.end() - 1);
-  for (const auto& [a, b] : pairs) {
+  const bool listed = arcs.ForEachPair(stop, [&](int32_t a, int32_t b) {
     result.others[at[a]++] = b;
     result.others[at[b]++] = a;
-  }
-  if (arcs.size() > static_cast<size_t>(timeline.blocks()) || !timeline.walled) DropRepeatedPairs(&result);
+  });
+  if (!listed) return none;
+  if (timeline.arcs.size() > static_cast<size_t>(timeline.blocks()) || !timeline.walled) DropRepeatedPairs(&result);
   return result;
 }
 

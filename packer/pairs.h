@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "packer/cliques.h"
+#include "packer/stop.h"
 #include "packer/timeline.h"
 
 namespace hotpack {
@@ -20,8 +21,8 @@ struct Pairs {
   }
 };
 
-// O(n log n + pairs); CountPairs() says before how many.
-Pairs MakePairs(const Timeline& timeline);
+// O(n log n + pairs); CountPairs() says before how many. Once `stop` says so, no pairs at all.
+Pairs MakePairs(const Timeline& timeline, StopCheck* stop);
 
 // By block, a number that equal blocks share: of one size, alignment and set of cliques. A pinned block is like no other.
 // O(n log n) comparisons of lists of cliques.

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "packer/pairs.h"
 #include "packer/random.h"
 #include "random_instance.h"
 #include "small_instance.h"
@@ -20,8 +22,15 @@ using ::testing::UnorderedElementsAre;
 
 Block Resident(absl::InlinedVector<Residency, 1> residency) { return {.size = 1, .residency = std::move(residency)}; }
 
+StopCheck Never() { return {std::numeric_limits<int64_t>::max(), nullptr}; }
+
+Cliques AllCliques(const Timeline& timeline) {
+  StopCheck never = Never();
+  return MakeCliques(timeline, &never);
+}
+
 std::vector<std::vector<int32_t>> CliquesOf(const Instance& instance) {
-  const Cliques cliques = MakeCliques(MakeTimeline(instance));
+  const Cliques cliques = AllCliques(MakeTimeline(instance));
   std::vector<std::vector<int32_t>> sets;
   for (int32_t clique = 0; clique < cliques.cliques(); ++clique) {
     const auto members = cliques.MembersOf(clique);
@@ -64,10 +73,10 @@ TEST(CliquesTest, GoRoundTheRing) {
               UnorderedElementsAre(ElementsAre(0, 1, 2), ElementsAre(0, 2)));
 }
 
-using Pairs = std::set<std::pair<int32_t, int32_t>>;
+using PairSet = std::set<std::pair<int32_t, int32_t>>;
 
-Pairs PairsOf(const Cliques& cliques) {
-  Pairs pairs;
+PairSet PairsOf(const Cliques& cliques) {
+  PairSet pairs;
   for (int32_t clique = 0; clique < cliques.cliques(); ++clique) {
     for (int32_t a : cliques.MembersOf(clique)) {
       for (int32_t b : cliques.MembersOf(clique)) {
@@ -78,8 +87,8 @@ Pairs PairsOf(const Cliques& cliques) {
   return pairs;
 }
 
-Pairs PairsThatMeet(const Instance& instance) {
-  Pairs pairs;
+PairSet PairsThatMeet(const Instance& instance) {
+  PairSet pairs;
   for (size_t b = 0; b < instance.blocks.size(); ++b) {
     for (size_t a = 0; a < b; ++a) {
       if (testing::ResidentTogether(instance.blocks[a], instance.blocks[b])) pairs.insert({a, b});
@@ -113,7 +122,7 @@ TEST(CliquesPropertyTest, HoldExactlyThePairsThatMeet) {
   for (int run = 0; run < testing::Runs(5000); ++run) {
     const Instance instance = testing::SmallInstance(1 + run % 14, &random);
     const Timeline timeline = MakeTimeline(instance);
-    const Cliques cliques = MakeCliques(timeline);
+    const Cliques cliques = AllCliques(timeline);
     ASSERT_EQ(PairsOf(cliques), PairsThatMeet(instance)) << "run " << run;
     ASSERT_TRUE(IndicesAgree(cliques, timeline.blocks())) << "run " << run;
     ASSERT_EQ(CountMembers(timeline), static_cast<int64_t>(cliques.members.size())) << "run " << run;
@@ -144,6 +153,39 @@ TEST(CliquesPropertyTest, PairsAreCountedOrOvercounted) {
     }
   }
   EXPECT_GT(exact, testing::Runs(100));
+}
+
+TEST(PairsPropertyTest, AreThoseThatMeetEachOnce) {
+  Random random(testing::TestSeed() + 32);
+  for (int run = 0; run < testing::Runs(5000); ++run) {
+    const Instance instance = testing::SmallInstance(1 + run % 14, &random);
+    StopCheck never = Never();
+    const Pairs pairs = MakePairs(MakeTimeline(instance), &never);
+    PairSet found;
+    size_t listed = 0;
+    for (int32_t a = 0; a < static_cast<int32_t>(instance.blocks.size()); ++a) {
+      for (int32_t b : pairs.Of(a)) found.insert(std::minmax(a, b));
+      listed += pairs.Of(a).size();
+    }
+    ASSERT_EQ(found, PairsThatMeet(instance)) << "run " << run;
+    ASSERT_EQ(listed, 2 * found.size()) << "run " << run;
+  }
+}
+
+// The clock is looked at while they are made, and what is then left is in order.
+TEST(PairsTest, AreNotMadeOnceTimeIsUp) {
+  const Timeline timeline = MakeTimeline(testing::ManySizedInstance(400, 5));
+  StopCheck for_cliques(0, nullptr);
+  StopCheck for_pairs(0, nullptr);
+  const Cliques cliques = MakeCliques(timeline, &for_cliques);
+  const Pairs pairs = MakePairs(timeline, &for_pairs);
+  EXPECT_TRUE(for_cliques.stopped() && for_pairs.stopped());
+  EXPECT_LT(for_cliques.total_work(), CountMembers(timeline));
+  EXPECT_LT(for_pairs.total_work(), CountPairs(timeline));
+  EXPECT_EQ(cliques.cliques(), 0);
+  for (int32_t block = 0; block < timeline.blocks(); ++block) {
+    EXPECT_TRUE(cliques.CliquesOf(block).empty() && pairs.Of(block).empty());
+  }
 }
 
 }  // namespace

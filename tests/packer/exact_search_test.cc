@@ -30,8 +30,8 @@ class Asker {
   explicit Asker(const Instance& instance)
       : instance_(instance),
         timeline_(MakeTimeline(instance)),
-        cliques_(MakeCliques(timeline_)),
-        search_(timeline_, cliques_),
+        cliques_(MakeCliques(timeline_, &never_)),
+        search_(timeline_, cliques_, &never_),
         ranks_(timeline_.blocks()) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
   }
@@ -64,6 +64,7 @@ class Asker {
  private:
   const Instance instance_;
   const Timeline timeline_;
+  StopCheck never_{kNoLimit, nullptr};
   const Cliques cliques_;
   ExactSearch search_;
   std::vector<int32_t> ranks_;

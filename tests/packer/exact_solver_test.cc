@@ -40,8 +40,8 @@ struct Attempt {
 void ExpectMinimum(const Instance& instance, uint64_t seed, int64_t work) {
   const Bytes least = testing::ReferenceOptimum(instance).height;
   Attempt run(instance);
-  ExactSolver solver(run.timeline, seed, 0, &run.best);
   StopCheck stop(kNoLimit, nullptr);
+  ExactSolver solver(run.timeline, seed, 0, &run.best, &stop);
   for (; !run.best.done(); work *= 2) solver.Run(work, &stop);
   ASSERT_EQ(run.best.lower(), least);
   const Placement placement = run.best.Take().placement;
@@ -90,8 +90,8 @@ TEST(ExactSolverTest, BoundsAreRaisedByWholeUnits) {
     block.alignment = 512;
   }
   Attempt run(instance, {.enough = 10 * 512 + 100, .decide = true});
-  ExactSolver solver(run.timeline, 1, 0, &run.best);
   StopCheck stop(kNoLimit, nullptr);
+  ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
   solver.Run(kAllWork, &stop);
   EXPECT_TRUE(run.best.done());
   EXPECT_EQ(run.best.lower(), 11 * 512);
@@ -113,8 +113,8 @@ TEST(ExactSolverTest, AsksOnlyWhatIsToBeDecided) {
   const Instance instance = testing::AboveItsLoad();
   for (Bytes capacity : {10, 11, 12, 20}) {
     Attempt run(instance, {.enough = capacity, .decide = true});
-    ExactSolver solver(run.timeline, 1, 0, &run.best);
     StopCheck stop(kNoLimit, nullptr);
+    ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
     solver.Run(kAllWork, &stop);
     EXPECT_TRUE(run.best.done()) << capacity;
     EXPECT_EQ(run.best.height() <= capacity, capacity >= 11) << capacity;
@@ -126,8 +126,8 @@ TEST(ExactSolverTest, StopsAtWhatIsEnough) {
   const Instance instance = testing::HardInstance(400, 1);
   const Bytes load = testing::ReferenceLoad(instance);
   Attempt run(instance, {.enough = 2 * load});
-  ExactSolver solver(run.timeline, 1, 0, &run.best);
   StopCheck stop(kNoLimit, nullptr);
+  ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
   solver.Run(kAllWork, &stop);
   EXPECT_LE(run.best.height(), 2 * load);
   EXPECT_LT(solver.nodes(), 10'000);
@@ -139,8 +139,8 @@ TEST(ExactSolverTest, LowersTheBestWhereTheTargetIsOutOfReach) {
   Attempt run(instance);
   const Bytes load = run.best.lower();
   const Bytes stacked = run.best.height();
-  ExactSolver solver(run.timeline, 1, 0, &run.best);
   StopCheck stop(kNoLimit, nullptr);
+  ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
   solver.Run(20'000'000, &stop);
   ASSERT_FALSE(run.best.done());
   EXPECT_EQ(run.best.lower(), load);
@@ -150,8 +150,8 @@ TEST(ExactSolverTest, LowersTheBestWhereTheTargetIsOutOfReach) {
 TEST(ExactSolverTest, KeepsToItsShareOfWork) {
   const Instance instance = testing::HardInstance(400, 1);
   Attempt run(instance);
-  ExactSolver solver(run.timeline, 1, 0, &run.best);
   StopCheck stop(kNoLimit, nullptr);
+  ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
   int64_t before = 0;
   for (int turn = 0; turn < 5; ++turn) {
     solver.Run(1'000'000, &stop);
@@ -175,8 +175,8 @@ struct Trail {
 
 Trail TrailOf(const Instance& instance, uint64_t seed, int index) {
   Attempt run(instance);
-  ExactSolver solver(run.timeline, seed, index, &run.best);
   StopCheck stop(kNoLimit, nullptr);
+  ExactSolver solver(run.timeline, seed, index, &run.best, &stop);
   Trail trail;
   for (int turn = 0; turn < 20; ++turn) {
     solver.Run(500'000, &stop);
@@ -201,8 +201,8 @@ TEST(ExactSolverTest, SeveralShareTheBest) {
   std::vector<std::thread> threads;
   for (int index = 0; index < 4; ++index) {
     threads.emplace_back([&run, index] {
-      ExactSolver solver(run.timeline, 1, index, &run.best);
       StopCheck stop(kNoLimit, nullptr);
+      ExactSolver solver(run.timeline, 1, index, &run.best, &stop);
       solver.Run(kAllWork, &stop);
     });
   }
