@@ -400,19 +400,28 @@ bool Arena::TakeZone(uint64_t bytes, AddressRange* zone) {
 void Arena::RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live) {
   DeviceAddress end = zone.begin + zone.bytes;
   auto next = live.begin();
+  std::vector<AddressRange> gaps;
   for (DeviceAddress chunk = zone.begin; chunk < end; chunk += chunk_) {
     if (handle_[IndexOf(chunk)] == 0) {
       unmapped_.Add(chunk, chunk_);
       continue;
     }
     DeviceAddress free_from = chunk, chunk_end = chunk + chunk_;
+    uint64_t used = 0;
+    bool alone = true;  // what lives here lies in no other chunk
+    gaps.clear();
     while (next != live.end() && next->begin < chunk_end) {
-      if (next->begin > free_from) free_.Add(free_from, next->begin - free_from);
+      if (next->begin > free_from) gaps.push_back({free_from, next->begin - free_from});
       free_from = std::max(free_from, next->begin + next->bytes);
-      if (next->begin + next->bytes > chunk_end) break;  // it goes on in the next chunk
+      used += next->bytes;
+      alone = alone && next->begin >= chunk && free_from <= chunk_end;
+      if (free_from > chunk_end) break;  // it goes on in the next chunk
       ++next;
     }
-    if (free_from < chunk_end) free_.Add(free_from, chunk_end - free_from);
+    if (free_from < chunk_end) gaps.push_back({free_from, chunk_end - free_from});
+    const bool small = used > 0 && alone && IsSmall(used);
+    is_small_[IndexOf(chunk)] = small;
+    for (const AddressRange& gap : gaps) (small ? small_ : free_).Add(gap.begin, gap.bytes);
   }
 }
 

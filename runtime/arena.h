@@ -91,7 +91,8 @@ class Arena {
 
   // Fresh addresses for a script, without pages. False: no addresses left.
   bool TakeZone(uint64_t bytes, AddressRange* zone);
-  // The zone is ordinary memory from now on; `live`: what is in use of it, ascending.
+  // The zone is ordinary memory from now on; `live`: what is in use of it, ascending. Chunks in which little of that
+  // lies are for small requests: a large one would seldom fit beside it.
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
   bool Mapped(DeviceAddress begin, uint64_t bytes) const;  // throughout
 

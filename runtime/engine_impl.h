@@ -143,6 +143,8 @@ class Engine::Impl {
   uint64_t LiveAndPart(uint64_t divisor) const;
   bool MayWait() const;
   uint64_t CreateForEntryUpTo() const;
+  std::vector<Follower::Range> WithoutPages() const;
+  bool TakeHole(uint32_t units, uint32_t age, DeviceAddress* address);
   bool PlaceInZone(const Want& want, DeviceAddress* address);
   EngineStatus MapEntry(Lock& lock, uint32_t entry);
   void MakeRoom(Lock& lock);

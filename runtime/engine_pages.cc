@@ -155,7 +155,10 @@ bool Engine::Impl::MayWait() const {
   return first_cycle || Divergences() != divergences_at_end_;
 }
 
+// What can wait gets new pages only for what is live now, and something for the chunks' ends: else those that old memory
+// gives back in a moment would be held twice.
 uint64_t Engine::Impl::CreateForEntryUpTo() const {
+  if (MayWait()) return LiveAndPart(32) - (std::max(live_peak_units_, live_units_) - live_units_) * kUnitBytes;
   if (switches_ > 0) return CreateUpTo();
   return LiveAndPart(Divergences() != divergences_at_end_ ? 32 : 12);
 }
@@ -190,6 +193,27 @@ EngineStatus Engine::Impl::MapEntry(Lock& lock, uint32_t entry) {
   return EngineStatus::kOutOfMemory;
 }
 
+// Runs of chunks of the zone without pages, in units.
+std::vector<Follower::Range> Engine::Impl::WithoutPages() const {
+  std::vector<Follower::Range> runs;
+  const uint64_t chunk = arena_.chunk();
+  for (DeviceAddress begin = zone_.begin; begin < zone_.begin + zone_.bytes; begin += chunk) {
+    if (arena_.Mapped(begin, chunk)) continue;
+    if (runs.empty() || runs.back().end != OffsetOf(begin)) runs.push_back({OffsetOf(begin), OffsetOf(begin), kNone});
+    runs.back().end = OffsetOf(begin + chunk);
+  }
+  return runs;
+}
+
+// A place in the zone, with pages, where nothing lives and no entry comes for the next `age` requests.
+bool Engine::Impl::TakeHole(uint32_t units, uint32_t age, DeviceAddress* address) {
+  uint32_t begin = follower_.FindHole(units, age, static_cast<uint32_t>(zone_used_ / kUnitBytes), WithoutPages());
+  if (begin == kNone) return false;
+  follower_.AddForeign(begin, begin + units);
+  *address = AddressOf(begin);
+  return true;
+}
+
 // A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon. What it serves
 // there later is displaced if the block still lives.
 bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
@@ -202,11 +226,7 @@ bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   ++zone_searches_;
   uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
   for (uint32_t ahead : {age, size / 16, 0u}) {
-    uint32_t begin = follower_.FindHole(want.units, ahead, static_cast<uint32_t>(zone_used_ / kUnitBytes));
-    if (begin == kNone || !arena_.Mapped(AddressOf(begin), want.units * kUnitBytes)) continue;
-    follower_.AddForeign(begin, begin + want.units);
-    *address = AddressOf(begin);
-    return true;
+    if (TakeHole(want.units, ahead, address)) return true;
   }
   return false;
 }
@@ -216,13 +236,7 @@ bool Engine::Impl::PlaceInHole(const Want& want, DeviceAddress* address) {
   if (!want.displaced || want.entry == kNone || !follower_.active()) return false;
   if (follower_.ExpectedAge(want.entry) == 0) return false;
   if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
-  uint32_t begin = follower_.FindHole(want.units, follower_.ExpectedAge(want.entry), static_cast<uint32_t>(zone_used_ / kUnitBytes));
-  if (begin == kNone) return false;
-  DeviceAddress place = AddressOf(begin);
-  if (!arena_.Mapped(place, want.units * kUnitBytes)) return false;
-  follower_.AddForeign(begin, begin + want.units);
-  *address = place;
-  return true;
+  return TakeHole(want.units, follower_.ExpectedAge(want.entry), address);
 }
 
 // At the end of an iteration: what is missing of the zone is mapped, what has not been used is given back.

@@ -374,8 +374,9 @@ std::vector<Follower::Range> Follower::LiveRanges() const {
   return ranges;
 }
 
-uint32_t Follower::FindHole(uint32_t units, uint32_t age, uint32_t height) const {
+uint32_t Follower::FindHole(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const {
   std::vector<Range> busy = LiveRanges();
+  busy.insert(busy.end(), without_pages.begin(), without_pages.end());
   auto use = [&](uint32_t i) {
     if (cells_[i].offset != kNone) busy.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
   };

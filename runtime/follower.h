@@ -116,8 +116,8 @@ class Follower {
   void AddForeign(const std::vector<Range>& blocks);
   void RemoveForeign(uint32_t begin, uint32_t end);
   // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
-  // The zone has `height` units.
-  uint32_t FindHole(uint32_t units, uint32_t age, uint32_t height) const;
+  // The zone has `height` units, of which some have no pages.
+  uint32_t FindHole(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const;
   // Offset ranges of live blocks (planned and foreign), sorted by begin.
   std::vector<Range> LiveRanges() const;
 

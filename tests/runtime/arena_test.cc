@@ -243,6 +243,32 @@ TEST_F(ArenaTest, ARetiredZoneIsOrdinaryMemoryAroundWhatLives) {
   ASSERT_TRUE(arena_.TakeZone(arena_.bytes() - 2 * kChunk, &again) || arena_.TakeZone(kChunk, &again));
 }
 
+//   zone   |█░░░░░░░|█░█░░███|░░░░░░██|██░░░░░░|    little, more than half, and a block across a chunk's end
+TEST_F(ArenaTest, ChunksOfARetiredZoneWithLittleInThemAreForSmallRequests) {
+  AddressRange zone;
+  ASSERT_TRUE(arena_.TakeZone(4 * kChunk, &zone));
+  PageWork work;
+  ASSERT_TRUE(arena_.BeginMap(zone.begin, zone.bytes, kMany, &work));
+  ASSERT_TRUE(Run(&work));
+  const DeviceAddress second = zone.begin + kChunk;
+  const std::vector<AddressRange> live = {{zone.begin, kChunk / 8},
+                                          {second, kChunk / 8},
+                                          {second + kChunk / 4, kChunk / 8},
+                                          {second + kChunk * 5 / 8, kChunk * 3 / 8},
+                                          {zone.begin + kChunk * 11 / 4, kChunk / 2}};
+  arena_.RetireZone(zone, live);
+  EXPECT_TRUE(arena_.Consistent());
+  const uint64_t created = arena_.reserved();
+  const auto lies_in = [&](DeviceAddress address, int chunk) { return (address - zone.begin) / kChunk == chunk; };
+  EXPECT_TRUE(lies_in(Allocate(kChunk / 2), 0));
+  EXPECT_TRUE(lies_in(Allocate(kChunk * 3 / 8), 0));
+  EXPECT_TRUE(lies_in(Allocate(kChunk * 5 / 8), 2));
+  EXPECT_TRUE(lies_in(Allocate(kChunk * 9 / 16), 3));
+  EXPECT_EQ(arena_.reserved(), created);
+  arena_.Free(zone.begin, kChunk / 8);
+  EXPECT_TRUE(arena_.Consistent());
+}
+
 TEST_F(ArenaTest, NoAddressesLeft) {
   AddressRange zone;
   EXPECT_FALSE(arena_.TakeZone(arena_.bytes() + 1, &zone));
