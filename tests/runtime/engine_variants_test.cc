@@ -94,26 +94,30 @@ TEST(Variants, TrainingAndEvaluationByTurns) {
 // and it goes back when it is released, whoever is followed then.
 TEST(Variants, BlocksCarriedOverAChange) {
   std::mt19937_64 random(TestSeed());
-  Job job;
-  Net net(&job, 12), other(&job, 17);
-  std::vector<DeviceAddress> kept;
-  for (int i = 0; i < 6; ++i) job.Play([&] { net.Step(); });
-  for (int i = 0; i < 200; ++i) {
-    Net::Change change;
-    if (random() % 4 == 0) change.keep_at = static_cast<int>(random() % 12);
-    switch (random() % 3) {
-      case 0: job.Play([&] { net.Step(change); }); break;
-      case 1: job.Play([&] { other.Step(change); }); break;
-      default: job.Play([&] { Evaluate(&job); }); break;
+  uint64_t planned = 0, requests = 0;
+  for (int k = 0; k < 4; ++k) {
+    Job job;
+    Net net(&job, 12), other(&job, 17);
+    for (int i = 0; i < 6; ++i) job.Play([&] { net.Step(); });
+    for (int i = 0; i < 200; ++i) {
+      Net::Change change;
+      if (random() % 4 == 0) change.keep_at = static_cast<int>(random() % 12);
+      switch (random() % 3) {
+        case 0: job.Play([&] { net.Step(change); }); break;
+        case 1: job.Play([&] { other.Step(change); }); break;
+        default: job.Play([&] { Evaluate(&job); }); break;
+      }
+      if (random() % 3 == 0) job.Give(&net.kept);
+      if (random() % 3 == 0) job.Give(&other.kept);
     }
-    if (random() % 3 == 0) job.Give(&net.kept);
-    if (random() % 3 == 0) job.Give(&other.kept);
+    hotpack_stats stats = job.engine().Stats();
+    EXPECT_GT(stats.switches, 10u);
+    planned += stats.planned;
+    requests += stats.requests;
+    job.GiveAll();
+    EXPECT_EQ(job.engine().Stats().requests, stats.requests);
   }
-  hotpack_stats stats = job.engine().Stats();
-  EXPECT_GT(stats.switches, 10u);
-  EXPECT_GT(stats.planned * 2, stats.requests) << job.History();
-  job.GiveAll();
-  EXPECT_EQ(job.engine().Stats().requests, stats.requests);
+  EXPECT_GT(planned * 100, requests * 55);  // one such job: 48 to 77 %, 65 as a rule
 }
 
 // A shape not seen before, between others that are known: they are served at once after it.
