@@ -95,6 +95,7 @@ class Arena {
   // lies are for small requests: a large one would seldom fit beside it.
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
   bool Mapped(DeviceAddress begin, uint64_t bytes) const;  // throughout
+  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;  // those of [begin, end) that have no pages
 
   // What `kept` blocks (ascending) leave over of the chunks they lie in: memory that is held as long as they live. Each
   // fragment lies in chunks of one kind.
@@ -122,7 +123,6 @@ class Arena {
   DeviceAddress ChooseSmallChunk() const;
   void MarkUsed(DeviceAddress begin, uint64_t bytes);
   bool ChooseWindow(uint64_t bytes, AddressRange* window) const;
-  uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;
   void GatherPages(uint64_t create_up_to, PageWork* work);
   void TakeFreeChunks(uint64_t chunks, bool old_only, PageWork* work);
   uint64_t TakeFreeChunksOf(FreeRanges* list, uint64_t chunks, bool old_only, PageWork* work);

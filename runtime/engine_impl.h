@@ -141,11 +141,13 @@ class Engine::Impl {
   EngineStatus OpenArena(Lock& lock);
   EngineStatus Grow(Lock& lock, const Want& want, bool* foreign, DeviceAddress* address);
   uint64_t LiveAndPart(uint64_t divisor) const;
+  uint64_t OwnPlaceCosts(const Want& want) const;
+  bool MapOwnPlace(PageScope& scope, const Want& want, uint64_t create_up_to, DeviceAddress* address);
   bool MayWait() const;
   uint64_t CreateForEntryUpTo() const;
   std::vector<Follower::Range> WithoutPages() const;
   bool TakeHole(uint32_t units, uint32_t age, DeviceAddress* address);
-  bool PlaceInZone(const Want& want, DeviceAddress* address);
+  bool PlaceInZone(const Want& want, bool anywhere, DeviceAddress* address);
   EngineStatus MapEntry(Lock& lock, uint32_t entry);
   void MakeRoom(Lock& lock);
   bool PlaceInHole(const Want& want, DeviceAddress* address);
@@ -153,7 +155,9 @@ class Engine::Impl {
   void Housekeep(Lock& lock);
   uint64_t CreateUpTo() const;
   void MarkMappedEntries();
-  void TakeFromZone(uint64_t chunks, PageWork* work);
+  uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
+  std::vector<AddressRange> EmptyInZone(uint64_t chunks) const;
+  void TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work);
   void NoteReserved();
   AddressRange EntryRange(uint32_t entry) const;
   bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }

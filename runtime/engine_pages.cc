@@ -55,14 +55,21 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
     PageWork work;
     uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(), ExpectedPeak()) : 0;
     if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
-    uint64_t shortfall = arena_.Shortfall(work, create_up_to);
+    const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
     const uint64_t most = switches_ > 0 && steady_ ? CreateUpTo() : LiveAndPart(16);
-    if (arena_.Shortfall(work, most) > 0 && PlaceInZone(want, address)) {  // rather than hold much more than is live
+    const uint64_t too_many = arena_.Shortfall(work, most);
+    if (too_many > 0 && PlaceInZone(want, too_many > Chunks(empty), address)) {  // rather than hold much more than is live
       arena_.CancelGrowth(&work);
       *foreign = true;
       return EngineStatus::kOk;
     }
-    TakeFromZone(shortfall, &work);
+    if (attempt == 0 && OwnPlaceCosts(want) <= work.targets.size()) {
+      arena_.CancelGrowth(&work);
+      if (!MapOwnPlace(scope, want, create_up_to, address)) continue;
+      *foreign = true;
+      return EngineStatus::kOk;
+    }
+    TakeFromZone(empty, &work);
     if (scope.Run(&work)) {
       if (work.small) {
         arena_.TryAllocate(bytes, address);
@@ -77,6 +84,35 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
   PageWork rest;
   if (arena_.BeginTrim(&rest)) scope.Run(&rest);
   return EngineStatus::kOutOfMemory;
+}
+
+// A displaced block may have the place after all that the script has for it, if that takes no more new pages than another
+// one: there, its neighbours will need them too. How many chunks; UINT64_MAX: it is not free. O(blocks of the script).
+uint64_t Engine::Impl::OwnPlaceCosts(const Want& want) const {
+  if (!want.displaced || want.entry == kNone || !follower_.active() || mapping_entries_ != 0) return UINT64_MAX;
+  const uint32_t begin = follower_.Offset(want.entry);
+  if (begin == kNone || follower_.PlannedUnits(want.entry) < want.units) return UINT64_MAX;
+  const AddressRange place{AddressOf(begin), want.units * kUnitBytes};
+  if (!InZone(place)) return UINT64_MAX;
+  for (const Follower::Range& live : follower_.LiveRanges()) {
+    if (live.begin < begin + want.units && live.end > begin) return UINT64_MAX;
+  }
+  return arena_.MissingChunks(place.begin, place.begin + place.bytes);
+}
+
+// False: there are no pages.
+bool Engine::Impl::MapOwnPlace(PageScope& scope, const Want& want, uint64_t create_up_to, DeviceAddress* address) {
+  const uint32_t begin = follower_.Offset(want.entry);
+  *address = AddressOf(begin);
+  follower_.AddForeign(begin, begin + want.units);  // at once: others may come in while pages are made
+  PageWork work;
+  bool ok = !arena_.BeginMap(*address, want.units * kUnitBytes, create_up_to, &work);
+  if (!ok) {
+    TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
+    ok = scope.Run(&work);
+  }
+  if (!ok) follower_.RemoveForeign(begin, begin + want.units);
+  return ok;
 }
 
 AddressRange Engine::Impl::EntryRange(uint32_t entry) const {
@@ -99,34 +135,40 @@ void Engine::Impl::MarkMappedEntries() {
   }
 }
 
-// A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
-// elsewhere, from the top down. Entries that need them back will ask. O(chunks of the zone + blocks of the script), and
-// once more the script for each run of chunks.
-void Engine::Impl::TakeFromZone(uint64_t chunks, PageWork* work) {
-  if (chunks == 0 || !follower_.active()) return;
+uint64_t Engine::Impl::Chunks(const std::vector<AddressRange>& ranges) const {
+  uint64_t bytes = 0;
+  for (const AddressRange& range : ranges) bytes += range.bytes;
+  return bytes / arena_.chunk();
+}
+
+// Chunks of the planned zone that have pages and in which nothing lives now, up to so many, from the top down; those side
+// by side as one. O(chunks of the zone + blocks of the script).
+std::vector<AddressRange> Engine::Impl::EmptyInZone(uint64_t chunks) const {
+  std::vector<AddressRange> empty;
+  if (chunks == 0 || !follower_.active()) return empty;
   const std::vector<Follower::Range> live = follower_.LiveRanges();  // ascending, apart from each other
   auto below = live.rbegin();
   const uint64_t chunk = arena_.chunk();
-  AddressRange run;  // chunks side by side are taken at once
-  auto take_run = [&] {
-    if (run.bytes == 0) return;
-    follower_.SetUnmapped(OffsetOf(run.begin), OffsetOf(run.begin + run.bytes));
-    work->take_zone.push_back(run);
-    settled_ = false;
-    run = {};
-  };
   for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
     const DeviceAddress begin = end - chunk;
     while (below != live.rend() && below->begin >= OffsetOf(end)) ++below;
     const bool used = below != live.rend() && below->end > OffsetOf(begin);
-    if (used || !arena_.Mapped(begin, chunk)) {
-      take_run();
-      continue;
-    }
-    run = {begin, run.bytes + chunk};
+    if (used || !arena_.Mapped(begin, chunk)) continue;
+    if (empty.empty() || empty.back().begin != end) empty.push_back({end, 0});
+    empty.back() = {begin, empty.back().bytes + chunk};
     --chunks;
   }
-  take_run();
+  return empty;
+}
+
+// A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
+// elsewhere. Entries that need them back will ask. O(blocks of the script) for each of `empty`.
+void Engine::Impl::TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work) {
+  for (const AddressRange& range : empty) {
+    follower_.SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
+    work->take_zone.push_back(range);
+    settled_ = false;
+  }
 }
 
 // A script has just been taken up: its zone gets the pages that are to be had without asking for more than is live.
@@ -155,10 +197,7 @@ bool Engine::Impl::MayWait() const {
   return first_cycle || Divergences() != divergences_at_end_;
 }
 
-// What can wait gets new pages only for what is live now, and something for the chunks' ends: else those that old memory
-// gives back in a moment would be held twice.
 uint64_t Engine::Impl::CreateForEntryUpTo() const {
-  if (MayWait()) return LiveAndPart(32) - (std::max(live_peak_units_, live_units_) - live_units_) * kUnitBytes;
   if (switches_ > 0) return CreateUpTo();
   return LiveAndPart(Divergences() != divergences_at_end_ ? 32 : 12);
 }
@@ -214,9 +253,9 @@ bool Engine::Impl::TakeHole(uint32_t units, uint32_t age, DeviceAddress* address
   return true;
 }
 
-// A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon. What it serves
-// there later is displaced if the block still lives.
-bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
+// A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon, or else
+// `anywhere`. What it serves there later is displaced if the block still lives.
+bool Engine::Impl::PlaceInZone(const Want& want, bool anywhere, DeviceAddress* address) {
   if (!follower_.active() || mapping_entries_ != 0 || want.ordinal == kUnmonitored) return false;
   if (want.entry == kNone && history_.Count() <= eager_until_) return false;  // a run's first iteration: it may be there to stay
   // The search is linear in the script: no more than a bounded part of it for each request there was.
@@ -225,10 +264,8 @@ bool Engine::Impl::PlaceInZone(const Want& want, DeviceAddress* address) {
   if (zone_searches_ * size > (history_.Count() - activated_at_) * kEntriesPerRequest / 4 + kSearches * size) return false;
   ++zone_searches_;
   uint32_t age = want.entry != kNone ? std::min(size, follower_.ExpectedAge(want.entry)) : size / 4;
-  for (uint32_t ahead : {age, size / 16, 0u}) {
-    if (TakeHole(want.units, ahead, address)) return true;
-  }
-  return false;
+  return TakeHole(want.units, age, address) || TakeHole(want.units, size / 16, address) ||
+         (anywhere && TakeHole(want.units, 0, address));
 }
 
 // A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.

@@ -17,7 +17,7 @@ uint64_t Engine::Impl::GiveBack(Lock& lock, uint64_t wanted) {
   PageWork work;
   if (chunks > 0) arena_.BeginClear(&work, chunks);
   for (const AddressRange& range : work.take) chunks -= range.bytes / arena_.chunk();
-  TakeFromZone(chunks, &work);
+  TakeFromZone(EmptyInZone(chunks), &work);
   if (!work.take.empty() || !work.take_zone.empty()) scope.Run(&work);
   PageWork rest;
   if (arena_.BeginRelease(&rest)) scope.Run(&rest);
@@ -47,7 +47,7 @@ void Engine::Impl::MaybeTrimIdle(Lock& lock) {
   idle_requests_ = 0;
   PageScope scope(this, lock);
   PageWork zone;
-  TakeFromZone(UINT64_MAX, &zone);
+  TakeFromZone(EmptyInZone(UINT64_MAX), &zone);
   if (!zone.take_zone.empty()) scope.Run(&zone);
   PageWork old;
   if (arena_.BeginTrim(&old)) scope.Run(&old);

@@ -176,11 +176,12 @@ TEST(Program, EvaluationNowAndThen) {
     }
   };
   PlayUntilPlanned(&job, [&] { net.Step(); });
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < 12; ++round) {
     evaluation();
-    job.Play([&] { net.Step(); });
-    job.Play([&] { net.Step(); });
-    ExpectPlanned(&job, [&] { net.Step(); }, 5);
+    int not_full = 0;
+    for (int step = 0; step < 7; ++step) not_full += job.Play([&] { net.Step(); }).Full() ? 0 : 1;
+    // At first it disturbs, or ends in a plan for itself or for all that repeats; then nothing is lost any more.
+    EXPECT_LE(not_full, round < 3 ? 2 : 0) << "round " << round << ": " << job.History();
   }
   job.Report("evaluation now and then");
 }
