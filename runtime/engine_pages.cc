@@ -58,7 +58,9 @@ EngineStatus Engine::Impl::Grow(Lock& lock, const Want& want, bool* foreign, Dev
     const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
     const uint64_t most = switches_ > 0 && steady_ ? CreateUpTo() : LiveAndPart(16);
     const uint64_t too_many = arena_.Shortfall(work, most);
-    if (too_many > 0 && PlaceInZone(want, too_many > Chunks(empty), address)) {  // rather than hold much more than is live
+    // Rather than hold much more than is live. (Small blocks fill a chunk of their own; all over the zone they would keep
+    // large ones out.)
+    if (too_many > 0 && !work.small && PlaceInZone(want, too_many > Chunks(empty), address)) {
       arena_.CancelGrowth(&work);
       *foreign = true;
       return EngineStatus::kOk;
