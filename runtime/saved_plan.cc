@@ -132,7 +132,6 @@ size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script)
   return 0;
 }
 
-
 // Where the requests first are those of a whole cycle, and none of them stays; kNoAnchor: nowhere. O(requests + entries)
 // (Knuth, Morris, Pratt).
 uint64_t FirstCycle(const HistoryTail& tail, const Script& script) {

@@ -56,5 +56,7 @@ mutant "pages taken from under the script" runtime/follower.cc \
 mutant "pages given back under live blocks" runtime/engine_pages.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
 mutant "pages given back behind the script" runtime/engine_pages.cc \
-  "follower_.SetUnmapped(OffsetOf(run.begin), OffsetOf(run.begin + run.bytes));" ""
+  "follower_.SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
+mutant "a place of the script in which something lives" runtime/engine_pages.cc \
+  "if (live.begin < begin + want.units && live.end > begin) return UINT64_MAX;" ""
 [ "$survivors" = 0 ]
