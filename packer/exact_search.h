@@ -50,7 +50,7 @@ class ExactSearch {
     kStopped,  // a limit, or `stop`
   };
 
-  // Keeps references. If `stop` says so meanwhile, it is not to be run.
+  // Keeps references. Once `stop` says so it knows no pairs, and must not be run.
   ExactSearch(const Timeline& timeline, const Cliques& cliques, StopCheck* stop);
 
   // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told to

@@ -49,12 +49,12 @@ Bytes ExactSolver::HeightOf(size_t level) const {
 
 void ExactSolver::Run(int64_t work, StopCheck* stop) {
   const int64_t end = stop->total_work() + work;
-  do {
+  while (stop->total_work() < end && !best_.done() && !stop->stopped()) {
     static constexpr size_t kTurns[] = {0, 1, 2, 1};
     const size_t level = kTurns[next_turn_];
     next_turn_ = (next_turn_ + 1) % std::size(kTurns);
     RunOnce(&levels_[level], HeightOf(level), end, stop);
-  } while (stop->total_work() < end && !best_.done() && !stop->stopped());
+  }
 }
 
 void ExactSolver::RunOnce(Level* level, Bytes height, int64_t most_work, StopCheck* stop) {

@@ -34,8 +34,8 @@ class ExactSolver {
   // About the work of a run without a dead end. Turns shorter than that are of no use. O(n + slots).
   static int64_t WorkOfOneDescent(const Timeline& timeline);
 
-  // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders. If `stop` says so
-  // meanwhile, it is not to be run.
+  // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders. Once `stop` says so
+  // there is nothing to search with: Run() with it does nothing.
   ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best, StopCheck* stop);
 
   // Runs until best->done(), `stop`, or about this much work (memory words touched, as told to `stop`) is spent.

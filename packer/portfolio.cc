@@ -172,7 +172,6 @@ void RunThread(Shared* shared, int index) {
     if (!shared->exact_takes_it || best.done() || stop.Now()) continue;
     if (heuristics && turn < shared->least_exact_turn) continue;
     if (!exact) exact.emplace(shared->timeline, shared->options.seed, index, &best, &stop);
-    if (stop.Now()) return;
     exact->Run(turn, &stop);
     // Where only the exact search finds anything, the wheel's turns become shorter, down to an eighth.
     if (after_wheel < at_first) {

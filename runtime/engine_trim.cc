@@ -16,7 +16,7 @@ uint64_t Engine::Impl::GiveBack(Lock& lock, uint64_t wanted) {
   uint64_t chunks = more / arena_.chunk() + (more % arena_.chunk() != 0 ? 1 : 0);
   PageWork work;
   if (chunks > 0) arena_.BeginClear(&work, chunks);
-  for (const AddressRange& range : work.take) chunks -= range.bytes / arena_.chunk();
+  chunks -= Chunks(work.take);
   TakeFromZone(EmptyInZone(chunks), &work);
   if (!work.take.empty() || !work.take_zone.empty()) scope.Run(&work);
   PageWork rest;

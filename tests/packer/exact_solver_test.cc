@@ -147,6 +147,19 @@ TEST(ExactSolverTest, LowersTheBestWhereTheTargetIsOutOfReach) {
   EXPECT_LT(run.best.height(), load + (stacked - load) / 10);
 }
 
+// What was made in part proves nothing and places nothing.
+TEST(ExactSolverTest, DoesNothingOnceTimeIsUp) {
+  Attempt run(testing::ManySizedInstance(400, 5));
+  const Bytes lower = run.best.lower(), height = run.best.height();
+  StopCheck stop(0, nullptr);
+  ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
+  EXPECT_TRUE(stop.stopped());
+  solver.Run(kAllWork, &stop);
+  EXPECT_EQ(solver.nodes(), 0);
+  EXPECT_EQ(run.best.lower(), lower);
+  EXPECT_EQ(run.best.height(), height);
+}
+
 TEST(ExactSolverTest, KeepsToItsShareOfWork) {
   const Instance instance = testing::HardInstance(400, 1);
   Attempt run(instance);

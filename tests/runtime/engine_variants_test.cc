@@ -112,6 +112,7 @@ TEST(Variants, BlocksCarriedOverAChange) {
     }
     hotpack_stats stats = job.engine().Stats();
     EXPECT_GT(stats.switches, 10u);
+    EXPECT_GT(stats.planned * 3, stats.requests) << job.History();
     planned += stats.planned;
     requests += stats.requests;
     job.GiveAll();
