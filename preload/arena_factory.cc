@@ -11,6 +11,7 @@
 
 #include "preload/current_scope.h"
 #include "preload/debug_options.h"
+#include "preload/device_limits.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/log.h"
@@ -92,6 +93,11 @@ std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext con
   return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
 }
 
+int DeviceOf(const CudaDriver& driver) {
+  CUdevice device = -1;
+  return driver.CtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
 void Say(const char* line) { Log("%s", line); }
 
 // Throws bad_alloc; nothing is left behind then but an empty slot in the statistics.
@@ -99,6 +105,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
   {
     CurrentScope scope(*driver, context);
+    arena->memory->SetLimit(DeviceLimit(DeviceOf(*driver)));
     arena->memory->Initialize();  // kNotSupported: the engine finds out and passes everything through
   }
   EngineOptions options;

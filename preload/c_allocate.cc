@@ -1,5 +1,6 @@
 // hotpack_malloc, hotpack_free, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
 #include "preload/allocate.h"
+#include "preload/device_limits.h"
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
 #include "preload/out_of_memory.h"
@@ -13,11 +14,17 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   CUdeviceptr address = 0;
   hotpack::HookScope scope;
   hotpack::DeviceAddress served = 0;
+  hotpack::Order().Named(stream);
   if (scope.Active() && hotpack::AllocateAsync(bytes, stream, &served)) {
     *pointer = reinterpret_cast<void*>(served);
     return CUDA_SUCCESS;
   }
   CUresult result = CUDA_SUCCESS;
+  const hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().Find(hotpack::CurrentContext(*driver)) : nullptr;
+  if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) {
+    hotpack::ReportOutOfMemory(arena->memory->device(), "hotpack_malloc", bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   const auto ask = [&] {
     result = CUDA_ERROR_NOT_SUPPORTED;
     if (driver->MemAllocAsync != nullptr) result = driver->MemAllocAsync(&address, bytes, stream);
@@ -35,6 +42,7 @@ int Free(void* pointer, CUstream stream) {
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   CUresult result = CUDA_SUCCESS;
   hotpack::HookScope scope;
+  hotpack::Order().Named(stream);
   if (scope.Active() && hotpack::Release(address, stream, &result)) return result;
   result = CUDA_ERROR_NOT_SUPPORTED;
   if (driver->MemFreeAsync != nullptr) result = driver->MemFreeAsync(address, stream);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "preload/device_limits.h"
 #include "preload/log.h"
 
 namespace hotpack {
@@ -122,35 +123,49 @@ bool MakeRoom(CUdevice device, uint64_t bytes, int attempt) noexcept try {
   return false;
 }
 
-void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept try {
-  uint64_t left_out = 0;
+size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, char* text, size_t size) noexcept try {
   size_t free = 0, total = 0;
   const CudaDriver* driver = Driver();
   device = Resolve(device);
-  if (device < 0 || driver == nullptr || !MayReport(&left_out)) return;
+  text[0] = '\0';
+  if (device < 0 || driver == nullptr) return 0;
   FreeMemory(&free, &total);
   const Holders holders = Count(device, CurrentContext(*driver));
   const EngineUsage& own = holders.current;
   const uint64_t room = free + holders.idle, ours = own.held + holders.others;
-  char asked[160] = "", plan[128] = "", more[64] = "";
+  const uint64_t limit = DeviceLimit(device);
+  char asked[160] = "", plan[128] = "";
   if (bytes == kUnknownBytes) {
     snprintf(asked, sizeof(asked), "%s found too little memory", call);
+  } else if (limit != UINT64_MAX && own.held + bytes > limit) {
+    snprintf(asked, sizeof(asked), "%s of %llu MiB is beyond the limit of %llu MiB set for the process", call, MiB(bytes), MiB(limit));
   } else if (bytes > room) {
     snprintf(asked, sizeof(asked), "%s of %llu MiB is %llu MiB too much", call, MiB(bytes), MiB(bytes - room) + 1);
   } else {
     snprintf(asked, sizeof(asked), "%s of %llu MiB finds no place, although as much is free", call, MiB(bytes));
   }
   DescribePlan(own, plan, sizeof(plan));
-  if (left_out > 0)
-    snprintf(more, sizeof(more), "; %llu more since the last line", static_cast<unsigned long long>(left_out));
-  Log("out of memory on device %d: %s. Of %llu MiB, %llu are free, this context's arena has %llu (%llu live, %llu of "
+  const int length = snprintf(
+      text, size,
+      "out of memory on device %d: %s. Of %llu MiB, %llu are free, this context's arena has %llu (%llu live, %llu of "
       "these outside the plan; %llu idle), other arenas of the process %llu, the rest %llu (driver, other processes, "
-      "%llu "
-      "requests passed through). The job %s%s",
+      "%llu requests passed through). The job %s",
       device, asked, MiB(total), MiB(free), MiB(own.held), MiB(own.live), MiB(own.outside_plan), MiB(own.Idle()),
       MiB(holders.others), MiB(total - std::min<uint64_t>(total, free + ours)),
-      static_cast<unsigned long long>(holders.passed_through), plan, more);
+      static_cast<unsigned long long>(holders.passed_through), plan);
+  return length < 0 ? 0 : std::min<size_t>(static_cast<size_t>(length), size - 1);
 } catch (...) {
+  return 0;
+}
+
+void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept {
+  uint64_t left_out = 0;
+  char text[768] = "", more[64] = "";
+  if (Resolve(device) < 0 || !MayReport(&left_out)) return;
+  if (DescribeOutOfMemory(device, call, bytes, text, sizeof(text)) == 0) return;
+  if (left_out > 0)
+    snprintf(more, sizeof(more), "; %llu more since the last line", static_cast<unsigned long long>(left_out));
+  Log("%s%s", text, more);
 }
 
 }  // namespace hotpack

@@ -20,6 +20,10 @@ bool MakeRoomIn(const ContextArena* arena, uint64_t bytes) noexcept;
 // give back, or it would not be enough.
 bool MakeRoom(CUdevice device, uint64_t bytes, int attempt) noexcept;
 
+// Why `call` failed: what was asked for, and who holds what on the device; one line without its end, at most `size` bytes
+// with the closing zero. Returns its length, 0 if the driver says nothing of the device. Makes driver calls.
+size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, char* text, size_t size) noexcept;
+
 // Says on stderr, in one line, why `call` failed: what was asked for, and who holds what on the device. Once in ten
 // seconds at most; what was left out meanwhile is counted. Makes driver calls.
 void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept;

@@ -25,7 +25,7 @@ EngineStatus StreamOrder::ReleaseLater(ContextArena* arena, DeviceAddress addres
   uint64_t bytes = 0;
   if (!arena->engine->FindBlock(address, &base, &bytes) || base != address) return EngineStatus::kInvalidValue;
   // By the time of the hand-over the stream may be gone, so with hooks it counts as any stream then.
-  Quarantine({arena, address, kHooksPresent ? kNoStream : stream});
+  Quarantine({arena, address, Seen() ? kNoStream : stream});
   return EngineStatus::kOk;
 }
 
@@ -45,7 +45,7 @@ size_t StreamOrder::TakeBatch(CUstream seen, Waiting* batch, size_t capacity) {
   std::lock_guard<std::mutex> lock(mutex_);
   size_t taken = 0;
   for (size_t i = fixed_count_; i-- > 0 && taken < capacity;) {
-    if (!kHooksPresent && fixed_[i].stream != seen) continue;
+    if (!Seen() && fixed_[i].stream != seen) continue;
     batch[taken++] = fixed_[i];
     fixed_[i] = fixed_[--fixed_count_];
   }
@@ -58,12 +58,12 @@ size_t StreamOrder::TakeBatch(CUstream seen, Waiting* batch, size_t capacity) {
 }
 
 void StreamOrder::DrainSome(CUstream seen) {
-  if (AnyCapture() || (!kHooksPresent && (seen == kNoStream || IsCapturing(seen)))) return;
+  if (AnyCapture() || (!Seen() && (seen == kNoStream || IsCapturing(seen)))) return;
   for (const GraphMemory::Block& block : GraphBlocks().TakeFreed()) Quarantine({block.arena, block.address, kNoStream});
-  const bool waits = !kHooksPresent || state_.load() == kSynchronous;
+  const bool waits = !Seen() || state_.load() == kSynchronous;
   Waiting batch[kBatch];
   while (const size_t count = TakeBatch(seen, batch, kBatch)) {
-    const bool idle = !waits || (kHooksPresent ? SynchronizeContexts() : SynchronizeStream(seen));
+    const bool idle = !waits || (Seen() ? SynchronizeContexts() : SynchronizeStream(seen));
     for (size_t i = 0; i < count; ++i) {
       if (!idle || AnyCapture()) {
         Quarantine(batch[i]);  // a capture has begun meanwhile
@@ -121,7 +121,7 @@ void StreamOrder::CaptureMayHaveEnded(CUstream stream, bool over) {
 }
 
 bool StreamOrder::IsCapturing(CUstream stream) const {
-  if (kHooksPresent && !AnyCapture()) return false;
+  if (Seen() && !AnyCapture()) return false;
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->StreamIsCapturing == nullptr) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

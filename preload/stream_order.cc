@@ -94,7 +94,7 @@ void StreamOrder::DestroyStream(CUstream stream) {
 }
 
 void StreamOrder::NoteContext(CUcontext context) {
-  if (!kHooksPresent) NotSimple();
+  if (!Seen()) NotSimple();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (contexts_ == nullptr) contexts_ = new std::vector<CUcontext>;
@@ -106,17 +106,22 @@ void StreamOrder::NoteContext(CUcontext context) {
     NotSimple();
     state_.compare_exchange_strong(expected, kSeveral);
   }
-  if (kHooksPresent) AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
+  if (Seen()) AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
+}
+
+void StreamOrder::KeepStreams() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (contexts_ == nullptr || contexts_->empty()) kept_.store(true);  // else something was given without a number
 }
 
 // --- releases --------------------------------------------------------------------------------------------------------
 
 EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream) {
   Engine* engine = arena->engine;
-  const bool host = !kHooksPresent || state_.load() == kSynchronous;
+  const bool host = !Seen() || state_.load() == kSynchronous;
   if (host || (stream == kNoStream && GetOptions().free_sync_always)) {
     // Without hooks captures are not seen: the stream is asked.
-    const bool capturing = !kHooksPresent && IsCapturing(stream);
+    const bool capturing = !Seen() && IsCapturing(stream);
     ReuseAfter uses;
     if (!capturing && use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &uses);
     const bool all = stream == kNoStream || !uses.empty();
@@ -159,7 +164,7 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
 
 void StreamOrder::RecordUse(DeviceAddress address, CUcontext context, CUstream stream) {
   NotSimple();
-  const uint32_t number = kHooksPresent ? NumberOf(stream, context) : kAllStreams;
+  const uint32_t number = Seen() ? NumberOf(stream, context) : kAllStreams;
   std::lock_guard<std::mutex> lock(mutex_);
   if (uses_ == nullptr) uses_ = new std::unordered_map<DeviceAddress, std::vector<uint32_t>>;
   std::vector<uint32_t>& streams = (*uses_)[address];
@@ -243,7 +248,7 @@ void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
 void StreamOrder::ResetAfterFork() {
   new (&mutex_) std::mutex;  // another thread of the parent may have held it
   streams_.ResetAfterFork();
-  simple_.store(kHooksPresent);
+  simple_.store(Seen());
   state_.store(kOne);
   captures_.store(0);
   beginning_.store(false);

@@ -41,7 +41,9 @@
 //    were seen. If that is not possible either (a capture), the request is not served.
 //
 // Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, and captures are asked
-// for at each call.
+// for at each call. Unless the program has promised (hotpack_keep_streams) to name every stream that uses a block, to destroy
+// none of them and to announce captures: then a stream is seen when it is first named, which is before its work uses a block
+// that was another's, and all of the above holds.
 #pragma once
 
 #include <atomic>
@@ -81,6 +83,15 @@ class StreamOrder {
   // Gives the block at `address` back to its arena, at once or, during a capture, later. `stream`: the stream whose work
   // so far may still be using it, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
   EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream);
+
+  // hotpack_keep_streams. Before the first request; later it has no effect.
+  void KeepStreams();
+  // A request, a release or a use names the stream: if nobody else sees it, it joins now.
+  void Named(CUstream stream) {
+    if (kept_.load(std::memory_order_relaxed) && reinterpret_cast<uintptr_t>(stream) > 1 &&
+        streams_.Find(stream) == kAllStreams) [[unlikely]]
+      FirstUse(stream);
+  }
 
   // Nothing but the legacy stream has been used so far, nothing captured, nothing recorded: a release is the engine's
   // alone, and nothing waits for being handed over.
@@ -182,12 +193,14 @@ class StreamOrder {
   void DrainSome(CUstream seen);
 
   void NotSimple() { simple_.store(false); }
+  bool Seen() const { return kHooksPresent || kept_.load(std::memory_order_relaxed); }  // streams and captures are
 
   static constexpr size_t kFixed = 1024;  // then the heap
 
   UsedStreams streams_;
   std::atomic<uint64_t> tick_{1};     // of the last release; the first has 2
   std::atomic<uint64_t> settled_{0};  // releases up to it come before whatever is submitted from now on
+  std::atomic<bool> kept_{false};     // without hooks: KeepStreams
   std::atomic<bool> simple_{true};    // false for good with the first stream, capture, use, or release that had to wait
   std::atomic<int> state_{kOne};
   std::atomic<bool> host_waits_{false};

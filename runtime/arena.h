@@ -103,6 +103,17 @@ class Arena {
   // Takes whatever is free of the range, for a script's use. False, and nothing done, if part of it has no pages.
   bool TakeRange(const AddressRange& range);
 
+  // function(AddressRange) for each run of chunks that have pages, ascending. O(chunks).
+  template <typename Function>
+  void ForEachMapped(Function function) const {
+    for (size_t i = 0; i < handle_.size();) {
+      const size_t begin = i;
+      while (i < handle_.size() && handle_[i] != 0) ++i;
+      if (i > begin) function(AddressRange{base_ + begin * chunk_, (i - begin) * chunk_});
+      if (i == begin) ++i;
+    }
+  }
+
   void NewEpoch() { ++epoch_; }
   void ReserveRanges(size_t count);  // room for so many more free ranges without the heap
   uint64_t reserved() const { return chunks_held_ * chunk_; }  // bytes of the chunks in use or in the pool

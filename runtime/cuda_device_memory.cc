@@ -129,7 +129,12 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   const CUmemAllocationProp prop = Prop();
   CUmemGenericAllocationHandle handle = 0;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&chunks_); });
+  bool within = false;
+  WithLock([&] {
+    MakeRoomForOne(&chunks_);
+    within = (chunks_.size() + 1) * chunk_bytes_ <= limit();
+  });
+  if (!within) return MemoryStatus::kOutOfMemory;
   {
     Scope scope(*this);
     status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));

@@ -32,6 +32,11 @@ class ContextMemory : public DeviceMemory {
   // Gives everything that is still held back to the driver: for the end of the context. No work may be using it, and no
   // other function is called afterwards. Errors are ignored. `context_alive`: the context can still be made current.
   virtual void ReleaseAll(bool context_alive) = 0;
+  // No more than so many bytes are taken from the device from now on; what is held already stays. UINT64_MAX: no limit.
+  // Only for memory that is taken piece by piece.
+  void SetLimit(uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+
   // Another device may use this memory from now on: what is mapped and what will be. For memory whose access the driver
   // manages itself there is nothing to do. Errors are ignored: the driver then refuses the device's accesses.
   virtual void AddPeer(CUdevice) {}
@@ -63,6 +68,7 @@ class ContextMemory : public DeviceMemory {
 
  private:
   CUstream OwnStream();
+  std::atomic<uint64_t> limit_{UINT64_MAX};
 
   std::atomic<uint64_t> driver_calls_{0};
   std::atomic<CUstream> own_stream_{nullptr};  // of Fill and Read; goes with the context

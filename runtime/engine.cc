@@ -420,6 +420,13 @@ bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* byt
 }
 bool Engine::Reservation(DeviceAddress* base, uint64_t* bytes) const { return impl_->Reservation(base, bytes); }
 EngineUsage Engine::Usage() { return impl_->Usage(); }
+void Engine::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped) try {
+  impl_->List(blocks, mapped);
+} catch (...) {
+  blocks->clear();  // the host has no memory for the lists
+  mapped->clear();
+}
+void Engine::ResetPeak() { impl_->ResetPeak(); }
 uint64_t Engine::Trim(uint64_t wanted) try {
   return impl_->Trim(wanted);
 } catch (...) {

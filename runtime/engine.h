@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/device_memory.h"
 #include "runtime/guards.h"
@@ -44,6 +45,7 @@ struct EngineOptions {
 // Who has what of an arena's memory, in bytes, at one moment.
 struct EngineUsage {
   uint64_t held = 0;        // physical memory taken from the device
+  uint64_t held_peak = 0;   // the most of it since the beginning or ResetPeak
   uint64_t live = 0;        // in live blocks, each rounded up to 512; no more than `held`
   uint64_t outside_plan = 0;  // ... of these, in blocks that are not served by script
   uint64_t plan = 0;        // height of the last plan; 0: there has been none
@@ -88,6 +90,18 @@ class Engine {
   // `id`, if not null: a number of its own, which no other block of this engine ever has. O(log blocks) for a block's
   // start, O(blocks of the script) for an address inside.
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id = nullptr);
+
+  // Every live block, and every run of addresses that has memory, ascending. One moment's picture; O(chunks + blocks), with
+  // the lock held. Both stay empty before the first request, and in a forked child.
+  struct Extent {
+    DeviceAddress address;
+    uint64_t bytes;
+    bool planned;  // of a block: it is served by script
+  };
+  void List(std::vector<Extent>* blocks, std::vector<Extent>* mapped);
+
+  // EngineUsage::held_peak is what is held now.
+  void ResetPeak();
 
   // The arena's addresses. False: there is no arena yet. Lock-free.
   bool Reservation(DeviceAddress* base, uint64_t* bytes) const;

@@ -53,6 +53,7 @@ EngineUsage Engine::Impl::Usage() {
   usage.passed_through = passed_through_;
   if (base_ == 0) return usage;
   usage.held = arena_.held();
+  usage.held_peak = std::max(held_peak_, usage.held);
   // A request is counted live before it has its pages.
   usage.live = std::min(live_units_ * kUnitBytes, usage.held);
   for (const auto& [address, block] : dynamic_) usage.outside_plan += block.units * kUnitBytes;
@@ -63,6 +64,27 @@ EngineUsage Engine::Impl::Usage() {
   usage.lost = follower_.active() && follower_.lost();
   usage.divergences = Divergences();
   return usage;
+}
+
+void Engine::Impl::ResetPeak() {
+  if (abandoned()) return;
+  Lock lock(mutex_);
+  held_peak_ = base_ != 0 ? arena_.held() : 0;
+}
+
+void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped) {
+  if (abandoned()) return;
+  Lock lock(mutex_);
+  if (base_ == 0) return;
+  for (const auto& [address, block] : dynamic_) blocks->push_back({address, block.units * kUnitBytes, false});
+  if (follower_.active()) {
+    for (const Follower::Range& range : follower_.LiveRanges()) {
+      if (range.entry == kNone) continue;  // a displaced or foreign block: listed above
+      blocks->push_back({AddressOf(follower_.Offset(range.entry)), follower_.Units(range.entry) * kUnitBytes, true});
+    }
+  }
+  std::sort(blocks->begin(), blocks->end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  arena_.ForEachMapped([&](const AddressRange& run) { mapped->push_back({run.begin, run.bytes, false}); });
 }
 
 }  // namespace hotpack

@@ -50,6 +50,8 @@ class Engine::Impl {
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id);
   bool Reservation(DeviceAddress* base, uint64_t* bytes) const;
   EngineUsage Usage();
+  void List(std::vector<Extent>* blocks, std::vector<Extent>* mapped);
+  void ResetPeak();
   uint64_t Trim(uint64_t wanted);
   void Mark();
   void Interrupt();
@@ -307,6 +309,7 @@ class Engine::Impl {
   bool shapes_found_ = false;              // by the last look
   uint64_t outlived_ = 0;                  // blocks that lived longer than the script's cycle
   uint64_t outlived_at_detection_ = 0;
+  uint64_t next_outlived_ = 0;             // marks until the iteration is looked at again for their sake
   uint64_t displaced_at_end_ = 0;          // of the last iteration
   uint64_t marks_ = 0;
   uint64_t last_mark_ = 0;                 // requests before it
@@ -355,6 +358,7 @@ class Engine::Impl {
   uint64_t divergences_ = 0;  // of scripts no longer followed
   uint64_t plans_ = 0, reoptimizations_ = 0;
   uint64_t reserved_peak_ = 0, reserved_steady_ = 0;
+  uint64_t held_peak_ = 0;  // since ResetPeak
   int64_t steady_iteration_ = -1;
   uint64_t requests_before_ = 0, planned_before_ = 0, calls_before_ = 0, heap_before_ = 0, passed_before_ = 0;
   uint64_t heap_allocations_ = 0;

@@ -19,6 +19,7 @@ uint64_t Engine::Impl::LiveAndPart(uint64_t divisor) const {
 
 void Engine::Impl::NoteReserved() {
   reserved_peak_ = std::max(reserved_peak_, arena_.held());
+  held_peak_ = std::max(held_peak_, arena_.held());
   if (steady_) reserved_steady_ = std::max(reserved_steady_, arena_.held());
 }
 

@@ -76,15 +76,21 @@ void Engine::Impl::LookForShapes() {
   Post(std::move(job));
 }
 
-// Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script.
+// Marked iterations: one is enough to plan (Sekiyama 2018, §4.1). Planned again when the last one left the script, and when
+// blocks outlive the cycle, which one iteration does not show: ever more seldom.
 void Engine::Impl::Mark() {
   if (abandoned()) return;
   Lock lock(mutex_);
   Record(EventKind::kMark, 0, 0, 0);
   ++marks_;
   uint64_t count = history_.Count();
-  bool followed = follower_.active() && !follower_.lost() && Divergences() == divergences_at_mark_;
-  if (marks_ >= 2 && count > last_mark_ && !followed && !planner_.Busy()) {
+  const bool followed = follower_.active() && !follower_.lost() && Divergences() == divergences_at_mark_;
+  const bool outlived = followed && marks_ >= next_outlived_ && Outlived();
+  if (marks_ >= 2 && count > last_mark_ && (!followed || outlived) && !planner_.Busy()) {
+    if (outlived) {
+      outlived_at_detection_ = outlived_;
+      next_outlived_ = 2 * marks_;
+    }
     PlanJob job;
     job.end = count;
     job.period = count - last_mark_;

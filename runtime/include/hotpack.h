@@ -92,6 +92,57 @@ HOTPACK_API int hotpack_free(void* pointer, void* stream);
  * there. */
 HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
 
+/* Promises, before the first request, that the program names every stream that uses a block (to hotpack_malloc,
+ * hotpack_free or hotpack_record_use), destroys none of these streams, and announces captures. Then order between streams
+ * is kept by events, where libhotpack.so alone would wait for the stream at every release. Frameworks with their own
+ * streams, such as PyTorch, can promise it. Under the preload, which sees streams itself, it changes nothing. */
+HOTPACK_API void hotpack_keep_streams(void);
+
+/* Of a program that has promised so: some stream may be capturing from here on / no longer. Pairs count. Releases in
+ * between are put aside. Memory that a graph is to use is not asked for here. Under the preload: nothing. */
+HOTPACK_API void hotpack_capture_begin(void);
+HOTPACK_API void hotpack_capture_end(void);
+
+/* Kernels of device `peer` may use the blocks of `device` (ordinals) from now on, as after cuCtxEnablePeerAccess, which the
+ * preload sees itself. Nothing if there is no arena on `device` yet. */
+HOTPACK_API void hotpack_allow_peer(int device, int peer);
+
+/* Who has what of a device's memory now, in bytes; sums over the process's arenas there. */
+typedef struct hotpack_memory {
+  uint64_t live;           /* in live blocks, each rounded up to 512 */
+  uint64_t reserved;       /* physical memory held by hotpack */
+  uint64_t reserved_peak;  /* most of it since the beginning or hotpack_reset_peak */
+  uint64_t limit;          /* hotpack_set_limit; UINT64_MAX: none */
+  uint64_t passed_through; /* requests left to the driver (a count) */
+} hotpack_memory;
+
+/* Fills in the first `size` bytes of a hotpack_memory (pass sizeof). Returns 0, or -1 if there is no arena on the device
+ * (everything is 0 then). */
+HOTPACK_API int hotpack_get_memory(int device, hotpack_memory* memory, size_t size);
+HOTPACK_API void hotpack_reset_peak(int device);
+
+/* Each arena of the device takes no more than `bytes` of it from now on (UINT64_MAX: no limit); also arenas that are made
+ * later. What is beyond the limit runs out of memory, as if the device had no more. Has no effect on a plain arena. Returns
+ * 0, or -1 if `device` is not in [0, 64). */
+HOTPACK_API int hotpack_set_limit(int device, uint64_t bytes);
+
+/* Why a request for `bytes` bytes finds no memory on `device`: who holds what, in one line without its end, written to `text`
+ * (at most `size` bytes with the closing zero). Makes driver calls. Returns the line's length, 0 if there is nothing to say. */
+HOTPACK_API size_t hotpack_explain(int device, uint64_t bytes, char* text, size_t size);
+
+/* A live block, or a run of addresses that has memory. */
+typedef struct hotpack_extent {
+  uint64_t address;
+  uint64_t bytes;
+  int32_t planned; /* of a block: it is served by script */
+  int32_t arena;   /* which of the device's arenas, from 0 */
+} hotpack_extent;
+
+/* Writes the first `capacity` live blocks / runs of mapped memory of `device`, ascending by arena and address. Returns how
+ * many there are. One moment's picture of each arena; O(blocks + memory). */
+HOTPACK_API size_t hotpack_list_blocks(int device, hotpack_extent* blocks, size_t capacity);
+HOTPACK_API size_t hotpack_list_mapped(int device, hotpack_extent* runs, size_t capacity);
+
 /* Gives the memory that no live block lies in back to the device, so that other processes and libraries can have it:
  * bytes given back, 0 if there is none (or while a stream is capturing). What the job needs again is taken again when it
  * asks, which costs driver calls. Waits for the device. Acts on every arena of the process. */

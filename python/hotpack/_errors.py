@@ -1,0 +1,2 @@
+class Error(RuntimeError):
+    """hotpack cannot do what was asked; the message says why and what to do, in one line."""

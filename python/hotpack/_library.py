@@ -1,0 +1,161 @@
+"""The C libraries: where they are, and their functions.
+
+The functions of hotpack.h are those of libhotpack_preload.so if it is loaded (`hotpack run`), else of libhotpack.so.
+"""
+
+import ctypes
+import functools
+import os
+from pathlib import Path
+
+from ._errors import Error
+
+_HERE = Path(__file__).resolve().parent
+
+
+class Stats(ctypes.Structure):
+    """hotpack_stats of hotpack.h, field by field; docs/statistics.md says what each means."""
+
+    _fields_ = [
+        (name, ctypes.c_int64 if name == "steady_iteration" else ctypes.c_uint64)
+        for name in (
+            "requests planned dynamic displaced passed_through iterations steady_iteration requests_steady planned_steady "
+            "carried retained plan_height plan_lower_bound live_peak reserved_peak reserved_steady divergences "
+            "reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections planning_ns "
+            "managed_peak plans variants switches"
+        ).split()
+    ]
+
+
+class Extent(ctypes.Structure):
+    """hotpack_extent: a live block, or a run of addresses that has memory."""
+
+    _fields_ = [
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("planned", ctypes.c_int32),
+        ("arena", ctypes.c_int32),
+    ]
+
+
+class TorchStat(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("current", "peak", "allocated", "freed")]
+
+
+class TorchStats(ctypes.Structure):
+    """hotpack_torch_stats."""
+
+    _fields_ = [
+        ("allocation", TorchStat * 3),
+        ("allocated_bytes", TorchStat * 3),
+        ("requested_bytes", TorchStat * 3),
+        ("segment", TorchStat),
+        ("reserved_bytes", TorchStat),
+        ("num_ooms", ctypes.c_uint64),
+        ("fraction", ctypes.c_double),
+    ]
+
+
+class TorchEvent(ctypes.Structure):
+    """hotpack_torch_event."""
+
+    _fields_ = [
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("stream", ctypes.c_uint64),
+        ("time_us", ctypes.c_int64),
+        ("action", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+    ]
+
+
+class TorchSegment(ctypes.Structure):
+    """hotpack_torch_segment: memory of a private pool."""
+
+    _fields_ = [
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("live", ctypes.c_uint64),
+        ("pool", ctypes.c_uint64 * 2),
+    ]
+
+
+def _directories() -> list[Path]:
+    """Where the native files may be: $HOTPACK_HOME, the installed package, the build of a checkout. Each has bin/ and lib/."""
+    chosen = os.environ.get("HOTPACK_HOME")
+    if chosen:
+        return [Path(chosen)]
+    return [_HERE / "native", _HERE.parent.parent / "build"]
+
+
+def find(relative: str) -> Path:
+    """The native file of this path ("bin/hotpack", "lib/libhotpack.so.0"); Error if there is none."""
+    for directory in _directories():
+        if (directory / relative).exists():
+            return directory / relative
+    places = ", ".join(str(directory / relative) for directory in _directories())
+    raise Error(f"{Path(relative).name} is missing ({places}); install the package again (pip install .), or build it "
+                "with tools/test and set HOTPACK_HOME to the build folder")
+
+
+def _load(name: str) -> ctypes.CDLL:
+    path = find(f"lib/{name}")
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Error(f"{path} cannot be loaded: {error}") from None
+
+
+def preloaded() -> bool:
+    """True under `hotpack run`: the driver's entry points are hooked, and its hotpack_* functions are the ones to call."""
+    return hasattr(ctypes.CDLL(None), "hotpack_version")
+
+
+@functools.cache
+def core() -> ctypes.CDLL:
+    """The functions of hotpack.h."""
+    library = ctypes.CDLL(None) if preloaded() else _load("libhotpack.so.0")
+    try:
+        library.hotpack_keep_streams
+    except AttributeError:
+        raise Error("the libhotpack_preload.so that is loaded is older than this package") from None
+    library.hotpack_get_stats.argtypes = [ctypes.POINTER(Stats), ctypes.c_size_t]
+    library.hotpack_trim.restype = ctypes.c_uint64
+    library.hotpack_save_plan.argtypes = [ctypes.c_char_p]
+    for name in ("hotpack_list_blocks", "hotpack_list_mapped"):
+        function = getattr(library, name)
+        function.argtypes = [ctypes.c_int, ctypes.POINTER(Extent), ctypes.c_size_t]
+        function.restype = ctypes.c_size_t
+    return library
+
+
+@functools.cache
+def torch_library() -> ctypes.CDLL:
+    """libhotpack_torch.so."""
+    core()  # the same libhotpack.so for both
+    library = _load("libhotpack_torch.so.0")
+    library.hotpack_torch_get_stats.argtypes = [ctypes.c_int, ctypes.POINTER(TorchStats), ctypes.c_size_t]
+    library.hotpack_torch_record.argtypes = [ctypes.c_uint64, ctypes.c_int]
+    for name, kind in (("events", TorchEvent), ("live", TorchEvent)):
+        function = getattr(library, f"hotpack_torch_{name}")
+        function.argtypes = [ctypes.POINTER(kind), ctypes.c_size_t]
+        function.restype = ctypes.c_size_t
+    library.hotpack_torch_segments.argtypes = [ctypes.c_int, ctypes.POINTER(TorchSegment), ctypes.c_size_t]
+    library.hotpack_torch_segments.restype = ctypes.c_size_t
+    return library
+
+
+def fetch(kind, function, *arguments) -> list:
+    """All that a `function(*arguments, out, capacity) -> count` has to say, as a list of `kind`."""
+    capacity = 0
+    while True:
+        out = (kind * capacity)()
+        count = function(*arguments, out, capacity)
+        if count <= capacity:
+            return list(out[:count])
+        capacity = count + count // 8
+
+
+def version() -> str:
+    number = core().hotpack_version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"

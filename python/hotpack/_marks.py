@@ -1,0 +1,59 @@
+"""What a program may tell hotpack, or ask of it, while it runs."""
+
+import contextlib
+import os
+
+from ._library import core
+from ._simulate import simulated
+
+_marked_by_hand = False
+
+
+def marked_by_hand() -> bool:
+    return _marked_by_hand
+
+
+def mark() -> None:
+    """An iteration ends. On the simulated device, where a step takes next to no time, the plan is waited for, as it would have
+    come within a step or two on a real one."""
+    core().hotpack_step()
+    if simulated():
+        core().hotpack_wait_plan(10_000)
+
+
+def step() -> None:
+    """An iteration ends here. Only for loops without an optimizer; from the first call on, optimizers' steps mark nothing."""
+    global _marked_by_hand
+    _marked_by_hand = True
+    mark()
+
+
+@contextlib.contextmanager
+def interrupted():
+    """Within it requests are not part of any iteration: for a validation or a checkpoint now and then. May be nested."""
+    core().hotpack_interrupt()
+    try:
+        yield
+    finally:
+        core().hotpack_resume()
+
+
+def save_plan(path: "str | os.PathLike | None" = None) -> None:
+    """Keeps the plans there are now in a file, for later runs with HOTPACK_PLAN=path. None: the file that HOTPACK_PLAN names.
+
+    Raises OSError: ENODATA if there is no plan yet, EEXIST where another file is, EINVAL without a path.
+    """
+    name = None if path is None else os.fsencode(path)
+    error = core().hotpack_save_plan(name)
+    if error != 0:
+        raise OSError(error, os.strerror(error), None if path is None else os.fspath(path))
+
+
+def wait_plan(timeout: "float | None" = None) -> bool:
+    """Waits until no planning is under way, at most so many seconds. True: none is."""
+    return core().hotpack_wait_plan(-1 if timeout is None else int(timeout * 1000)) == 1
+
+
+def trim() -> int:
+    """Gives memory that no tensor lies in back to the device; bytes given back. torch.cuda.empty_cache() does it too."""
+    return core().hotpack_trim()

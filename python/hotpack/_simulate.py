@@ -1,0 +1,65 @@
+"""The simulated device: real PyTorch without a GPU. Memory is real, arithmetic is not done."""
+
+import ctypes
+import functools
+import os
+import sys
+from pathlib import Path
+
+from ._errors import Error
+from ._library import find
+
+_MARK = "HOTPACK_SIMULATED"
+
+
+class _Place(ctypes.Structure):  # Dl_info of <dlfcn.h>
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+
+
+@functools.cache
+def simulated() -> bool:
+    """True if this process has the simulated CUDA runtime: it was preloaded, which NVIDIA's never is beside the witness."""
+    everything = ctypes.CDLL(None)
+    if not hasattr(everything, "cudaGetDeviceCount"):
+        return False
+    place = _Place()
+    function = ctypes.cast(everything.cudaGetDeviceCount, ctypes.c_void_p)
+    everything.dladdr.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Place)]
+    if everything.dladdr(function, ctypes.byref(place)) == 0 or not place.file:
+        return False
+    return (Path(os.fsdecode(place.file)).resolve().parent / "libsimgpu_witness.so").exists()
+
+
+def driver_simulated(driver: ctypes.CDLL) -> bool:
+    return hasattr(driver, "simgpuReports")
+
+
+def simulate(memory: "str | None" = None, devices: "int | None" = None) -> None:
+    """Runs this program on a simulated device: starts it again under `hotpack run --simulate`.
+
+    For the first lines of a script, before CUDA is used; what the script did before is done again. In a process that is
+    simulated already it does nothing. memory: of each device ("80G"; default 16G). devices: how many.
+
+    Raises Error where a program cannot be started again (interactive sessions), or CUDA is in use already.
+    """
+    if simulated():
+        return
+    if _MARK in os.environ:
+        raise Error("hotpack.simulate(): this program was started again, but without the simulated runtime; is "
+                    "LD_PRELOAD changed on the way?")
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        raise Error("hotpack.simulate() must come before the first use of CUDA: this process has a real device already")
+    arguments = list(getattr(sys, "orig_argv", []))[1:]
+    if not arguments or hasattr(sys, "ps1") or arguments == ["-"] or arguments[0] == "-c" and "ipykernel" in sys.modules:
+        raise Error("hotpack.simulate() starts the program again, which an interactive session cannot; use "
+                    "hotpack run --simulate -- python ...")
+    environment = dict(os.environ, **{_MARK: "1"})
+    if memory is not None:
+        environment["SIMGPU_MEMORY"] = str(memory)
+    if devices is not None:
+        environment["SIMGPU_DEVICES"] = str(devices)
+    command = str(find("bin/hotpack"))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(command, [command, "run", "--simulate", "--", sys.executable, *arguments], environment)

@@ -1,0 +1,136 @@
+"""hotpack as PyTorch's allocator."""
+
+import ctypes
+import weakref
+
+from . import _figures, _marks, _snapshot, _versions
+from ._errors import Error
+from ._library import core, find, preloaded, torch_library
+from ._simulate import driver_simulated, simulated
+
+_enabled = False
+
+# torch.cuda.memory's object of the allocator: its setter, and our function of that name.
+_HOOKS = (
+    ("set_init_fn", "hotpack_torch_init"),
+    ("set_reset_fn", "hotpack_torch_reset"),
+    ("set_memory_fraction_fn", "hotpack_torch_memory_fraction"),
+    ("set_base_alloc_fn", "hotpack_torch_base_alloc"),
+    ("set_record_stream_fn", "hotpack_torch_record_stream"),
+    ("set_begin_allocate_to_pool", "hotpack_torch_begin_allocate_to_pool"),
+    ("set_end_allocate_to_pool_fn", "hotpack_torch_end_allocate_to_pool"),
+    ("set_release_pool", "hotpack_torch_release_pool"),
+)
+
+
+def enabled() -> bool:
+    """True after enable()."""
+    return _enabled
+
+
+def enable(*, mark_steps: bool = True) -> None:
+    """Makes hotpack PyTorch's CUDA allocator. Before the first use of CUDA; a second call does nothing.
+
+    mark_steps: each step of an optimizer (the first one that steps, if there are several) ends an iteration.
+    torch.cuda.memory_stats and its like, memory snapshots and empty_cache go on working.
+
+    Raises Error, in one line: no PyTorch or one without CUDA, an unsupported version, too late, a library is missing.
+    """
+    global _enabled
+    if _enabled:
+        return
+    _versions.check_platform()
+    try:
+        import torch
+    except ImportError as error:
+        raise Error(f"hotpack.enable() needs PyTorch, which cannot be imported here: {error}") from None
+    _versions.check_torch(torch, simulated())
+    if torch.cuda.is_initialized():
+        raise Error("hotpack.enable() must come before the first use of CUDA: PyTorch's own allocator is in use already")
+    _check_driver()
+    library = torch_library()
+    core().hotpack_keep_streams()
+    _register(torch, library)
+    _answer(torch)
+    if mark_steps:
+        from torch.optim.optimizer import register_optimizer_step_post_hook
+
+        register_optimizer_step_post_hook(_after_step)
+    _enabled = True
+
+
+def _check_driver() -> None:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        raise Error("no NVIDIA driver here (libcuda.so.1 cannot be loaded); hotpack.simulate(), or hotpack run --simulate, "
+                    "runs the program on a simulated device") from None
+    version = ctypes.c_int(0)
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    _versions.check_driver(version.value)
+    if simulated() and not driver_simulated(driver):
+        raise Error("simulated and real are mixed: the simulated runtime is loaded, but libcuda.so.1 is NVIDIA's driver; "
+                    "start the program with hotpack run --simulate")
+    if driver_simulated(driver) and not simulated():
+        raise Error("simulated and real are mixed: libcuda.so.1 is the simulated driver, which NVIDIA's runtime refuses; "
+                    "start the program with hotpack run --simulate")
+
+
+def _register(torch, library: ctypes.CDLL) -> None:
+    path = str(find("lib/libhotpack_torch.so.0"))
+    allocator = torch.cuda.memory.CUDAPluggableAllocator(path, "hotpack_torch_malloc", "hotpack_torch_free")
+    inner = allocator.allocator()
+    missing = [setter for setter, _ in _HOOKS if not hasattr(inner, setter)]
+    if missing:
+        raise Error(f"this PyTorch ({torch.__version__}) lacks {', '.join(missing)} of its pluggable allocator")
+    for setter, name in _HOOKS:
+        getattr(inner, setter)(ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+    try:
+        torch.cuda.memory.change_current_allocator(allocator)
+    except RuntimeError as error:
+        raise Error("hotpack.enable() must come before the first use of CUDA and of another allocator: "
+                    + str(error).splitlines()[0]) from None
+
+
+def _answer(torch) -> None:
+    """What PyTorch itself refuses to say of a pluggable allocator, it asks torch._C for."""
+    answers = {
+        "_cuda_memoryStats": _figures.memory_stats,
+        "_cuda_resetPeakMemoryStats": _figures.reset_peak_memory_stats,
+        "_cuda_resetAccumulatedMemoryStats": _figures.reset_accumulated_memory_stats,
+        "_cuda_getMemoryFraction": _figures.memory_fraction,
+        "_cuda_memorySnapshot": _snapshot.snapshot,
+        "_cuda_record_memory_history": _snapshot.record_memory_history,
+        "_cuda_record_memory_history_legacy": _snapshot.record_memory_history_legacy,
+    }
+    for name, function in answers.items():
+        if hasattr(torch._C, name):
+            setattr(torch._C, name, function)
+
+
+_stepping = None  # a weak reference to the optimizer whose steps count
+_others = 0       # steps of other optimizers since that one's last
+
+
+def _after_step(optimizer, _arguments, _keywords) -> None:
+    """Several optimizers (a generator's and a discriminator's) make one iteration: the first one's steps end it. One that has not
+    stepped for long has been replaced."""
+    global _stepping, _others
+    if _marks.marked_by_hand():
+        return
+    current = _stepping() if _stepping is not None else None
+    if current is not None and current is not optimizer:
+        _others += 1
+        if _others < 64:
+            return
+    if current is not optimizer:
+        _stepping = weakref.ref(optimizer)
+    _others = 0
+    _marks.mark()
+
+
+def mode() -> str:
+    """How this process is served, in words."""
+    if _enabled:
+        return "PyTorch's pluggable allocator" + (" under the preload" if preloaded() else "")
+    return "the preload alone" if preloaded() else "not at all"
