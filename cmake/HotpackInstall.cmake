@@ -3,6 +3,7 @@
 #   bin/hotpack                        the command
 #   lib/libhotpack_preload.so.0        preloaded by it, or by hand
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
+#   lib/libhotpack_torch.so.0          PyTorch's pluggable allocator (python/hotpack registers it)
 #   lib/hotpack/simgpu/                the simulated device
 #   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
 include(CMakePackageConfigHelpers)
@@ -11,9 +12,11 @@ if(TARGET hotpack_command)
   install(TARGETS hotpack_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
-if(TARGET hotpack_preload)
-  install(TARGETS hotpack_preload LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-endif()
+foreach(library hotpack_preload hotpack_torch)
+  if(TARGET ${library})
+    install(TARGETS ${library} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endif()
+endforeach()
 
 if(TARGET hotpack)
   install(TARGETS hotpack EXPORT hotpackTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")

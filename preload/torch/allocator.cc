@@ -18,8 +18,8 @@
 namespace hotpack_torch {
 namespace {
 
-// Under the simulated device its checker is told what the program was given: nobody else sees these blocks.
-// (simgpu/checker.h)
+// Under the simulated device its checker is told what the program was given: nobody else sees these blocks. (What a pool
+// gives is part of one of the driver's blocks, which the checker knows. simgpu/checker.h)
 struct Checker {
   void (*given)(uint64_t address, size_t bytes, void* stream) = nullptr;
   void (*returned)(uint64_t address, void* stream) = nullptr;
@@ -62,7 +62,20 @@ void* Allocate(size_t bytes, int device, void* stream) {
   if (Pools().Allocate(device, bytes, stream, &pointer)) return pointer;
   if (hotpack_malloc(&pointer, bytes, stream) != CUDA_SUCCESS) return nullptr;
   NoteDevice(device);
+  if (const Checker& checker = GetChecker(); checker.given != nullptr) {
+    checker.given(reinterpret_cast<uint64_t>(pointer), bytes, stream);
+  }
   return pointer;
+}
+
+void Release(void* pointer, int device, void* stream) {
+  if (Pools().Free(pointer, stream)) return;
+  if (const Checker& checker = GetChecker(); checker.returned != nullptr) {
+    checker.returned(reinterpret_cast<uint64_t>(pointer), stream);
+  }
+  // A device that cannot be made current any more (the end of the process) does not matter to the release.
+  const DeviceScope scope(device);
+  hotpack_free(pointer, stream);
 }
 
 }  // namespace
@@ -86,9 +99,6 @@ void* hotpack_torch_malloc(ssize_t size, int device, void* stream) {
   }
   figures->Allocated(bytes);
   if (TheHistory().on()) TheHistory().Note(HOTPACK_TORCH_ALLOC, device, pointer, bytes, stream);
-  if (const auto& checker = hotpack_torch::GetChecker(); checker.given != nullptr) {
-    checker.given(reinterpret_cast<uint64_t>(pointer), bytes, stream);
-  }
   return pointer;
 }
 
@@ -97,15 +107,9 @@ void hotpack_torch_free(void* pointer, ssize_t size, int device, void* stream) t
   if (pointer == nullptr) return;
   const auto bytes = static_cast<size_t>(size < 0 ? 0 : size);
   if (Pools().Defer(pointer, bytes, device, stream)) return;
-  if (const auto& checker = hotpack_torch::GetChecker(); checker.returned != nullptr) {
-    checker.returned(reinterpret_cast<uint64_t>(pointer), stream);
-  }
   if (hotpack_torch::Figures* figures = FiguresOf(device)) figures->Freed(bytes);
   if (TheHistory().on()) TheHistory().Note(HOTPACK_TORCH_FREE, device, pointer, bytes, stream);
-  if (Pools().Free(pointer, stream)) return;
-  // A device that cannot be made current any more (the end of the process) does not matter to the release.
-  const hotpack_torch::DeviceScope scope(device);
-  hotpack_free(pointer, stream);
+  hotpack_torch::Release(pointer, device, stream);
 } catch (...) {
   // No host memory for the lists: the block stays where it is, which is a leak and nothing worse.
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from ._errors import Error
 from ._library import find
 
-_MARK = "HOTPACK_SIMULATED"
+_MARK = "_HOTPACK_STARTED_AGAIN"  # in the environment of the program that simulate() starts
 
 
 class _Place(ctypes.Structure):  # Dl_info of <dlfcn.h>
