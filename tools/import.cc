@@ -21,6 +21,8 @@
 namespace hotpack {
 namespace {
 
+constexpr char kStandardOutput[] = "-";
+
 struct Options {
   std::string file;
   std::string out;
@@ -160,6 +162,7 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
 
 // Nothing is overwritten that the user has not said may be.
 absl::Status CheckOutput(const Options& options) {
+  if (options.out == kStandardOutput) return absl::OkStatus();
   std::error_code error;
   if (std::filesystem::equivalent(options.out, options.file, error)) {
     return absl::InvalidArgumentError("--out " + options.out + " is the input");
@@ -184,7 +187,8 @@ absl::Status Import(const Options& options) {
   if (!source.ok()) return source.status();
   absl::StatusOr<Imported> imported = (*format)->importer(options, *std::move(source));
   if (!imported.ok()) return imported.status();
-  if (absl::Status status = WriteRecording(imported->trace, imported->began_ns, options.out); !status.ok()) return status;
+  const std::string out = options.out == kStandardOutput ? "" : options.out;
+  if (absl::Status status = WriteRecording(imported->trace, imported->began_ns, out); !status.ok()) return status;
   fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not to stdout, where the recording may go
   if (!imported->left_out.empty()) fprintf(stderr, "hotpack import: left out: %s\n", imported->left_out.c_str());
   return absl::OkStatus();
@@ -207,7 +211,7 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
                       "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, or a "
                       "recording to be written in the other format")
       ->required();
-  command->add_option("-o,--out", options->out, "The recording: an event CSV if it ends in .csv, else a trace file")
+  command->add_option("-o,--out", options->out, "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
       ->required();
   command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
       ->check(
