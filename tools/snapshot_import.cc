@@ -188,8 +188,8 @@ absl::StatusOr<ImportedSnapshot> Importer::Run(std::optional<int> device) {
   result_.allocations = builder_.allocations();
   result_.live_before = builder_.live_before();
   result_.missed_releases = builder_.missed_releases();
+  if (result_.allocations + result_.live_before == 0) return Fault(kHowToRecord);
   result_.trace = builder_.Finish();
-  if (result_.trace.events.empty()) return Fault(kHowToRecord);
   return std::move(result_);
 }
 
