@@ -274,8 +274,15 @@ TEST(SnapshotRoundTripTest, SizesStreamsOrderMarksAndTimesSurvive) {
 // Python's own reader and its own book-keeping: every entry with what the viewers look for, blocks inside the segment,
 // no two live ones on the same bytes, the blocks of the segment those that are live in the end.
 constexpr char kCheck[] = R"(
-import pickle, sys
+import pickle, pickletools, sys
+# What the viewer in the browser reads of a pickle.
+known = set('APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT EMPTY_LIST EMPTY_TUPLE FRAME '
+            'LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE PROTO SETITEM SETITEMS SHORT_BINUNICODE STOP '
+            'TUPLE TUPLE1 TUPLE2 TUPLE3'.split())
 for path in sys.argv[1:]:
+    with open(path, 'rb') as file: operations = list(pickletools.genops(file))
+    assert {operation.name for operation, _, _ in operations} <= known
+    assert all(not isinstance(value, int) or abs(value) < 2**53 for _, value, _ in operations)  # JavaScript's numbers
     with open(path, 'rb') as file: s = pickle.load(file)
     assert sorted(s) == ['device_traces', 'segments'] and len(s['device_traces']) == 1
     with open(path + '.txt') as file: expected = file.read().split()
