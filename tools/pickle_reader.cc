@@ -30,7 +30,13 @@ class Reader {
   template <typename T>
   bool Number(T* value);                // little-endian; false at the end of the file
   bool Length(Opcode opcode, uint64_t* length);
-  bool Operate(uint8_t opcode);
+  bool Operate(uint8_t byte);
+  bool Value(Opcode opcode);
+  bool Collect(Opcode opcode);
+  bool Top(Opcode opcode);
+  bool Memo(Opcode opcode);
+  bool Mark();
+  bool Stop();
   bool Push(PickleValue value);
   bool Text(Opcode opcode, bool is_text);
   bool Long(uint64_t bytes);
@@ -212,20 +218,12 @@ bool Reader::Get(uint64_t number) {
   return Push(memo_[number]);
 }
 
-bool Reader::Operate(uint8_t opcode) {
+// Operations that put one value on the stack.
+bool Reader::Value(Opcode opcode) {
   uint8_t u8;
   uint16_t u16;
-  uint32_t u32;
   int32_t i32;
-  size_t mark;
-  switch (const Opcode op = static_cast<Opcode>(opcode); op) {
-    case kFrame: return stream_.Skip(8) || Fail(kCut);
-    case kStop:
-      if (stack_.size() != 1 || !marks_.empty()) return Fail("malformed: it ends with more or less than one value");
-      pickle_.root = stack_.back();
-      done_ = true;
-      return true;
-    case kNone: return Push({});
+  switch (opcode) {
     case kNewTrue: return Push({1, PickleKind::kBool});
     case kNewFalse: return Push({0, PickleKind::kBool});
     case kBinInt: return Number(&i32) && Push({i32, PickleKind::kInteger});
@@ -236,74 +234,132 @@ bool Reader::Operate(uint8_t opcode) {
       if (!Number(&i32)) return false;
       return i32 < 0 ? Fail("malformed: an integer of a negative length") : Long(static_cast<uint64_t>(i32));
     case kBinFloat: return stream_.Skip(8) ? Push({}) : Fail(kCut);
-    case kShortBinUnicode:
-    case kBinUnicode:
-    case kBinUnicode8:
-    case kShortBinString:
-    case kBinString: return Text(op, true);
-    case kShortBinBytes:
-    case kBinBytes:
-    case kBinBytes8:
-    case kByteArray8: return Text(op, false);
     case kEmptyList: return NewList(nullptr, 0);
     case kEmptyDict: return NewDict(nullptr, 0);
-    case kEmptyTuple: return Push({});
-    case kTuple1: return Tuple(1);
-    case kTuple2: return Tuple(2);
-    case kTuple3: return Tuple(3);
-    case kMark:
-      if (marks_.size() == marks_.capacity() && !Hold(sizeof(size_t) * (marks_.capacity() + 1))) return false;
-      marks_.push_back(stack_.size());
-      return true;
-    case kTuple:
-      if (!TakeMark(&mark)) return false;
-      stack_.resize(mark);
-      return Push({});
-    case kList: return TakeMark(&mark) && NewList(stack_.data() + mark, stack_.size() - mark);
-    case kDict: return TakeMark(&mark) && NewDict(stack_.data() + mark, stack_.size() - mark);
+    default: return Push({});  // None, the empty tuple
+  }
+}
+
+// Operations that make something of all that is above the last mark.
+bool Reader::Collect(Opcode opcode) {
+  size_t mark = 0;
+  if (!TakeMark(&mark)) return false;
+  const size_t count = stack_.size() - mark;
+  if (opcode == kList) return NewList(stack_.data() + mark, count);
+  if (opcode == kDict) return NewDict(stack_.data() + mark, count);
+  if (opcode == kAppends || opcode == kSetItems) {
+    if (mark <= (marks_.empty() ? 0 : marks_.back())) return Fail("malformed: there is nothing before the mark");
+    const PickleValue to = stack_[mark - 1];
+    if (!(opcode == kAppends ? AddToList(to, stack_.data() + mark, count) : AddToDict(to, stack_.data() + mark, count))) {
+      return false;
+    }
+  }
+  stack_.resize(mark);
+  return opcode != kTuple || Push({});
+}
+
+// Operations on what is on top of the stack.
+bool Reader::Top(Opcode opcode) {
+  size_t top = stack_.size();
+  switch (opcode) {
     case kAppend:
-      if (!Above(2) || !AddToList(stack_[stack_.size() - 2], &stack_.back(), 1)) return false;
-      stack_.pop_back();
+      if (!Above(2) || !AddToList(stack_[top - 2], &stack_[top - 1], 1)) return false;
+      stack_.resize(top - 1);
       return true;
     case kSetItem:
-      if (!Above(3) || !AddToDict(stack_[stack_.size() - 3], &stack_[stack_.size() - 2], 2)) return false;
-      stack_.resize(stack_.size() - 2);
-      return true;
-    case kAppends:
-    case kSetItems:
-      if (!TakeMark(&mark)) return false;
-      if (mark <= (marks_.empty() ? 0 : marks_.back())) return Fail("malformed: there is nothing before the mark");
-      if (!(op == kAppends ? AddToList(stack_[mark - 1], stack_.data() + mark, stack_.size() - mark)
-                           : AddToDict(stack_[mark - 1], stack_.data() + mark, stack_.size() - mark))) {
-        return false;
-      }
-      stack_.resize(mark);
+      if (!Above(3) || !AddToDict(stack_[top - 3], &stack_[top - 2], 2)) return false;
+      stack_.resize(top - 2);
       return true;
     case kPop:
-      if (!marks_.empty() && marks_.back() == stack_.size()) {
+      if (!marks_.empty() && marks_.back() == top) {
         marks_.pop_back();  // as Python's does
         return true;
       }
       if (!Above(1)) return false;
       stack_.pop_back();
       return true;
-    case kPopMark:
-      if (!TakeMark(&mark)) return false;
-      stack_.resize(mark);
-      return true;
     case kDup: return Above(1) && Push(PickleValue(stack_.back()));
-    case kMemoize: return Put(memo_.size());
-    case kBinPut: return Number(&u8) && Put(u8);
-    case kLongBinPut: return Number(&u32) && Put(u32);
-    case kBinGet: return Number(&u8) && Get(u8);
-    case kLongBinGet: return Number(&u32) && Get(u32);
-    case kProto: return Fail("malformed: a second beginning");
+    case kTuple1: return Tuple(1);
+    case kTuple2: return Tuple(2);
+    default: return Tuple(3);
   }
-  if (const char* refused = RefusedOpcode(opcode); refused != nullptr) {
+}
+
+// Operations on what is noted to be used again.
+bool Reader::Memo(Opcode opcode) {
+  uint64_t number = memo_.size();
+  const size_t bytes = opcode == kMemoize ? 0 : opcode == kBinPut || opcode == kBinGet ? 1 : 4;
+  if (bytes > 0) {
+    number = 0;  // little-endian, so a shorter number fills its lower bytes
+    if (!stream_.Read(&number, bytes)) return Fail(kCut);
+  }
+  return opcode == kBinGet || opcode == kLongBinGet ? Get(number) : Put(number);
+}
+
+bool Reader::Mark() {
+  if (marks_.size() == marks_.capacity() && !Hold(sizeof(size_t) * (marks_.capacity() + 1))) return false;
+  marks_.push_back(stack_.size());
+  return true;
+}
+
+bool Reader::Stop() {
+  if (stack_.size() != 1 || !marks_.empty()) return Fail("malformed: it ends with more or less than one value");
+  pickle_.root = stack_.back();
+  done_ = true;
+  return true;
+}
+
+bool Reader::Operate(uint8_t byte) {
+  switch (const auto opcode = static_cast<Opcode>(byte); opcode) {
+    case kFrame: return stream_.Skip(8) || Fail(kCut);
+    case kStop: return Stop();
+    case kProto: return Fail("malformed: a second beginning");
+    case kNone:
+    case kNewTrue:
+    case kNewFalse:
+    case kBinInt:
+    case kBinInt1:
+    case kBinInt2:
+    case kLong1:
+    case kLong4:
+    case kBinFloat:
+    case kEmptyTuple:
+    case kEmptyList:
+    case kEmptyDict: return Value(opcode);
+    case kShortBinUnicode:
+    case kBinUnicode:
+    case kBinUnicode8:
+    case kShortBinString:
+    case kBinString: return Text(opcode, true);
+    case kShortBinBytes:
+    case kBinBytes:
+    case kBinBytes8:
+    case kByteArray8: return Text(opcode, false);
+    case kMark: return Mark();
+    case kTuple:
+    case kList:
+    case kDict:
+    case kAppends:
+    case kSetItems:
+    case kPopMark: return Collect(opcode);
+    case kTuple1:
+    case kTuple2:
+    case kTuple3:
+    case kAppend:
+    case kSetItem:
+    case kPop:
+    case kDup: return Top(opcode);
+    case kMemoize:
+    case kBinPut:
+    case kLongBinPut:
+    case kBinGet:
+    case kLongBinGet: return Memo(opcode);
+  }
+  if (const char* refused = RefusedOpcode(byte); refused != nullptr) {
     return Fail(absl::StrCat("it wants Python to make an object (", refused,
                              "); only numbers, texts, lists and dictionaries are read, and nothing is run"));
   }
-  return Fail(absl::StrCat("malformed: there is no operation ", opcode, " in a pickle of protocol 2 to 5"));
+  return Fail(absl::StrCat("malformed: there is no operation ", byte, " in a pickle of protocol 2 to 5"));
 }
 
 absl::StatusOr<Pickle> Reader::Read() {
