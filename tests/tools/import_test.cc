@@ -185,6 +185,20 @@ TEST_F(ImportTest, AnInterruptLeavesNothing) {
   }
 }
 
+TEST_F(ImportTest, AFileThatCannotBeWrittenToTheEndIsNotLeft) {
+  const std::string out = Write("there.trace", "precious");
+  const std::string command = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";  // no file larger than a block
+  const Outcome imported = RunProgram({"/bin/sh", "-c", command, HOTPACK_COMMAND, "import", kLog, "-o", out, "--force"});
+  EXPECT_EQ(imported.code, 2);
+  EXPECT_EQ(imported.err, "hotpack import: " + out + ": cannot be written: File too large\n");
+  const Outcome exported = RunProgram({"/bin/sh", "-c", command, HOTPACK_COMMAND, "export", kData + "lstm.csv", "--format",
+                                       "torch-snapshot", "-o", out});
+  EXPECT_EQ(exported.code, 2);
+  EXPECT_EQ(exported.err, "hotpack export: " + out + ": cannot be written: File too large\n");
+  EXPECT_EQ(ReadFile(out), "precious");
+  EXPECT_EQ(Files().size(), 1u);
+}
+
 TEST_F(ImportTest, ExportsToAFileOnly) {
   ExpectFailure({"export", kLog, "--format", "torch-snapshot", "-o", Path("x")},
                 "hotpack export: " + kLog +

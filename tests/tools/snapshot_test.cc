@@ -149,6 +149,18 @@ TEST(SnapshotImportTest, RequestedReleasesCount) {
   EXPECT_EQ(imported->trace.events[2].time_ns, 3000u);
 }
 
+TEST(SnapshotImportTest, StreamsKeepApart) {
+  const int64_t pointer = 0x55d000001000;
+  absl::StatusOr<ImportedSnapshot> imported = Import(Snapshot({{{"alloc", 1, 10, pointer},
+                                                                {"alloc", 2, 11, 1},
+                                                                {"alloc", 3, 12, pointer + 1},
+                                                                {"alloc", 4, 13, 3},
+                                                                {"alloc", 5, 14, pointer + 2},
+                                                                {"free_requested", 1, 10, pointer}}}));
+  ASSERT_TRUE(imported.ok());
+  EXPECT_THAT(Lines(imported->trace), ElementsAre("+0:10/2", "+1:11/1", "+2:12/4", "+3:13/3", "+4:14/5", "-0:10/2"));
+}
+
 TEST(SnapshotImportTest, WhatWasLiveBeforeTheHistoryIsAllocatedFirst) {
   const std::vector<Entry> history = {{"free_completed", 100, 10},  // asked for before the history: not live any more
                                       {"alloc", 200, 20},
