@@ -146,7 +146,8 @@ int RunExport(const Options& options) {
 void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("export", "Writes an instance for a solver of integer programs, or a recording for PyTorch's viewers");
+      app.add_subcommand("export",
+                         "Writes an instance for a solver of integer programs, or a recording for PyTorch's viewers");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("--format", options->format, "One of " + FormatNames() +
                                                         ". torch-snapshot: a memory snapshot of PyTorch with the whole "

@@ -211,7 +211,8 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
                       "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, or a "
                       "recording to be written in the other format")
       ->required();
-  command->add_option("-o,--out", options->out, "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
+  command->add_option("-o,--out", options->out,
+                      "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
       ->required();
   command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
       ->check(
