@@ -13,6 +13,7 @@
 #include <new>
 
 #include "profiler/trace_format.h"
+#include "profiler/trace_record.h"
 
 namespace hotpack {
 namespace {
@@ -25,15 +26,6 @@ constexpr uint64_t kPageBytes = 4096;  // mapping offsets; a larger system page 
 uint64_t PageBytes() {
   long page = sysconf(_SC_PAGESIZE);
   return page > 0 ? std::max(kPageBytes, static_cast<uint64_t>(page)) : kPageBytes;
-}
-
-unsigned char* PutVarint(unsigned char* out, uint64_t value) {
-  while (value >= 0x80) {
-    *out++ = static_cast<unsigned char>(value) | 0x80;
-    value >>= 7;
-  }
-  *out++ = static_cast<unsigned char>(value);
-  return out;
 }
 
 template <typename T>
@@ -88,12 +80,7 @@ struct TraceWriter::State {
   uint64_t events = 0;
   bool open = false;
 
-  // What the next record is coded against.
-  uint64_t last_id = UINT64_MAX;  // of the last allocation
-  uint64_t last_time = 0;
-  uint8_t last_flags = 0;
-  uint16_t last_thread = 0;
-  uint32_t last_stream = 0;
+  TraceRecordEncoder encoder;
 
   ~State();
   TraceStatus Open(const char* path);
@@ -101,7 +88,6 @@ struct TraceWriter::State {
   void WriteHeader();
   void Commit();
   void Stop(uint32_t state);
-  size_t Encode(const Event& event, unsigned char* out) const;
   bool InChild() const { return alive == nullptr || *alive == 0; }
 };
 
@@ -200,35 +186,6 @@ void TraceWriter::State::Stop(uint32_t state) {
   fd = -1;
 }
 
-size_t TraceWriter::State::Encode(const Event& event, unsigned char* out) const {
-  unsigned char* at = out + 1;
-  uint8_t tag = static_cast<uint8_t>(event.kind);
-  if (event.flags != last_flags || event.thread != last_thread || event.stream != last_stream) {
-    tag |= kHasContext;
-    *at++ = event.flags;
-    at = PutVarint(at, event.thread);
-    at = PutVarint(at, event.stream);
-  }
-  if (event.time_ns != last_time) {
-    tag |= kHasTime;
-    at = PutVarint(at, ZigZag(event.time_ns - last_time));
-  }
-  if (event.kind == EventKind::kAllocate) {
-    if (event.id == last_id + 1) {
-      tag |= kNextId;
-    } else {
-      at = PutVarint(at, ZigZag(event.id - last_id));
-    }
-    bool units = event.bytes % kUnitBytes == 0;
-    if (units) tag |= kUnits;
-    at = PutVarint(at, units ? event.bytes / kUnitBytes : event.bytes);
-  } else if (event.kind == EventKind::kRelease) {
-    at = PutVarint(at, ZigZag(last_id - event.id));
-  }
-  *out = tag;
-  return static_cast<size_t>(at - out);
-}
-
 TraceWriter::TraceWriter() = default;
 TraceWriter::~TraceWriter() { Close(); }
 
@@ -255,7 +212,7 @@ bool TraceWriter::Append(const Event& event) {
   State& state = *state_;
   if (!state.open || state.InChild()) return false;
   unsigned char record[kMaxRecordBytes];
-  size_t length = state.Encode(event, record);
+  size_t length = state.encoder.Encode(event, record);
   if (state.position + length > state.window_end) {
     TraceStatus status = state.Grow();
     if (status != TraceStatus::kOk) {
@@ -267,11 +224,7 @@ bool TraceWriter::Append(const Event& event) {
   state.position += length;
   state.Commit();
   ++state.events;
-  if (event.kind == EventKind::kAllocate) state.last_id = event.id;
-  state.last_time = event.time_ns;
-  state.last_flags = event.flags;
-  state.last_thread = event.thread;
-  state.last_stream = event.stream;
+  state.encoder.Accept(event);
   return true;
 }
 

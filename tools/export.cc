@@ -1,4 +1,6 @@
 // hotpack export: instance or recording → a file for other programs.
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -8,11 +10,15 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "packer/exact_model.h"
 #include "packer/model_writer.h"
+#include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/file_sink.h"
 #include "tools/instance_input.h"
+#include "tools/interrupt.h"
+#include "tools/snapshot_export.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -33,16 +39,16 @@ int Fail(const std::string& message) {
 }
 
 // Writes one format. What is said about the result goes to `summary`, one line without a line end.
-using Exporter = absl::Status (*)(const Options& options, const InstanceInput& input, const TextSink& sink,
-                                  std::string* summary);
+using Exporter = absl::Status (*)(const Options& options, const TextSink& sink, std::string* summary);
 
-absl::Status ExportModel(ModelFormat format, const Options& options, const InstanceInput& input, const TextSink& sink,
-                         std::string* summary) {
+absl::Status ExportModel(ModelFormat format, const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
+  if (!input.ok()) return input.status();
   ModelOptions model_options;
   model_options.as_published = options.as_published;
   if (!options.memory.empty()) model_options.memory = *ParseSize(options.memory);
   if (options.force) model_options.pair_limit = std::numeric_limits<int32_t>::max();
-  absl::StatusOr<ExactModel> model = BuildExactModel(input.named.instance, model_options);
+  absl::StatusOr<ExactModel> model = BuildExactModel(input->named.instance, model_options);
   if (!model.ok()) {
     const bool pairs_are_why =
         !options.force && model.status().message().find("pairs of residency") != std::string::npos;
@@ -56,15 +62,35 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const Insta
     absl::StrAppend(summary, "; an integrality tolerance of 1e-6 lets blocks overlap by ",
                     static_cast<int64_t>(overlap), " units: verify the solution");
   }
-  return WriteModel(*model, format, input.named.ids, sink);
+  return WriteModel(*model, format, input->named.ids, sink);
 }
 
-absl::Status ExportLp(const Options& options, const InstanceInput& input, const TextSink& sink, std::string* summary) {
-  return ExportModel(ModelFormat::kLp, options, input, sink, summary);
+absl::Status ExportLp(const Options& options, const TextSink& sink, std::string* summary) {
+  return ExportModel(ModelFormat::kLp, options, sink, summary);
 }
 
-absl::Status ExportMps(const Options& options, const InstanceInput& input, const TextSink& sink, std::string* summary) {
-  return ExportModel(ModelFormat::kMps, options, input, sink, summary);
+absl::Status ExportMps(const Options& options, const TextSink& sink, std::string* summary) {
+  return ExportModel(ModelFormat::kMps, options, sink, summary);
+}
+
+absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, std::string* summary) {
+  if (options.out.empty() && isatty(STDOUT_FILENO) != 0) {
+    return absl::InvalidArgumentError("a snapshot is not for a terminal: --out has to say where it goes");
+  }
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  ExportedSnapshot exported;
+  const TextSink watched = [&](absl::string_view text) {
+    return Interrupted() ? absl::CancelledError("interrupted") : sink(text);
+  };
+  absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, InterruptFlag(), watched, &exported);
+  *summary = absl::StrCat(exported.allocations, " allocations in one segment of ",
+                          FormatSize(static_cast<uint64_t>(exported.height)));
+  if (exported.lower_bound > 0) {
+    const double ratio = static_cast<double>(exported.height) / static_cast<double>(exported.lower_bound);
+    absl::StrAppend(summary, absl::StrFormat(", %.5f times the lower bound", ratio));
+  }
+  return status;
 }
 
 struct Format {
@@ -72,7 +98,8 @@ struct Format {
   Exporter exporter;
   bool is_model;  // --as-published, --memory and --force are for these
 };
-constexpr Format kFormats[] = {{"lp", ExportLp, true}, {"mps", ExportMps, true}};
+constexpr Format kFormats[] = {
+    {"lp", ExportLp, true}, {"mps", ExportMps, true}, {"torch-snapshot", ExportTorchSnapshot, false}};
 
 const Format* FindFormat(const std::string& name) {
   for (const Format& format : kFormats) {
@@ -87,7 +114,7 @@ std::string FormatNames() {
   return names;
 }
 
-int RunExport(const Options& options) {
+int Export(const Options& options) {
   const Format& format = *FindFormat(options.format);
   if (!format.is_model && (options.as_published || options.force)) {
     return Fail("--as-published and --force are for models, not for the format " + options.format);
@@ -97,16 +124,21 @@ int RunExport(const Options& options) {
   if (!options.out.empty() && std::filesystem::equivalent(options.out, options.file, error)) {
     return Fail("--out " + options.out + " is the input");
   }
-  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
-  if (!input.ok()) return Fail(std::string(input.status().message()));
   FileSink file(options.out);
   std::string summary;
   absl::Status status = format.exporter(
-      options, *input, [&](absl::string_view text) { return file.Append(text); }, &summary);
+      options, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
   if (!status.ok()) return Fail(std::string(status.message()));
   fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
   return 0;
+}
+
+int RunExport(const Options& options) {
+  const InterruptGuard guard;
+  const int exit_code = Export(options);
+  InterruptGuard::EndIfInterrupted();
+  return exit_code;
 }
 
 }  // namespace
@@ -114,9 +146,13 @@ int RunExport(const Options& options) {
 void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("export", "Writes the exact model of an instance, for a solver of integer programs");
+      app.add_subcommand("export",
+                         "Writes an instance for a solver of integer programs, or a recording for PyTorch's viewers");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
-  command->add_option("--format", options->format, "One of " + FormatNames())
+  command->add_option("--format", options->format, "One of " + FormatNames() +
+                                                        ". torch-snapshot: a memory snapshot of PyTorch with the whole "
+                                                        "recording, its blocks at the addresses that best-fit gives "
+                                                        "them in one segment")
       ->required()
       ->check(
           [](const std::string& name) {
@@ -126,12 +162,14 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--as-published", options->as_published,
                     "The paper's equations alone: in bytes, W the memory there is, no lower bound");
   command->add_option("--memory", options->memory, "W with --as-published; 16G if not given")->check(SizeOption());
-  command->add_option("--out", options->out, "Write to this file, not to standard output");
+  command->add_option("-o,--out", options->out, "Write to this file, not to standard output");
   command->add_flag("--force", options->force,
                     "Write the model also of more than " + std::to_string(kModelPairLimit) + " overlapping pairs");
   command->footer(
       "Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
-      "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol");
+      "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol\n"
+      "  hotpack export job.trace --format torch-snapshot --out job.pickle\n"
+      "  python -m torch.cuda._memory_viz trace_plot job.pickle");
   command->callback([options, exit_code] { *exit_code = RunExport(*options); });
 }
 

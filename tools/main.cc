@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   hotpack::AddReplayCommand(app, &exit_code);
   hotpack::AddPackCommand(app, &exit_code);
   hotpack::AddExportCommand(app, &exit_code);
+  hotpack::AddImportCommand(app, &exit_code);
   hotpack::AddVerifyCommand(app, &exit_code);
   hotpack::AddShowCommand(app, &exit_code);
   try {

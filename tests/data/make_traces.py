@@ -7,6 +7,8 @@
                          The trace file is the same with times, a backward thread and a stream for the input, encoded here
                          after docs/trace_format.md, independently of the writer
   cnn-carried.csv        a convolutional network whose gradients are released at the start of the next step
+  mlp-adam.rmm.csv       the perceptron in the format of RMM's event log: threads, times of day over midnight, pointers that are
+                         used again, stream 0x2 where there is none; an allocation that failed
   lstm.csv               a recurrent network: many equal time steps within one training step
 """
 
@@ -217,11 +219,39 @@ def to_trace(events, program=b"/usr/bin/mlp", process=4711, created_ns=1_700_000
     return (header + program).ljust(256, b"\0") + bytes(records)
 
 
+def to_rmm_log(events):
+    lines = ["Thread,Time,Action,Pointer,Size,Stream"]
+    idle, pointers, top = {}, {}, 0x7F40_0000_0000
+    for i, (kind, block, size, thread, stream) in enumerate(events):
+        if kind == "mark":
+            if i % 3 == 0:
+                lines.append(f"{4711 + thread},{clock(i)},allocate failure,(nil),{1 << 50},0x2")
+            continue
+        if kind == "alloc":
+            free = idle.setdefault(size, [])
+            pointers[block] = free.pop() if free else top
+            if pointers[block] == top:
+                top += -(-size // 256) * 256
+        else:
+            idle[size].append(pointers[block])
+        action = {"alloc": "allocate", "free": "free"}[kind]
+        handle = 0x55D0_0000_1000 if stream else 0x2
+        lines.append(f"{4711 + thread},{clock(i)},{action},{hex(pointers[block])},{size},{hex(handle)}")
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def clock(i):
+    us = (86_399_999_000 + 37 * i) % 86_400_000_000
+    seconds = us // 1_000_000
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{us % 1_000_000:06}"
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     files = {
         "mlp-adam.csv": to_csv(mlp_adam()),
         "mlp-adam.trace": to_trace(mlp_adam()),
+        "mlp-adam.rmm.csv": to_rmm_log(mlp_adam()),
         "cnn-carried.csv": to_csv(cnn_carried()),
         "lstm.csv": to_csv(lstm()),
     }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the binary seeds of this folder: trace files, programs (ELF), files of figures and plans. Deterministic.
+"""Writes the binary seeds of this folder: trace files, programs (ELF), files of figures, plans and
+memory snapshots. Deterministic.
 
     tests/fuzz/corpus/make_seeds.py [FOLDER]     (default: the folder of this script)
 
@@ -7,6 +8,7 @@ They are encoded here after docs/trace_format.md, docs/plan_format.md, the Syste
 """
 
 import os
+import pickle
 import struct
 import sys
 
@@ -119,9 +121,39 @@ def plans():
             "header": whole[:512], "version": whole[:8] + b"\x02" + whole[9:]}
 
 
+def snapshots():
+    """Memory snapshots of PyTorch, in each protocol of pickle; and what is none."""
+    frames = [{"filename": "train.py", "line": 7, "name": "step"}]
+    blocks = [{"address": 4096, "size": 512, "requested_size": 500, "state": "active_allocated", "frames": frames},
+              {"address": 4608, "size": 2048, "requested_size": 0, "state": "inactive", "frames": []},
+              {"size": 512, "state": "active_allocated", "history": [{"addr": 6656, "real_size": 5}]}]
+    segment = {"device": 0, "address": 4096, "total_size": 1 << 21, "stream": 0, "segment_pool_id": (0, 0),
+               "is_expandable": False, "blocks": blocks, "frames": frames}
+    steps = [("segment_alloc", 4096, 1 << 21, 0), ("free_completed", 9000, 8, 0), ("alloc", 4608, 700, 0),
+             ("alloc", 1 << 46, 2**40, 0x55D000001000), ("free_requested", 4608, 700, 0), ("alloc", 5120, 1, 3),
+             ("free_completed", 4608, 700, 0), ("free_requested", 8000, 30, 3), ("alloc", 5120, 2, 3)]
+    history = [{"action": action, "addr": addr, "size": size, "stream": stream, "time_us": 10**15 + i, "frames": frames}
+               for i, (action, addr, size, stream) in enumerate(steps)]
+    history.append({"action": "oom", "size": 2**36, "device_free": 5, "stream": 0, "time_us": 10**15 + 99})
+    history += [{"action": "snapshot", "addr": 0, "size": 0, "stream": 0, "user_metadata": f"hotpack {mark}"}
+                for mark in ("step", "interrupt", "resume")]
+    whole = {"segments": [segment], "device_traces": [[], history], "allocator_settings": {"threshold": 0.5, "on": True}}
+    whole["segments"].append(dict(segment, device=1))
+    seeds = {f"protocol{protocol}": pickle.dumps(whole, protocol) for protocol in (2, 3, 4, 5)}
+    seeds["no-history"] = pickle.dumps({"segments": [segment], "device_traces": [[], []]}, 4)
+    seeds["segments"] = pickle.dumps([segment], 2)
+    seeds["cut"] = seeds["protocol4"][:200]
+    seeds["call"] = b"\x80\x02cos\nsystem\nX\x04\0\0\0true\x85R."
+    entry = b"X\x06\0\0\0actionX\x05\0\0\0allocX\x04\0\0\0addr%sX\x04\0\0\0size%s"
+    seeds["operations"] = (b"\x80\x02}q\0X\x0d\0\0\0device_traces](](}(" + entry % (b"K\x09", b"J\0\x02\0\0") + b"u(" +
+                           entry % (b"\x8a\x02\x01\x02", b"M\0\x04") + b"dN20(K\x01t\x8b\x01\0\0\0\x070(N1h\0ees.")
+    return seeds
+
+
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
-    for target, seeds in {"trace": traces(), "elf": programs(), "stats": stats(), "plan": plans()}.items():
+    for target, seeds in {"trace": traces(), "elf": programs(), "stats": stats(), "plan": plans(),
+                          "snapshot": snapshots()}.items():
         os.makedirs(os.path.join(folder, target), exist_ok=True)
         for name, contents in seeds.items():
             with open(os.path.join(folder, target, name), "wb") as file:

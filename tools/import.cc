@@ -1,0 +1,234 @@
+// hotpack import: what other allocators have recorded → a recording of hotpack's.
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "profiler/trace_file.h"
+#include "tools/byte_stream.h"
+#include "tools/commands.h"
+#include "tools/interrupt.h"
+#include "tools/recording_builder.h"
+#include "tools/rmm_log.h"
+#include "tools/snapshot_import.h"
+#include "tools/trace_output.h"
+
+namespace hotpack {
+namespace {
+
+constexpr char kStandardOutput[] = "-";
+
+struct Options {
+  std::string file;
+  std::string out;
+  std::string format = "auto";
+  int device = -1;  // -1: not given
+  bool force = false;
+};
+
+int Fail(const std::string& message) {
+  fprintf(stderr, "hotpack import: %s\n", message.c_str());
+  return 2;
+}
+
+struct Imported {
+  Trace trace;
+  uint64_t began_ns = 0;
+  std::string summary;  // what was read, in words
+  std::string left_out;  // what was not taken over; empty if nothing
+};
+
+// "1 release", "2 releases".
+std::string Count(uint64_t count, const std::string& noun) { return absl::StrCat(count, " ", noun, count == 1 ? "" : "s"); }
+
+void AddTo(std::string* list, const std::string& item) { absl::StrAppend(list, list->empty() ? "" : ", ", item); }
+
+// What is the same for all logs.
+template <typename Log>
+std::string Summary(const std::string& what, const Log& log) {
+  std::string text = absl::StrCat(what, ": ", Count(log.allocations, "allocation"));
+  if (log.live_before > 0) absl::StrAppend(&text, " and ", Count(log.live_before, "block"), " from before");
+  absl::StrAppend(&text, ", ", UnreleasedBlocks(log.trace), " not released");
+  if (log.missed_releases > 0) {
+    absl::StrAppend(&text, ", ", Count(log.missed_releases, "release"), " missing (put in before the next use)");
+  }
+  return text;
+}
+
+absl::StatusOr<Imported> ImportSnapshot(const Options& options, ByteSource source) {
+  const std::optional<int> device = options.device < 0 ? std::nullopt : std::optional<int>(options.device);
+  absl::StatusOr<ImportedSnapshot> snapshot = ReadSnapshot(std::move(source), options.file, device);
+  if (!snapshot.ok()) return snapshot.status();
+  Imported imported;
+  imported.summary = Summary(absl::StrCat("PyTorch snapshot, device ", snapshot->device), *snapshot);
+  if (snapshot->failed > 0) AddTo(&imported.left_out, Count(snapshot->failed, "request") + " that ran out of memory");
+  for (size_t i = 0; i < snapshot->entries.size(); ++i) {
+    if (static_cast<int>(i) == snapshot->device || snapshot->entries[i] == 0) continue;
+    AddTo(&imported.left_out, absl::StrCat("device ", i, " (", snapshot->entries[i], " entries, --device ", i, ")"));
+  }
+  imported.began_ns = snapshot->began_ns;
+  imported.trace = std::move(snapshot->trace);
+  return imported;
+}
+
+absl::StatusOr<Imported> ImportRmmLog(const Options& options, ByteSource source) {
+  absl::StatusOr<ImportedLog> log = ReadRmmLog(std::move(source), options.file);
+  if (!log.ok()) return log.status();
+  Imported imported;
+  imported.summary = Summary("RMM log", *log);
+  if (log->failed > 0) AddTo(&imported.left_out, Count(log->failed, "request") + " that ran out of memory");
+  if (log->is_cut) AddTo(&imported.left_out, "the last line, which is cut");
+  imported.trace = std::move(log->trace);
+  return imported;
+}
+
+// An event CSV, or a trace file that is to become one.
+absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  Imported imported;
+  uint64_t allocations = 0;
+  for (const Event& event : file->trace.events) allocations += event.kind == EventKind::kAllocate ? 1 : 0;
+  imported.summary = absl::StrCat("recording: ", Count(allocations, "allocation"), ", ",
+                                  UnreleasedBlocks(file->trace), " not released");
+  imported.began_ns = file->origin.created_ns;
+  imported.trace = std::move(file->trace);
+  return imported;
+}
+
+struct Format {
+  const char* name;
+  absl::StatusOr<Imported> (*importer)(const Options& options, ByteSource source);
+};
+constexpr Format kFormats[] = {{"torch-snapshot", ImportSnapshot},
+                               {"rmm-log", ImportRmmLog},
+                               {"event-csv", ImportRecording},
+                               {"trace", ImportRecording}};
+constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, event-csv, trace";
+
+const Format* FindFormat(const std::string& name) {
+  for (const Format& format : kFormats) {
+    if (name == format.name) return &format;
+  }
+  return nullptr;
+}
+
+// What a file is, by its first bytes; null if it is none of them.
+const Format* Recognise(std::string_view begin) {
+  if (begin.size() >= 2 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5) return FindFormat("torch-snapshot");
+  if (begin.substr(0, kRmmLogHeader.size()) == kRmmLogHeader) return FindFormat("rmm-log");
+  switch (RecogniseFormat(begin)) {
+    case FileFormat::kTraceFile: return FindFormat("trace");
+    case FileFormat::kEventCsv: return FindFormat("event-csv");
+    case FileFormat::kOther: return nullptr;
+  }
+  return nullptr;
+}
+
+// The first bytes of a file, or as many as there are.
+absl::StatusOr<std::string> BeginOf(const std::string& path) {
+  absl::StatusOr<ByteSource> source = FileSource(path);
+  if (!source.ok()) return source.status();
+  std::string begin(256, '\0');
+  absl::StatusOr<size_t> bytes = (*source)(begin.data(), begin.size());
+  if (!bytes.ok()) return bytes.status();
+  begin.resize(*bytes);
+  return begin;
+}
+
+absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
+  if (options.format != "auto") return FindFormat(options.format);
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(options.file, error) && std::filesystem::exists(options.file, error) &&
+      !std::filesystem::is_directory(options.file, error)) {
+    return absl::InvalidArgumentError(options.file + ": is no regular file: --format has to say what it holds");
+  }
+  absl::StatusOr<std::string> begin = BeginOf(options.file);
+  if (!begin.ok()) return begin.status();
+  if (begin->empty()) return absl::InvalidArgumentError(options.file + ": the file is empty");
+  const Format* format = Recognise(*begin);
+  if (format == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.file, ": neither a PyTorch snapshot (a pickle of protocol 2 to 5), nor an RMM log with its "
+                                   "header, nor a recording"));
+  }
+  return format;
+}
+
+// Nothing is overwritten that the user has not said may be.
+absl::Status CheckOutput(const Options& options) {
+  if (options.out == kStandardOutput) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::equivalent(options.out, options.file, error)) {
+    return absl::InvalidArgumentError("--out " + options.out + " is the input");
+  }
+  if (std::filesystem::is_directory(options.out, error)) {
+    return absl::InvalidArgumentError(options.out + ": is a directory");
+  }
+  if (!options.force && std::filesystem::is_regular_file(options.out, error)) {
+    return absl::InvalidArgumentError(options.out + ": is there already; --force writes over it");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Import(const Options& options) {
+  if (absl::Status status = CheckOutput(options); !status.ok()) return status;
+  absl::StatusOr<const Format*> format = ChooseFormat(options);
+  if (!format.ok()) return format.status();
+  if (options.device >= 0 && (*format)->importer != ImportSnapshot) {
+    return absl::InvalidArgumentError("--device is for PyTorch snapshots");
+  }
+  absl::StatusOr<ByteSource> source = FileSource(options.file);
+  if (!source.ok()) return source.status();
+  absl::StatusOr<Imported> imported = (*format)->importer(options, *std::move(source));
+  if (!imported.ok()) return imported.status();
+  const std::string out = options.out == kStandardOutput ? "" : options.out;
+  if (absl::Status status = WriteRecording(imported->trace, imported->began_ns, out); !status.ok()) return status;
+  fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not to stdout, where the recording may go
+  if (!imported->left_out.empty()) fprintf(stderr, "hotpack import: left out: %s\n", imported->left_out.c_str());
+  return absl::OkStatus();
+}
+
+int RunImport(const Options& options) {
+  int exit_code = 0;
+  const InterruptGuard guard;
+  if (absl::Status status = Import(options); !status.ok()) exit_code = Fail(std::string(status.message()));
+  InterruptGuard::EndIfInterrupted();
+  return exit_code;
+}
+
+}  // namespace
+
+void AddImportCommand(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("import", "Turns a PyTorch memory snapshot or an RMM log into a recording");
+  command->add_option("FILE", options->file,
+                      "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, or a "
+                      "recording to be written in the other format")
+      ->required();
+  command->add_option("-o,--out", options->out,
+                      "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
+      ->required();
+  command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
+      ->check(
+          [](const std::string& name) {
+            return name == "auto" || FindFormat(name) != nullptr ? std::string()
+                                                                 : "'" + name + "' is none of " + kFormatNames;
+          },
+          "NAME")
+      ->capture_default_str();
+  command->add_option("--device", options->device, "Which device of a snapshot; if not given, the one with most entries")
+      ->check(CLI::Range(0, 65535));
+  command->add_flag("--force", options->force, "Write over a file that is there");
+  command->footer(
+      "Example:\n  hotpack import snapshot.pickle -o job.trace\n  hotpack show job.trace\n"
+      "What is taken over and what is lost: docs/snapshots.md");
+  command->callback([options, exit_code] { *exit_code = RunImport(*options); });
+}
+
+}  // namespace hotpack

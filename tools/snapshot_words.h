@@ -1,0 +1,48 @@
+// The keys and values of a PyTorch memory snapshot that matter to hotpack; docs/snapshots.md says what becomes of them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace hotpack::snapshot {
+
+enum Word : uint8_t {
+  kSegments,
+  kDeviceTraces,
+  kDevice,
+  kAddress,
+  kAddr,
+  kTotalSize,
+  kSize,
+  kRequestedSize,
+  kRealSize,
+  kStream,
+  kBlocks,
+  kHistory,
+  kState,
+  kAction,
+  kTimeUs,
+  kUserMetadata,
+  kActiveAllocated,
+  kAlloc,
+  kFree,
+  kFreeRequested,
+  kFreeCompleted,
+  kOom,
+  kSnapshot,
+  kMarkStep,
+  kMarkInterrupt,
+  kMarkResume,
+  kWords,
+};
+
+// The text of each.
+inline constexpr std::string_view kText[] = {
+    "segments", "device_traces", "device", "address", "addr", "total_size", "size", "requested_size", "real_size",
+    "stream", "blocks", "history", "state", "action", "time_us", "user_metadata", "active_allocated", "alloc", "free",
+    "free_requested", "free_completed", "oom", "snapshot",
+    // Marks of a recording that was exported, as `user_metadata` of a "snapshot" entry.
+    "hotpack step", "hotpack interrupt", "hotpack resume"};
+static_assert(std::size(kText) == kWords);
+
+}  // namespace hotpack::snapshot
