@@ -203,7 +203,7 @@ bool GraphPools::Defer(void* pointer, size_t bytes, int device, void* stream) {
   const Driver* driver = GetDriver();
   if (driver == nullptr || !IsCapturing(*driver, stream)) return false;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (open_.empty()) return false;
+  if (open_.empty() || blocks_.count(reinterpret_cast<uint64_t>(pointer)) != 0) return false;
   deferred_.push_back({pointer, bytes, device, stream});
   return true;
 }

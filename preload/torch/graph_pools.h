@@ -50,7 +50,8 @@ class GraphPools {
   // The block is used on another stream than its own: its memory is kept until its pool goes. False: no block of a pool.
   bool RecordUse(void* pointer) { return block_count_.load(std::memory_order_acquire) != 0 && NoteUse(pointer); }
 
-  // While a pool is open, a release on a stream that is capturing is put aside until no pool is. False: nothing to put aside.
+  // While a pool is open, a release on a stream that is capturing, of a block that is no pool's, is put aside until no pool is
+  // open. False: it is none.
   bool Defer(void* pointer, size_t bytes, int device, void* stream);
 
   PoolBytes Bytes(int device) const;
