@@ -48,6 +48,8 @@ SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes
   });
 }
 
+SIMGPU_EXPORT void simgpuLibraryCall(int told) { CountWork(told != 0 ? Counted::kCallTold : Counted::kCallNotTold); }
+
 SIMGPU_EXPORT void simgpuDeviceReset(int device) {
   if (!IsInitialized() || IsShutDown()) return;
   Driver& d = TheDriver();
