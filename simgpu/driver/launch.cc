@@ -71,6 +71,7 @@ void Count(bool known) { CountWork(known ? Counted::kKernelKnown : Counted::kKer
 RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
   return [name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op, uint64_t given_before) {
     Count(known);
+    for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, name.c_str(), given_before);
     return CUDA_SUCCESS;
   };
@@ -83,6 +84,9 @@ CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** paramete
   SIMGPU_STREAM(stream, handle, variant);
   if (!d.checker.enabled() && stream->capture == nullptr) {
     Count(kernel->known);
+    if (!d.written.empty()) {
+      for (const Word& word : WordsOf(*kernel, parameters, extra)) HandedToKernel(d, word.value);
+    }
     d.order.Submit(stream->order);
     return CUDA_SUCCESS;
   }
@@ -92,6 +96,7 @@ CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** paramete
   if (stream->capture == nullptr) {
     Count(kernel->known);
     const Epoch op = d.order.Submit(stream->order);
+    for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, kernel->name.c_str());
     return CUDA_SUCCESS;
   }
