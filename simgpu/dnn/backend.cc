@@ -63,7 +63,8 @@ constexpr Range kRanges[] = {
     {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 1610, 1619},
 };
 bool MayHave(cudnnBackendDescriptorType_t type, int name) {
-  const auto* range = std::find_if(std::begin(kRanges), std::end(kRanges), [&](const Range& r) { return r.type == type; });
+  const auto* range =
+      std::find_if(std::begin(kRanges), std::end(kRanges), [&](const Range& r) { return r.type == type; });
   return range == std::end(kRanges) || (name >= range->first && name <= range->last);
 }
 
@@ -188,10 +189,12 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
   return CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
-// `count` becomes the number of elements there are, 0 for an attribute that nobody set; `elements` gets `requested` of them
-// at most. Of descriptors it becomes the number that were written, if any were asked for: programs take so many to be theirs.
+// `count` becomes the number of elements there are, 0 for an attribute that nobody set; `elements` gets `requested` of
+// them at most. Of descriptors it becomes the number that were written, if any were asked for: programs take so many to
+// be theirs.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const handle, cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t type, int64_t requested, int64_t* count, void* elements) {
+                                       cudnnBackendAttributeType_t type, int64_t requested, int64_t* count,
+                                       void* elements) {
   const Descriptor* descriptor = Find(handle);
   if (descriptor == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
   const Content& content = *descriptor->content;

@@ -1,4 +1,5 @@
-// From operations to an execution plan: what must be set, which tensors a graph reads and writes, how much workspace it takes.
+// From operations to an execution plan: what must be set, which tensors a graph reads and writes, how much workspace it
+// takes.
 //
 //   tensors -> operations -> operation graph -> engine (0: no workspace, 1: with one) -> engine configuration -> plan
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace {
 constexpr int64_t kEngines = 2;
 constexpr int64_t kEngineWithWorkspace = 1;
 
-// Attributes of operations whose tensors are written; all other tensors of an operation are read. Numbers without a name
-// are those of newer headers: statistics and gradients of attention.
+// Attributes of operations whose tensors are written; all other tensors of an operation are read. Numbers without a
+// name are those of newer headers: statistics and gradients of attention.
 constexpr int kResults[] = {
     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
@@ -52,11 +53,26 @@ constexpr int kResults[] = {
     CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC,
     CUDNN_ATTR_OPERATION_RESHAPE_YDESC,
     CUDNN_ATTR_OPERATION_RNG_YDESC,
-    2803, 2804, 2817, 2828, 2829,  // SDPA_FWD: ODESC, STATSDESC, DROPOUT_RNG_DUMP_DESC, AMAX_SDESC, AMAX_ODESC
-    2859, 2860, 2861, 2864,        // SDPA_BWD: DQDESC, DKDESC, DVDESC, DSINK_DESC
-    2905, 2953, 3006, 3101, 3102,  // MOE_GROUPED_MATMUL: OUTPUT_DESC, its BWD: DWEIGHT_DESC; DIAGONAL_BAND_MASK_YDESC;
-    3103, 3104, 3201, 3301,        // SOFTMAX: YDESC, STATS_DESC, MAX_DESC, SUM_EXP_DESC; TRANSPOSE_YDESC, SLICE_YDESC
-    3401, 3411,                    // ROPE_FWD_YDESC, ROPE_BWD_DXDESC
+    2803,
+    2804,
+    2817,
+    2828,
+    2829,  // SDPA_FWD: ODESC, STATSDESC, DROPOUT_RNG_DUMP_DESC, AMAX_SDESC, AMAX_ODESC
+    2859,
+    2860,
+    2861,
+    2864,  // SDPA_BWD: DQDESC, DKDESC, DVDESC, DSINK_DESC
+    2905,
+    2953,
+    3006,
+    3101,
+    3102,  // MOE_GROUPED_MATMUL: OUTPUT_DESC, its BWD: DWEIGHT_DESC; DIAGONAL_BAND_MASK_YDESC;
+    3103,
+    3104,
+    3201,
+    3301,  // SOFTMAX: YDESC, STATS_DESC, MAX_DESC, SUM_EXP_DESC; TRANSPOSE_YDESC, SLICE_YDESC
+    3401,
+    3411,  // ROPE_FWD_YDESC, ROPE_BWD_DXDESC
 };
 
 bool IsWritten(int name) { return std::find(std::begin(kResults), std::end(kResults), name) != std::end(kResults); }
@@ -75,11 +91,12 @@ cudnnStatus_t CompleteTensor(const Content& tensor) {
                        CUDNN_ATTR_TENSOR_UNIQUE_ID})) {
     return CUDNN_STATUS_BAD_PARAM;
   }
-  const auto dims = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), strides = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+  const auto dims = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
+             strides = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
   if (dims.size() != strides.size() || dims.size() > CUDNN_DIM_MAX) return CUDNN_STATUS_BAD_PARAM;
   if (std::any_of(dims.begin(), dims.end(), [](int64_t extent) { return extent <= 0; })) return CUDNN_STATUS_BAD_PARAM;
   return ElementBits(tensor.Get(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)) > 0 ? CUDNN_STATUS_SUCCESS
-                                                                                     : CUDNN_STATUS_NOT_SUPPORTED;
+                                                                                    : CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 // Names of a convolution's parts: the convolution, the image on the far side, the filters, the near image.
@@ -97,15 +114,20 @@ const ConvolutionNames* NamesOf(cudnnBackendDescriptorType_t type) {
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X};
   switch (type) {
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: return &kForward;
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: return &kData;
-    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: return &kFilter;
-    default: return nullptr;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+      return &kForward;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+      return &kData;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+      return &kFilter;
+    default:
+      return nullptr;
   }
 }
 
 cudnnStatus_t CompleteConvolution(const Content& operation, const ConvolutionNames& names) {
-  if (operation.Child(names.convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR) == nullptr) return CUDNN_STATUS_BAD_PARAM;
+  if (operation.Child(names.convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR) == nullptr)
+    return CUDNN_STATUS_BAD_PARAM;
   size_t count = 0;
   for (const int name : {names.output, names.filter, names.input}) {
     const Content* tensor = operation.Child(name, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -131,14 +153,15 @@ uint64_t WorkspaceOf(const Content& operation) {
 // The tensor itself, unless it is virtual or a value of the host's, and what says where its ragged rows begin. How long
 // those are is in device memory: of them only the first element counts.
 void AddTensor(const Content& tensor, bool written, std::vector<Operand>* operands) {
-  if (tensor.Get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false) || tensor.Get<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false)) return;
+  if (tensor.Get<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL, false) || tensor.Get<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE, false))
+    return;
   const Content* offsets = tensor.Child(CUDNN_ATTR_TENSOR_RAGGED_OFFSET_DESC, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   if (offsets != nullptr) AddTensor(*offsets, false, operands);
   const uint64_t element = (ElementBits(tensor.Get(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)) + 7) / 8;
   const uint64_t bytes = offsets != nullptr ? element : TensorBytes(tensor);
   const auto id = tensor.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
-  const auto same = std::find_if(operands->begin(), operands->end(),
-                                 [&](const Operand& operand) { return operand.unique_id == id; });
+  const auto same =
+      std::find_if(operands->begin(), operands->end(), [&](const Operand& operand) { return operand.unique_id == id; });
   if (same == operands->end()) {
     operands->push_back({id, bytes, written});
   } else {
@@ -182,7 +205,8 @@ uint64_t WorkspaceOfGraph(const Content& graph) {
 
 // The faster engine first; as a fallback only the one without a workspace, and only that where the two are the same.
 cudnnStatus_t CompleteHeuristics(Content* heuristics) {
-  const Content* graph = heuristics->Child(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  const Content* graph =
+      heuristics->Child(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
   if (graph == nullptr || !HasCount(*heuristics, CUDNN_ATTR_ENGINEHEUR_MODE)) return CUDNN_STATUS_BAD_PARAM;
   const ContentPointer shared = heuristics->Find(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)->contents.front();
   Attribute results{CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, {}, {}};
@@ -216,11 +240,13 @@ cudnnStatus_t CompleteEngine(const Content& engine) {
 }
 
 cudnnStatus_t CompletePlan(Content* plan) {
-  const Content* configuration = plan->Child(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  const Content* configuration =
+      plan->Child(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   if (configuration == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const Content* engine = configuration->Child(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   uint64_t unused = 0;
-  Gather(*engine->Child(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR), &plan->operands, &unused);
+  Gather(*engine->Child(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR), &plan->operands,
+         &unused);
   const auto bytes = configuration->Get<int64_t>(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, 0);
   plan->workspace_bytes = static_cast<uint64_t>(bytes);
   plan->Put(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, bytes);
@@ -237,7 +263,8 @@ cudnnStatus_t CompletePack(const Content& pack) {
 }  // namespace
 
 uint64_t TensorBytes(const Content& tensor) {
-  const auto dims = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS), strides = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+  const auto dims = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS),
+             strides = tensor.All<int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
   const uint64_t bytes = TensorBytes(static_cast<int64_t>(dims.size()), dims.data(), strides.data(),
                                      tensor.Get(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT));
   return bytes * static_cast<uint64_t>(tensor.Get<int64_t>(CUDNN_ATTR_TENSOR_VECTOR_COUNT, 1));
@@ -245,7 +272,8 @@ uint64_t TensorBytes(const Content& tensor) {
 
 cudnnStatus_t Complete(Content* content) {
   switch (content->type) {
-    case CUDNN_BACKEND_TENSOR_DESCRIPTOR: return CompleteTensor(*content);
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+      return CompleteTensor(*content);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
@@ -253,12 +281,18 @@ cudnnStatus_t Complete(Content* content) {
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
       content->Put(CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, kEngines);
       return HasCount(*content, CUDNN_ATTR_OPERATIONGRAPH_OPS) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
-    case CUDNN_BACKEND_ENGINE_DESCRIPTOR: return CompleteEngine(*content);
-    case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR: return CompleteConfiguration(content);
-    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: return CompleteHeuristics(content);
-    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: return CompletePlan(content);
-    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR: return CompletePack(*content);
-    default: return CUDNN_STATUS_SUCCESS;
+    case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
+      return CompleteEngine(*content);
+    case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
+      return CompleteConfiguration(content);
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+      return CompleteHeuristics(content);
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+      return CompletePlan(content);
+    case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+      return CompletePack(*content);
+    default:
+      return CUDNN_STATUS_SUCCESS;
   }
 }
 

@@ -1,4 +1,5 @@
-// Convolutions by the older interface: of each direction two algorithms, one with a workspace (see workspace.h), one without.
+// Convolutions by the older interface: of each direction two algorithms, one with a workspace (see workspace.h), one
+// without.
 #include <algorithm>
 
 #include "simgpu/dnn/dnn.h"
@@ -13,7 +14,8 @@ struct cudnnConvolutionStruct {
 namespace simgpu::dnn {
 namespace {
 
-// What a convolution is about: in any direction one image tensor on each side, and the filters. All three are described.
+// What a convolution is about: in any direction one image tensor on each side, and the filters. All three are
+// described.
 struct Shapes {
   cudnnTensorDescriptor_t input, output;
   cudnnFilterDescriptor_t filter;
@@ -49,8 +51,8 @@ cudnnStatus_t WorkspaceOf(cudnnHandle_t handle, const Shapes& s, Algorithm algor
 
 // The algorithms, the faster one first; those that need more than `limit` bytes of workspace are left out.
 template <typename Performance, typename Algorithm>
-cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, Algorithm with, Algorithm without, size_t limit, int requested,
-                   int* returned, Performance* results) {
+cudnnStatus_t List(cudnnHandle_t handle, const Shapes& s, Algorithm with, Algorithm without, size_t limit,
+                   int requested, int* returned, Performance* results) {
   if (requested < 1 || returned == nullptr || results == nullptr) return CUDNN_STATUS_BAD_PARAM;
   *returned = 0;
   for (const Algorithm algorithm : {with, without}) {
@@ -133,13 +135,15 @@ cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t convoluti
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                      const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t c,
-                                                      const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algorithm,
-                                                      size_t* bytes) {
+                                                      const cudnnFilterDescriptor_t w,
+                                                      const cudnnConvolutionDescriptor_t c,
+                                                      const cudnnTensorDescriptor_t y,
+                                                      cudnnConvolutionFwdAlgo_t algorithm, size_t* bytes) {
   return WorkspaceOf(handle, {x, y, w, c}, algorithm, kForward, kForwardPlain, bytes);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
-                                                           const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t c,
+                                                           const cudnnTensorDescriptor_t dy,
+                                                           const cudnnConvolutionDescriptor_t c,
                                                            const cudnnTensorDescriptor_t dx,
                                                            cudnnConvolutionBwdDataAlgo_t algorithm, size_t* bytes) {
   return WorkspaceOf(handle, {dx, dy, w, c}, algorithm, kData, kDataPlain, bytes);
@@ -153,84 +157,86 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handl
 }
 
 cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                     const cudnnFilterDescriptor_t w, const cudnnConvolutionDescriptor_t c,
-                                                     const cudnnTensorDescriptor_t y, const int requested, int* returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t* results) {
+                                                     const cudnnFilterDescriptor_t w,
+                                                     const cudnnConvolutionDescriptor_t c,
+                                                     const cudnnTensorDescriptor_t y, const int requested,
+                                                     int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
   return List(handle, {x, y, w, c}, kForward, kForwardPlain, kNoLimit, requested, returned, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
-                                                          const cudnnTensorDescriptor_t dy, const cudnnConvolutionDescriptor_t c,
-                                                          const cudnnTensorDescriptor_t dx, const int requested, int* returned,
-                                                          cudnnConvolutionBwdDataAlgoPerf_t* results) {
+                                                          const cudnnTensorDescriptor_t dy,
+                                                          const cudnnConvolutionDescriptor_t c,
+                                                          const cudnnTensorDescriptor_t dx, const int requested,
+                                                          int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
   return List(handle, {dx, dy, w, c}, kData, kDataPlain, kNoLimit, requested, returned, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
                                                             const cudnnTensorDescriptor_t dy,
                                                             const cudnnConvolutionDescriptor_t c,
-                                                            const cudnnFilterDescriptor_t dw, const int requested, int* returned,
+                                                            const cudnnFilterDescriptor_t dw, const int requested,
+                                                            int* returned,
                                                             cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   return List(handle, {x, dy, dw, c}, kFilter, kFilterPlain, kNoLimit, requested, returned, results);
 }
 
 // Finding is trying: the tensors are used once, with the workspace that was lent.
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of, const void* x,
-                                                     const cudnnFilterDescriptor_t w_of, const void* w,
-                                                     const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t y_of,
-                                                     void* y, const int requested, int* returned,
-                                                     cudnnConvolutionFwdAlgoPerf_t* results, void* workspace, size_t bytes) {
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of,
+                                                     const void* x, const cudnnFilterDescriptor_t w_of, const void* w,
+                                                     const cudnnConvolutionDescriptor_t c,
+                                                     const cudnnTensorDescriptor_t y_of, void* y, const int requested,
+                                                     int* returned, cudnnConvolutionFwdAlgoPerf_t* results,
+                                                     void* workspace, size_t bytes) {
   const Shapes shapes{x_of, y_of, w_of, c};
   const cudnnStatus_t status = List(handle, shapes, kForward, kForwardPlain, bytes, requested, returned, results);
   if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
   return Convolve(handle, shapes, results[0].algo, kForward, kForwardPlain, x, w, y, y, workspace, bytes);
 }
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(cudnnHandle_t handle, const cudnnFilterDescriptor_t w_of, const void* w,
-                                                          const cudnnTensorDescriptor_t dy_of, const void* dy,
-                                                          const cudnnConvolutionDescriptor_t c,
-                                                          const cudnnTensorDescriptor_t dx_of, void* dx, const int requested,
-                                                          int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results,
-                                                          void* workspace, size_t bytes) {
+cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t w_of, const void* w, const cudnnTensorDescriptor_t dy_of,
+    const void* dy, const cudnnConvolutionDescriptor_t c, const cudnnTensorDescriptor_t dx_of, void* dx,
+    const int requested, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results, void* workspace, size_t bytes) {
   const Shapes shapes{dx_of, dy_of, w_of, c};
   const cudnnStatus_t status = List(handle, shapes, kData, kDataPlain, bytes, requested, returned, results);
   if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
   return Convolve(handle, shapes, results[0].algo, kData, kDataPlain, dx, w, dy, dx, workspace, bytes);
 }
-cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of,
-                                                            const void* x, const cudnnTensorDescriptor_t dy_of, const void* dy,
-                                                            const cudnnConvolutionDescriptor_t c,
-                                                            const cudnnFilterDescriptor_t dw_of, void* dw, const int requested,
-                                                            int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results,
-                                                            void* workspace, size_t bytes) {
+cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x_of, const void* x, const cudnnTensorDescriptor_t dy_of,
+    const void* dy, const cudnnConvolutionDescriptor_t c, const cudnnFilterDescriptor_t dw_of, void* dw,
+    const int requested, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results, void* workspace, size_t bytes) {
   const Shapes shapes{x_of, dy_of, dw_of, c};
   const cudnnStatus_t status = List(handle, shapes, kFilter, kFilterPlain, bytes, requested, returned, results);
   if (status != CUDNN_STATUS_SUCCESS || *returned == 0) return status;
   return Convolve(handle, shapes, results[0].algo, kFilter, kFilterPlain, x, dw, dy, dw, workspace, bytes);
 }
 
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of, const void* x,
-                                      const cudnnFilterDescriptor_t w_of, const void* w, const cudnnConvolutionDescriptor_t c,
-                                      cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t bytes, const void*,
-                                      const cudnnTensorDescriptor_t y_of, void* y) {
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of,
+                                      const void* x, const cudnnFilterDescriptor_t w_of, const void* w,
+                                      const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algorithm,
+                                      void* workspace, size_t bytes, const void*, const cudnnTensorDescriptor_t y_of,
+                                      void* y) {
   return Convolve(handle, {x_of, y_of, w_of, c}, algorithm, kForward, kForwardPlain, x, w, y, y, workspace, bytes);
 }
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t w_of, const void* w,
-                                           const cudnnTensorDescriptor_t dy_of, const void* dy,
-                                           const cudnnConvolutionDescriptor_t c, cudnnConvolutionBwdDataAlgo_t algorithm,
-                                           void* workspace, size_t bytes, const void*, const cudnnTensorDescriptor_t dx_of,
-                                           void* dx) {
+cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void*, const cudnnFilterDescriptor_t w_of,
+                                           const void* w, const cudnnTensorDescriptor_t dy_of, const void* dy,
+                                           const cudnnConvolutionDescriptor_t c,
+                                           cudnnConvolutionBwdDataAlgo_t algorithm, void* workspace, size_t bytes,
+                                           const void*, const cudnnTensorDescriptor_t dx_of, void* dx) {
   return Convolve(handle, {dx_of, dy_of, w_of, c}, algorithm, kData, kDataPlain, dx, w, dy, dx, workspace, bytes);
 }
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of, const void* x,
-                                             const cudnnTensorDescriptor_t dy_of, const void* dy,
-                                             const cudnnConvolutionDescriptor_t c, cudnnConvolutionBwdFilterAlgo_t algorithm,
-                                             void* workspace, size_t bytes, const void*, const cudnnFilterDescriptor_t dw_of,
-                                             void* dw) {
+cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of,
+                                             const void* x, const cudnnTensorDescriptor_t dy_of, const void* dy,
+                                             const cudnnConvolutionDescriptor_t c,
+                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace, size_t bytes,
+                                             const void*, const cudnnFilterDescriptor_t dw_of, void* dw) {
   return Convolve(handle, {x_of, dy_of, dw_of, c}, algorithm, kFilter, kFilterPlain, x, dw, dy, dw, workspace, bytes);
 }
 // y ← activation(alpha1 convolution(x, w) + alpha2 z + bias)
 cudnnStatus_t cudnnConvolutionBiasActivationForward(
-    cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of, const void* x, const cudnnFilterDescriptor_t w_of,
-    const void* w, const cudnnConvolutionDescriptor_t c, cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t bytes,
-    const void*, const cudnnTensorDescriptor_t z_of, const void* z, const cudnnTensorDescriptor_t bias_of, const void* bias,
+    cudnnHandle_t handle, const void*, const cudnnTensorDescriptor_t x_of, const void* x,
+    const cudnnFilterDescriptor_t w_of, const void* w, const cudnnConvolutionDescriptor_t c,
+    cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t bytes, const void*, const cudnnTensorDescriptor_t z_of,
+    const void* z, const cudnnTensorDescriptor_t bias_of, const void* bias,
     const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_of, void* y) {
   if (z_of == nullptr || bias_of == nullptr || bias == nullptr || activation == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const cudnnStatus_t status =

@@ -1,5 +1,5 @@
-// The cuDNN shim: a handle, the descriptors of the older interface, and what its calls have in common. Nothing is computed;
-// every call that would do work tells the checker which memory it reads and writes, on the handle's stream.
+// The cuDNN shim: a handle, the descriptors of the older interface, and what its calls have in common. Nothing is
+// computed; every call that would do work tells the checker which memory it reads and writes, on the handle's stream.
 #pragma once
 
 #include <cudnn.h>

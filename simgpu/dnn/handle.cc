@@ -27,9 +27,9 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
   return CUDNN_STATUS_SUCCESS;
 }
 
-// 9.99.0, whatever headers this was built with. A program refuses a library of another major version, or of a lower minor
-// version, than it was compiled with, and none that is higher: so one simulated library serves every program of cuDNN 9.
-// Programs also ask it which mistakes of certain versions they must go around: it has none of them.
+// 9.99.0, whatever headers this was built with. A program refuses a library of another major version, or of a lower
+// minor version, than it was compiled with, and none that is higher: so one simulated library serves every program of
+// cuDNN 9. Programs also ask it which mistakes of certain versions they must go around: it has none of them.
 size_t cudnnGetVersion() { return 99900; }
 size_t cudnnGetMaxDeviceVersion() { return cudnnGetVersion(); }
 size_t cudnnGetCudartVersion() { return CUDART_VERSION; }
@@ -38,10 +38,17 @@ cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int* value) {
   if (value == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const int version = static_cast<int>(cudnnGetVersion());
   switch (type) {
-    case MAJOR_VERSION: *value = version / 10000; return CUDNN_STATUS_SUCCESS;
-    case MINOR_VERSION: *value = version / 100 % 100; return CUDNN_STATUS_SUCCESS;
-    case PATCH_LEVEL: *value = version % 100; return CUDNN_STATUS_SUCCESS;
-    default: return CUDNN_STATUS_BAD_PARAM;
+    case MAJOR_VERSION:
+      *value = version / 10000;
+      return CUDNN_STATUS_SUCCESS;
+    case MINOR_VERSION:
+      *value = version / 100 % 100;
+      return CUDNN_STATUS_SUCCESS;
+    case PATCH_LEVEL:
+      *value = version % 100;
+      return CUDNN_STATUS_SUCCESS;
+    default:
+      return CUDNN_STATUS_BAD_PARAM;
   }
 }
 
@@ -54,7 +61,8 @@ cudnnStatus_t cudnnAdvVersionCheck() { return CUDNN_STATUS_SUCCESS; }
 const char* cudnnGetErrorString(cudnnStatus_t status) {
   switch (status) {
 #define SIMGPU_DNN_NAME(name) \
-  case name: return #name;
+  case name:                  \
+    return #name;
     SIMGPU_DNN_NAME(CUDNN_STATUS_SUCCESS)
     SIMGPU_DNN_NAME(CUDNN_STATUS_NOT_INITIALIZED)
     SIMGPU_DNN_NAME(CUDNN_STATUS_BAD_PARAM)
@@ -70,7 +78,8 @@ const char* cudnnGetErrorString(cudnnStatus_t status) {
     SIMGPU_DNN_NAME(CUDNN_STATUS_INTERNAL_ERROR)
     SIMGPU_DNN_NAME(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED)
     SIMGPU_DNN_NAME(CUDNN_STATUS_EXECUTION_FAILED)
-    default: return "CUDNN_STATUS_UNKNOWN";
+    default:
+      return "CUDNN_STATUS_UNKNOWN";
   }
 }
 

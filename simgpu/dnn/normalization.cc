@@ -1,6 +1,6 @@
-// Batch normalisation, with its workspace and reserve by a rule of our own: the workspace holds two sums of 4 bytes a channel
-// (none for CUDNN_BATCHNORM_PER_ACTIVATION), the reserve one bit an element where an activation follows, for the way back.
-// Both are rounded up to 256 bytes.
+// Batch normalisation, with its workspace and reserve by a rule of our own: the workspace holds two sums of 4 bytes a
+// channel (none for CUDNN_BATCHNORM_PER_ACTIVATION), the reserve one bit an element where an activation follows, for
+// the way back. Both are rounded up to 256 bytes.
 #include "simgpu/dnn/dnn.h"
 #include "simgpu/dnn/workspace.h"
 
@@ -35,8 +35,8 @@ extern "C" {
 
 cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t, const cudnnTensorDescriptor_t x,
-    const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t y, const cudnnTensorDescriptor_t, const cudnnActivationDescriptor_t,
-    size_t* bytes) {
+    const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t y, const cudnnTensorDescriptor_t,
+    const cudnnActivationDescriptor_t, size_t* bytes) {
   if (!Valid(handle) || x == nullptr || y == nullptr || bytes == nullptr) return CUDNN_STATUS_BAD_PARAM;
   *bytes = SumsBytes(mode, *x);
   return CUDNN_STATUS_SUCCESS;
@@ -52,7 +52,8 @@ cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
 }
 
 cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t handle, cudnnBatchNormMode_t,
-                                                                   cudnnBatchNormOps_t ops, const cudnnActivationDescriptor_t,
+                                                                   cudnnBatchNormOps_t ops,
+                                                                   const cudnnActivationDescriptor_t,
                                                                    const cudnnTensorDescriptor_t x, size_t* bytes) {
   if (!Valid(handle) || x == nullptr || bytes == nullptr) return CUDNN_STATUS_BAD_PARAM;
   *bytes = MaskBytes(ops, *x);
@@ -62,12 +63,14 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t
 cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void*, const void*,
     const cudnnTensorDescriptor_t x_of, const void* x, const cudnnTensorDescriptor_t z_of, const void* z,
-    const cudnnTensorDescriptor_t y_of, void* y, const cudnnTensorDescriptor_t channel_of, const void* scale, const void* bias,
-    double, void* running_mean, void* running_variance, double, void* saved_mean, void* saved_variance,
-    cudnnActivationDescriptor_t, void* workspace, size_t workspace_bytes, void* reserve, size_t reserve_bytes) {
+    const cudnnTensorDescriptor_t y_of, void* y, const cudnnTensorDescriptor_t channel_of, const void* scale,
+    const void* bias, double, void* running_mean, void* running_variance, double, void* saved_mean,
+    void* saved_variance, cudnnActivationDescriptor_t, void* workspace, size_t workspace_bytes, void* reserve,
+    size_t reserve_bytes) {
   if (!Valid(handle) || x_of == nullptr || y_of == nullptr || channel_of == nullptr) return CUDNN_STATUS_BAD_PARAM;
   if (x == nullptr || y == nullptr || scale == nullptr || bias == nullptr) return CUDNN_STATUS_BAD_PARAM;
-  if ((running_mean == nullptr) != (running_variance == nullptr) || (saved_mean == nullptr) != (saved_variance == nullptr)) {
+  if ((running_mean == nullptr) != (running_variance == nullptr) ||
+      (saved_mean == nullptr) != (saved_variance == nullptr)) {
     return CUDNN_STATUS_BAD_PARAM;
   }
   const uint64_t sums = SumsBytes(mode, *x_of), mask = MaskBytes(ops, *x_of), channels = TensorBytes(*channel_of);
@@ -80,29 +83,34 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudnnBatchNormMode_t, const void*, const void*,
-                                                      const cudnnTensorDescriptor_t x_of, const void* x,
+cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudnnBatchNormMode_t, const void*,
+                                                      const void*, const cudnnTensorDescriptor_t x_of, const void* x,
                                                       const cudnnTensorDescriptor_t y_of, void* y,
                                                       const cudnnTensorDescriptor_t channel_of, const void* scale,
-                                                      const void* bias, const void* mean, const void* variance, double) {
+                                                      const void* bias, const void* mean, const void* variance,
+                                                      double) {
   if (!Valid(handle) || x_of == nullptr || y_of == nullptr || channel_of == nullptr) return CUDNN_STATUS_BAD_PARAM;
   if (x == nullptr || y == nullptr || scale == nullptr || bias == nullptr || mean == nullptr || variance == nullptr) {
     return CUDNN_STATUS_BAD_PARAM;
   }
   const uint64_t channels = TensorBytes(*channel_of);
   Work work(handle);
-  work.Read(x, TensorBytes(*x_of)).Read(scale, channels).Read(bias, channels).Read(mean, channels).Read(variance, channels);
+  work.Read(x, TensorBytes(*x_of))
+      .Read(scale, channels)
+      .Read(bias, channels)
+      .Read(mean, channels)
+      .Read(variance, channels);
   work.Write(y, TensorBytes(*y_of));
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBatchNormalizationBackwardEx(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void*, const void*, const void*, const void*,
-    const cudnnTensorDescriptor_t x_of, const void* x, const cudnnTensorDescriptor_t y_of, const void* y,
+    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t ops, const void*, const void*, const void*,
+    const void*, const cudnnTensorDescriptor_t x_of, const void* x, const cudnnTensorDescriptor_t y_of, const void* y,
     const cudnnTensorDescriptor_t dy_of, const void* dy, const cudnnTensorDescriptor_t dz_of, void* dz,
-    const cudnnTensorDescriptor_t dx_of, void* dx, const cudnnTensorDescriptor_t channel_of, const void* scale, const void* bias,
-    void* d_scale, void* d_bias, double, const void* saved_mean, const void* saved_variance, cudnnActivationDescriptor_t,
-    void* workspace, size_t workspace_bytes, void* reserve, size_t reserve_bytes) {
+    const cudnnTensorDescriptor_t dx_of, void* dx, const cudnnTensorDescriptor_t channel_of, const void* scale,
+    const void* bias, void* d_scale, void* d_bias, double, const void* saved_mean, const void* saved_variance,
+    cudnnActivationDescriptor_t, void* workspace, size_t workspace_bytes, void* reserve, size_t reserve_bytes) {
   if (!Valid(handle) || x_of == nullptr || dy_of == nullptr || dx_of == nullptr || channel_of == nullptr) {
     return CUDNN_STATUS_BAD_PARAM;
   }

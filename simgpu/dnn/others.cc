@@ -1,4 +1,5 @@
-// Dropout, pooling, activation, the loss of CTC and spatial transformers: what programs still use of the older interface.
+// Dropout, pooling, activation, the loss of CTC and spatial transformers: what programs still use of the older
+// interface.
 #include <algorithm>
 
 #include "simgpu/dnn/dnn.h"
@@ -41,7 +42,9 @@ uint64_t ProductBytes(cudnnDataType_t type, std::initializer_list<int> factors) 
 }
 
 // The grid names for each pixel of the output a place in the input; theta is one 2 by 3 matrix an image.
-uint64_t GridBytes(const cudnnSpatialTransformerStruct& t) { return ProductBytes(t.type, {t.dims[0], t.dims[2], t.dims[3], 2}); }
+uint64_t GridBytes(const cudnnSpatialTransformerStruct& t) {
+  return ProductBytes(t.type, {t.dims[0], t.dims[2], t.dims[3], 2});
+}
 uint64_t ThetaBytes(const cudnnSpatialTransformerStruct& t) { return ProductBytes(t.type, {t.dims[0], 2, 3}); }
 bool Ready(cudnnHandle_t handle, cudnnSpatialTransformerDescriptor_t t) {
   return Valid(handle) && t != nullptr && t->dims[0] > 0;
@@ -60,8 +63,9 @@ cudnnStatus_t CtcWorkspace(cudnnHandle_t handle, cudnnCTCLossDescriptor_t loss, 
 
 // Labels and lengths: in device memory if `on_device`, else the host's.
 cudnnStatus_t Ctc(cudnnHandle_t handle, cudnnCTCLossDescriptor_t loss, cudnnTensorDescriptor_t probabilities_of,
-                  const void* probabilities, const int* label_lengths, const int* input_lengths, bool on_device, void* costs,
-                  cudnnTensorDescriptor_t gradients_of, void* gradients, size_t workspace_bytes, void* workspace) {
+                  const void* probabilities, const int* label_lengths, const int* input_lengths, bool on_device,
+                  void* costs, cudnnTensorDescriptor_t gradients_of, void* gradients, size_t workspace_bytes,
+                  void* workspace) {
   size_t needed = 0;
   const cudnnStatus_t status = CtcWorkspace(handle, loss, probabilities_of, &needed);
   if (status != CUDNN_STATUS_SUCCESS) return status;
@@ -96,8 +100,8 @@ cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t* bytes) {
   return CUDNN_STATUS_SUCCESS;
 }
 // The states are made here ...
-cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability, void* states,
-                                        size_t bytes, unsigned long long) {
+cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle, float probability,
+                                        void* states, size_t bytes, unsigned long long) {
   const cudnnStatus_t status = SetDropout(dropout, handle, probability, states, bytes);
   if (status == CUDNN_STATUS_SUCCESS && states != nullptr) Work(handle).Write(states, kDropoutStateBytes);
   return status;
@@ -115,8 +119,8 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activatio
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t, cudnnNanPropagation_t, int height,
-                                          int width, int, int, int vertical_stride, int horizontal_stride) {
+cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t, cudnnNanPropagation_t,
+                                          int height, int width, int, int, int vertical_stride, int horizontal_stride) {
   if (pooling == nullptr || height < 1 || width < 1 || vertical_stride < 1 || horizontal_stride < 1) {
     return CUDNN_STATUS_BAD_PARAM;
   }
@@ -134,46 +138,48 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t loss, cudnnDataType_t type, cudnnLossNormalizationMode_t,
-                                          cudnnNanPropagation_t) {
+cudnnStatus_t cudnnSetCTCLossDescriptorEx(cudnnCTCLossDescriptor_t loss, cudnnDataType_t type,
+                                          cudnnLossNormalizationMode_t, cudnnNanPropagation_t) {
   if (loss == nullptr || type != CUDNN_DATA_FLOAT) return CUDNN_STATUS_BAD_PARAM;
   loss->set = true;
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t loss, cudnnDataType_t type, cudnnLossNormalizationMode_t,
-                                           cudnnCTCGradMode_t, int max_label_length) {
+cudnnStatus_t cudnnSetCTCLossDescriptor_v9(cudnnCTCLossDescriptor_t loss, cudnnDataType_t type,
+                                           cudnnLossNormalizationMode_t, cudnnCTCGradMode_t, int max_label_length) {
   if (loss == nullptr || type != CUDNN_DATA_FLOAT || max_label_length < 0) return CUDNN_STATUS_BAD_PARAM;
   loss->set = true;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnGetCTCLossWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t probabilities,
-                                           const cudnnTensorDescriptor_t, const int*, const int*, const int*, cudnnCTCLossAlgo_t,
-                                           cudnnCTCLossDescriptor_t loss, size_t* bytes) {
+                                           const cudnnTensorDescriptor_t, const int*, const int*, const int*,
+                                           cudnnCTCLossAlgo_t, cudnnCTCLossDescriptor_t loss, size_t* bytes) {
   return CtcWorkspace(handle, loss, probabilities, bytes);
 }
 cudnnStatus_t cudnnGetCTCLossWorkspaceSize_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t, cudnnCTCLossDescriptor_t loss,
-                                              const cudnnTensorDescriptor_t probabilities, const cudnnTensorDescriptor_t,
-                                              size_t* bytes) {
+                                              const cudnnTensorDescriptor_t probabilities,
+                                              const cudnnTensorDescriptor_t, size_t* bytes) {
   return CtcWorkspace(handle, loss, probabilities, bytes);
 }
-cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, const cudnnTensorDescriptor_t probabilities_of, const void* probabilities,
-                           const int[], const int label_lengths[], const int input_lengths[], void* costs,
-                           const cudnnTensorDescriptor_t gradients_of, void* gradients, cudnnCTCLossAlgo_t,
+cudnnStatus_t cudnnCTCLoss(cudnnHandle_t handle, const cudnnTensorDescriptor_t probabilities_of,
+                           const void* probabilities, const int[], const int label_lengths[], const int input_lengths[],
+                           void* costs, const cudnnTensorDescriptor_t gradients_of, void* gradients, cudnnCTCLossAlgo_t,
                            cudnnCTCLossDescriptor_t loss, void* workspace, size_t bytes) {
-  return Ctc(handle, loss, probabilities_of, probabilities, label_lengths, input_lengths, false, costs, gradients_of, gradients,
-             bytes, workspace);
+  return Ctc(handle, loss, probabilities_of, probabilities, label_lengths, input_lengths, false, costs, gradients_of,
+             gradients, bytes, workspace);
 }
 // The labels are as many as their lengths say, which are in device memory: only those two are told.
 cudnnStatus_t cudnnCTCLoss_v8(cudnnHandle_t handle, cudnnCTCLossAlgo_t, cudnnCTCLossDescriptor_t loss,
                               const cudnnTensorDescriptor_t probabilities_of, const void* probabilities, const int[],
                               const int label_lengths[], const int input_lengths[], void* costs,
-                              const cudnnTensorDescriptor_t gradients_of, void* gradients, size_t bytes, void* workspace) {
-  return Ctc(handle, loss, probabilities_of, probabilities, label_lengths, input_lengths, true, costs, gradients_of, gradients,
-             bytes, workspace);
+                              const cudnnTensorDescriptor_t gradients_of, void* gradients, size_t bytes,
+                              void* workspace) {
+  return Ctc(handle, loss, probabilities_of, probabilities, label_lengths, input_lengths, true, costs, gradients_of,
+             gradients, bytes, workspace);
 }
 
-cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTransformerDescriptor_t transformer, cudnnSamplerType_t,
-                                                     cudnnDataType_t type, const int count, const int dims[]) {
+cudnnStatus_t cudnnSetSpatialTransformerNdDescriptor(cudnnSpatialTransformerDescriptor_t transformer,
+                                                     cudnnSamplerType_t, cudnnDataType_t type, const int count,
+                                                     const int dims[]) {
   if (transformer == nullptr || dims == nullptr || count < 1) return CUDNN_STATUS_BAD_PARAM;
   if (count != 4) return CUDNN_STATUS_NOT_SUPPORTED;
   if (std::any_of(dims, dims + 4, [](int extent) { return extent < 1; })) return CUDNN_STATUS_BAD_PARAM;
@@ -194,8 +200,8 @@ cudnnStatus_t cudnnSpatialTfGridGeneratorBackward(cudnnHandle_t handle, const cu
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle, cudnnSpatialTransformerDescriptor_t t, const void*,
-                                           const cudnnTensorDescriptor_t x_of, const void* x, const void* grid, const void*,
-                                           cudnnTensorDescriptor_t y_of, void* y) {
+                                           const cudnnTensorDescriptor_t x_of, const void* x, const void* grid,
+                                           const void*, cudnnTensorDescriptor_t y_of, void* y) {
   if (!Ready(handle, t) || x_of == nullptr || y_of == nullptr || x == nullptr || grid == nullptr || y == nullptr) {
     return CUDNN_STATUS_BAD_PARAM;
   }
@@ -205,8 +211,8 @@ cudnnStatus_t cudnnSpatialTfSamplerForward(cudnnHandle_t handle, cudnnSpatialTra
 cudnnStatus_t cudnnSpatialTfSamplerBackward(cudnnHandle_t handle, cudnnSpatialTransformerDescriptor_t t, const void*,
                                             const cudnnTensorDescriptor_t x_of, const void* x, const void*,
                                             const cudnnTensorDescriptor_t dx_of, void* dx, const void*,
-                                            const cudnnTensorDescriptor_t dy_of, const void* dy, const void* grid, const void*,
-                                            void* d_grid) {
+                                            const cudnnTensorDescriptor_t dy_of, const void* dy, const void* grid,
+                                            const void*, void* d_grid) {
   if (!Ready(handle, t) || x_of == nullptr || dx_of == nullptr || dy_of == nullptr || x == nullptr || dx == nullptr ||
       dy == nullptr || grid == nullptr || d_grid == nullptr) {
     return CUDNN_STATUS_BAD_PARAM;

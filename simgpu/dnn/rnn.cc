@@ -75,10 +75,12 @@ extern "C" {
 SIMGPU_DNN_DESCRIPTOR(RNNDescriptor, cudnnRNNDescriptor_t)
 SIMGPU_DNN_DESCRIPTOR(RNNDataDescriptor, cudnnRNNDataDescriptor_t)
 
-cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t, cudnnRNNMode_t mode, cudnnRNNBiasMode_t bias,
-                                       cudnnDirectionMode_t direction, cudnnRNNInputMode_t input, cudnnDataType_t type,
-                                       cudnnDataType_t, cudnnMathType_t, int32_t input_size, int32_t hidden_size,
-                                       int32_t projection_size, int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t) {
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t, cudnnRNNMode_t mode,
+                                       cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
+                                       cudnnRNNInputMode_t input, cudnnDataType_t type, cudnnDataType_t,
+                                       cudnnMathType_t, int32_t input_size, int32_t hidden_size,
+                                       int32_t projection_size, int32_t layers, cudnnDropoutDescriptor_t dropout,
+                                       uint32_t) {
   if (rnn == nullptr || input_size < 1 || hidden_size < 1 || layers < 1 || projection_size < 0 ||
       projection_size > hidden_size || ElementBits(type) < 8) {
     return CUDNN_STATUS_BAD_PARAM;
@@ -90,8 +92,9 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type, cudnnRNNDataLayout_t layout,
-                                        int steps, int batch, int vector_size, const int lengths[], void*) {
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int steps, int batch, int vector_size,
+                                        const int lengths[], void*) {
   if (data == nullptr || lengths == nullptr || steps < 1 || batch < 1 || vector_size < 1) return CUDNN_STATUS_BAD_PARAM;
   uint64_t together = 0;
   for (int i = 0; i < batch; ++i) {
@@ -99,7 +102,12 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnData
     together += static_cast<uint64_t>(lengths[i]);
   }
   const bool packed = layout == CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED;
-  *data = {true, type, layout, steps, batch, vector_size,
+  *data = {true,
+           type,
+           layout,
+           steps,
+           batch,
+           vector_size,
            packed ? together : static_cast<uint64_t>(steps) * static_cast<uint64_t>(batch)};
   return CUDNN_STATUS_SUCCESS;
 }
@@ -118,9 +126,9 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int32_t pseudo_layer, size_t bytes,
-                                      const void* space, int32_t id, cudnnTensorDescriptor_t matrix, void** matrix_address,
-                                      cudnnTensorDescriptor_t bias, void** bias_address) {
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int32_t pseudo_layer,
+                                      size_t bytes, const void* space, int32_t id, cudnnTensorDescriptor_t matrix,
+                                      void** matrix_address, cudnnTensorDescriptor_t bias, void** bias_address) {
   if (!Valid(handle) || rnn == nullptr || !rnn->set) return CUDNN_STATUS_BAD_PARAM;
   const int ids = 2 * rnn->Gates() + (rnn->mode == CUDNN_LSTM ? 1 : 0);
   if (pseudo_layer < 0 || pseudo_layer >= rnn->layers * rnn->directions || id < 0 || id >= ids ||
@@ -132,13 +140,14 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode, const int32_t lengths[],
-                              cudnnRNNDataDescriptor_t x_of, const void* x, cudnnRNNDataDescriptor_t y_of, void* y,
-                              cudnnTensorDescriptor_t h_of, const void* hx, void* hy, cudnnTensorDescriptor_t c_of,
-                              const void* cx, void* cy, size_t weight_bytes, const void* weights, size_t workspace_bytes,
-                              void* workspace, size_t reserve_bytes, void* reserve) {
-  const Pass pass{handle,        rnn,     x_of,      y_of,    lengths, weight_bytes, workspace_bytes,
-                  reserve_bytes, weights, workspace, reserve, mode == CUDNN_FWD_MODE_TRAINING};
+cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
+                              const int32_t lengths[], cudnnRNNDataDescriptor_t x_of, const void* x,
+                              cudnnRNNDataDescriptor_t y_of, void* y, cudnnTensorDescriptor_t h_of, const void* hx,
+                              void* hy, cudnnTensorDescriptor_t c_of, const void* cx, void* cy, size_t weight_bytes,
+                              const void* weights, size_t workspace_bytes, void* workspace, size_t reserve_bytes,
+                              void* reserve) {
+  const Pass pass{handle,          rnn,           x_of,    y_of,      lengths, weight_bytes,
+                  workspace_bytes, reserve_bytes, weights, workspace, reserve, mode == CUDNN_FWD_MODE_TRAINING};
   if (const cudnnStatus_t status = pass.Check(); status != CUDNN_STATUS_SUCCESS) return status;
   if (x == nullptr || y == nullptr) return CUDNN_STATUS_BAD_PARAM;
   Work work = pass.Begin();
@@ -149,12 +158,13 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cu
 
 cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, const int32_t lengths[],
                                       cudnnRNNDataDescriptor_t y_of, const void* y, const void* dy,
-                                      cudnnRNNDataDescriptor_t x_of, void* dx, cudnnTensorDescriptor_t h_of, const void* hx,
-                                      const void* dhy, void* dhx, cudnnTensorDescriptor_t c_of, const void* cx, const void* dcy,
-                                      void* dcx, size_t weight_bytes, const void* weights, size_t workspace_bytes,
-                                      void* workspace, size_t reserve_bytes, void* reserve) {
-  const Pass pass{handle,        rnn,     x_of,      y_of,    lengths, weight_bytes, workspace_bytes,
-                  reserve_bytes, weights, workspace, reserve, true};
+                                      cudnnRNNDataDescriptor_t x_of, void* dx, cudnnTensorDescriptor_t h_of,
+                                      const void* hx, const void* dhy, void* dhx, cudnnTensorDescriptor_t c_of,
+                                      const void* cx, const void* dcy, void* dcx, size_t weight_bytes,
+                                      const void* weights, size_t workspace_bytes, void* workspace,
+                                      size_t reserve_bytes, void* reserve) {
+  const Pass pass{handle,          rnn,           x_of,    y_of,      lengths, weight_bytes,
+                  workspace_bytes, reserve_bytes, weights, workspace, reserve, true};
   if (const cudnnStatus_t status = pass.Check(); status != CUDNN_STATUS_SUCCESS) return status;
   if (y == nullptr || dy == nullptr || dx == nullptr) return CUDNN_STATUS_BAD_PARAM;
   Work work = pass.Begin();
@@ -170,8 +180,8 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescripto
                                          const void* y, size_t weight_bytes, void* d_weights, size_t workspace_bytes,
                                          void* workspace, size_t reserve_bytes, void* reserve) {
   if (mode != CUDNN_WGRAD_MODE_ADD) return CUDNN_STATUS_NOT_SUPPORTED;  // as documented: the gradients are added
-  const Pass pass{handle,        rnn,       x_of,      y_of,    lengths, weight_bytes, workspace_bytes,
-                  reserve_bytes, d_weights, workspace, reserve, true};
+  const Pass pass{handle,          rnn,           x_of,      y_of,      lengths, weight_bytes,
+                  workspace_bytes, reserve_bytes, d_weights, workspace, reserve, true};
   if (const cudnnStatus_t status = pass.Check(); status != CUDNN_STATUS_SUCCESS) return status;
   if (x == nullptr || y == nullptr) return CUDNN_STATUS_BAD_PARAM;
   Work work = pass.Begin();

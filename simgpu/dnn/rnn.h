@@ -39,14 +39,14 @@ struct WeightPart {
   int64_t rows = 0, columns = 0;
 };
 
-// Linear layer `id` of a pseudo layer: 0 ... gates-1 apply to the input, gates ... 2*gates-1 to the hidden state, 2*gates is
-// the projection.
+// Linear layer `id` of a pseudo layer: 0 ... gates-1 apply to the input, gates ... 2*gates-1 to the hidden state,
+// 2*gates is the projection.
 WeightPart MatrixOf(const cudnnRNNStruct& rnn, int64_t pseudo_layer, int id);
 WeightPart BiasOf(const cudnnRNNStruct& rnn, int64_t pseudo_layer, int id);
 uint64_t WeightElements(const cudnnRNNStruct& rnn);
 
-// By a rule of our own: the workspace holds what the gates of one layer get from its input, the reserve (training only) for
-// each layer what its gates gave and the cell's state, and one byte a dropped value. Bytes, rounded up to 256.
+// By a rule of our own: the workspace holds what the gates of one layer get from its input, the reserve (training only)
+// for each layer what its gates gave and the cell's state, and one byte a dropped value. Bytes, rounded up to 256.
 uint64_t RnnWorkspace(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x);
 uint64_t RnnReserve(const cudnnRNNStruct& rnn, const cudnnRNNDataStruct& x);
 

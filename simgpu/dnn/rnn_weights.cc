@@ -41,7 +41,8 @@ WeightPart MatrixOf(const cudnnRNNStruct& rnn, int64_t pseudo_layer, int id) {
   const auto at = [&](int64_t offset, int64_t rows, int64_t columns) {
     return WeightPart{start + static_cast<uint64_t>(offset), rows, columns};
   };
-  if (id < gates) return SkipsInput(rnn, layer) ? WeightPart{} : at(id * rnn.hidden_size * inputs, rnn.hidden_size, inputs);
+  if (id < gates)
+    return SkipsInput(rnn, layer) ? WeightPart{} : at(id * rnn.hidden_size * inputs, rnn.hidden_size, inputs);
   const int64_t recurrent = rnn.hidden_size * rnn.OutputSize();
   if (id < 2 * gates) return at(input_part + (id - gates) * recurrent, rnn.hidden_size, rnn.OutputSize());
   return rnn.Projects() ? at(input_part + gates * recurrent, rnn.projection_size, rnn.hidden_size) : WeightPart{};

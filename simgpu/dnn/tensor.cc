@@ -1,8 +1,8 @@
 // Descriptors of tensors and filters.
-#include "simgpu/dnn/dnn.h"
-
 #include <algorithm>
 #include <cstdlib>
+
+#include "simgpu/dnn/dnn.h"
 
 namespace simgpu::dnn {
 
@@ -75,8 +75,8 @@ extern "C" {
 SIMGPU_DNN_DESCRIPTOR(TensorDescriptor, cudnnTensorDescriptor_t)
 SIMGPU_DNN_DESCRIPTOR(FilterDescriptor, cudnnFilterDescriptor_t)
 
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int count, const int dims[],
-                                         const int strides[]) {
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int count,
+                                         const int dims[], const int strides[]) {
   if (tensor == nullptr || dims == nullptr || strides == nullptr || count < 1) return CUDNN_STATUS_BAD_PARAM;
   if (count > CUDNN_DIM_MAX || ElementBits(type) == 0) return CUDNN_STATUS_NOT_SUPPORTED;
   if (std::any_of(dims, dims + count, [](int extent) { return extent < 0; })) return CUDNN_STATUS_BAD_PARAM;
@@ -87,22 +87,23 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int n, int c, int h, int w,
-                                           int n_stride, int c_stride, int h_stride, int w_stride) {
+cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int n, int c, int h,
+                                           int w, int n_stride, int c_stride, int h_stride, int w_stride) {
   const int dims[] = {n, c, h, w}, strides[] = {n_stride, c_stride, h_stride, w_stride};
   return cudnnSetTensorNdDescriptor(tensor, type, 4, dims, strides);
 }
 
-cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format, cudnnDataType_t type, int n,
-                                         int c, int h, int w) {
-  if (format == CUDNN_TENSOR_NHWC) return cudnnSetTensor4dDescriptorEx(tensor, type, n, c, h, w, c * h * w, 1, c * w, c);
+cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
+                                         cudnnDataType_t type, int n, int c, int h, int w) {
+  if (format == CUDNN_TENSOR_NHWC)
+    return cudnnSetTensor4dDescriptorEx(tensor, type, n, c, h, w, c * h * w, 1, c * w, c);
   if (format != CUDNN_TENSOR_NCHW) return CUDNN_STATUS_NOT_SUPPORTED;
   return cudnnSetTensor4dDescriptorEx(tensor, type, n, c, h, w, c * h * w, h * w, w, 1);
 }
 
 // `requested` limits what is written; `count` is what there is.
-cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int requested, cudnnDataType_t* type, int* count,
-                                         int dims[], int strides[]) {
+cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int requested, cudnnDataType_t* type,
+                                         int* count, int dims[], int strides[]) {
   if (tensor == nullptr || requested < 0) return CUDNN_STATUS_BAD_PARAM;
   const int given = std::min(requested, tensor->count);
   if (type != nullptr) *type = tensor->type;
@@ -118,8 +119,8 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensor, si
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format,
-                                         int count, const int dims[]) {
+cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int count, const int dims[]) {
   if (filter == nullptr || dims == nullptr || count < 1) return CUDNN_STATUS_BAD_PARAM;
   if (count > CUDNN_DIM_MAX || ElementBits(type) == 0) return CUDNN_STATUS_NOT_SUPPORTED;
   if (std::any_of(dims, dims + count, [](int extent) { return extent < 0; })) return CUDNN_STATUS_BAD_PARAM;
@@ -130,8 +131,8 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDa
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format, int k,
-                                         int c, int h, int w) {
+cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+                                         cudnnTensorFormat_t format, int k, int c, int h, int w) {
   const int dims[] = {k, c, h, w};
   return cudnnSetFilterNdDescriptor(filter, type, format, 4, dims);
 }

@@ -1,9 +1,9 @@
 // How much workspace the simulated cuDNN asks for: one rule, so that a program's allocations can be foretold.
 //
 // A convolution has two engines (algorithms). The first lays out, for one image, the columns that its filters are
-// multiplied with: (positions of the output image) x (elements of one filter) elements, rounded up to 256 bytes, and at most
-// SIMGPU_DNN_WORKSPACE bytes (default 32M; K, M, G, T are powers of 1024; 0: none). The second needs no workspace. Nothing
-// else that is described by operation graphs needs any.
+// multiplied with: (positions of the output image) x (elements of one filter) elements, rounded up to 256 bytes, and at
+// most SIMGPU_DNN_WORKSPACE bytes (default 32M; K, M, G, T are powers of 1024; 0: none). The second needs no workspace.
+// Nothing else that is described by operation graphs needs any.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Which device memory holds what a copy or a memset wrote.
 //
 // Kernels compute nothing, so what they were handed cannot stay as it is: an answer that a program reads back would be
-// whatever lay there before, and with it depend on where an allocator had put things. Therefore what one copy (or memset)
-// wrote is forgotten as a whole, and reads as zeros, as soon as a kernel is handed an address in it. What no kernel was
-// handed reads back as it was written.
+// whatever lay there before, and with it depend on where an allocator had put things. Therefore what one copy (or
+// memset) wrote is forgotten as a whole, and reads as zeros, as soon as a kernel is handed an address in it. What no
+// kernel was handed reads back as it was written.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace simgpu {
 
-// Ranges that do not overlap. Not thread-safe: used under the driver's lock. O(log ranges), and once for each range that
-// goes.
+// Ranges that do not overlap. Not thread-safe: used under the driver's lock. O(log ranges), and once for each range
+// that goes.
 class Written {
  public:
   struct Range {

@@ -9,7 +9,13 @@
 
 namespace {
 
-enum Status { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6, kInsufficientSize = 7 };  // nvmlReturn_t
+enum Status {
+  kSuccess = 0,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kNotFound = 6,
+  kInsufficientSize = 7
+};  // nvmlReturn_t
 
 struct Device;  // *nvmlDevice_t
 
@@ -37,12 +43,18 @@ SIMGPU_NVML nvmlShutdown() { return kSuccess; }
 
 SIMGPU_NVML_TEXT nvmlErrorString(int status) {
   switch (status) {
-    case kSuccess: return "Success";
-    case kInvalidArgument: return "Invalid Argument";
-    case kNotSupported: return "Not Supported";
-    case kNotFound: return "Not Found";
-    case kInsufficientSize: return "Insufficient Size";
-    default: return "Unknown Error";
+    case kSuccess:
+      return "Success";
+    case kInvalidArgument:
+      return "Invalid Argument";
+    case kNotSupported:
+      return "Not Supported";
+    case kNotFound:
+      return "Not Found";
+    case kInsufficientSize:
+      return "Insufficient Size";
+    default:
+      return "Unknown Error";
   }
 }
 

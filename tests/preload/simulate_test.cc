@@ -62,7 +62,7 @@ TEST_P(SimulatedStreams, AProgram) {
 
 // What was checked, and what could not be, is counted.
 TEST(Simulated, KernelsAreCounted) {
-  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_streams_client", "record_use"});
+  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_streams_client", "graph"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
   EXPECT_GT(result.stats["kernels_known"], 0);
   EXPECT_EQ(result.stats["kernels_not_known"], 0);

@@ -1,13 +1,14 @@
-// The cuDNN shim: what a call uses is what it would use, byte for byte. Each case ends with status 0 and its reports, or
-// with 4 or 5 where a call did not answer what it must.
-#include <vector>
-
+// The cuDNN shim: what a call uses is what it would use, byte for byte. Each case ends with status 0 and its reports,
+// or with 4 or 5 where a call did not answer what it must.
 #include "tests/simgpu/dnn_cases.h"
+
+#include <vector>
 
 namespace simgpu_test {
 namespace {
 
-// --- Descriptors of the graph interface ---------------------------------------------------------------------------------
+// --- Descriptors of the graph interface
+// ---------------------------------------------------------------------------------
 
 using Backend = cudnnBackendDescriptor_t;
 
@@ -17,7 +18,8 @@ Backend New(cudnnBackendDescriptorType_t type) {
   return descriptor;
 }
 template <typename T>
-void Set(Backend descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const std::vector<T>& values) {
+void Set(Backend descriptor, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+         const std::vector<T>& values) {
   SUCCEED(cudnnBackendSetAttribute(descriptor, name, type, static_cast<int64_t>(values.size()), values.data()));
 }
 void SetChild(Backend descriptor, cudnnBackendAttributeName_t name, Backend child) {
@@ -77,11 +79,12 @@ std::vector<Backend> Advised(Backend graph, cudnnBackendHeurMode_t mode) {
   Set<cudnnBackendHeurMode_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, {mode});
   Finalized(heuristics);
   int64_t count = -1;
-  SUCCEED(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr));
+  SUCCEED(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
+                                   nullptr));
   std::vector<Backend> configurations;
   for (int64_t i = 0; i < count; ++i) configurations.push_back(New(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
-  SUCCEED(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &count,
-                                   configurations.data()));
+  SUCCEED(cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, count,
+                                   &count, configurations.data()));
   EXPECT(count == static_cast<int64_t>(configurations.size()));
   return configurations;
 }
@@ -94,7 +97,8 @@ Backend Plan(Backend configuration) {
 
 int64_t WorkspaceOf(Backend plan) {
   int64_t bytes = -1;
-  SUCCEED(cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, nullptr, &bytes));
+  SUCCEED(
+      cudnnBackendGetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, nullptr, &bytes));
   return bytes;
 }
 
@@ -155,8 +159,9 @@ CASE(ChannelsLast) {  // the same number of bytes, by other strides; one more ro
 }
 
 // dx and dw take the places of x and w.
-void Backwards(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t convolution, cudnnBackendAttributeName_t x,
-               cudnnBackendAttributeName_t w, cudnnBackendAttributeName_t y, Sizes sizes) {
+void Backwards(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t convolution,
+               cudnnBackendAttributeName_t x, cudnnBackendAttributeName_t w, cudnnBackendAttributeName_t y,
+               Sizes sizes) {
   Give(arena + kAtX, sizes.x);
   Give(arena + kAtW, sizes.w);
   Give(arena + kAtY, sizes.y);
@@ -171,9 +176,9 @@ void Backwards(cudnnBackendDescriptorType_t type, cudnnBackendAttributeName_t co
                               Pack({'x', 'w', 'y'}, {At(kAtX), At(kAtW), At(kAtY)}, At(kAtWorkspace))));
 }
 void BackwardData(Sizes sizes) {
-  Backwards(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, sizes);
+  Backwards(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+            CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, sizes);
 }
 void BackwardFilter(Sizes sizes) {
   Backwards(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
@@ -200,13 +205,15 @@ CASE(VirtualTensorsTakeNoMemory) {
   Give(arena + kAtW, kBytesW);
   Give(arena + kAtZ, kBytesY);
   float b = 1;
-  SUCCEED(cudnnBackendExecute(NewDnnHandle(s1), Fused(), Pack({'x', 'w', 'z', 'b'}, {At(kAtX), At(kAtW), At(kAtZ), &b}, nullptr)));
+  SUCCEED(cudnnBackendExecute(NewDnnHandle(s1), Fused(),
+                              Pack({'x', 'w', 'z', 'b'}, {At(kAtX), At(kAtW), At(kAtZ), &b}, nullptr)));
 }
 CASE(FusedBeyondZ) {
   Give(arena + kAtX, kBytesX);
   Give(arena + kAtW, kBytesW);
   Give(arena + kAtZ, kBytesY - 4);
-  SUCCEED(cudnnBackendExecute(NewDnnHandle(s1), Fused(), Pack({'x', 'w', 'z'}, {At(kAtX), At(kAtW), At(kAtZ)}, nullptr)));
+  SUCCEED(
+      cudnnBackendExecute(NewDnnHandle(s1), Fused(), Pack({'x', 'w', 'z'}, {At(kAtX), At(kAtW), At(kAtZ)}, nullptr)));
 }
 
 // The way of a program that builds everything, keeps the plan and lets go of the rest.
@@ -217,7 +224,8 @@ CASE(PlansOutliveWhatTheyWereMadeOf) {
   const Backend y = Tensor('y', kY), operation = Forward(y), graph = Graph({operation});
   const std::vector<Backend> advised = Advised(graph, CUDNN_HEUR_MODE_FALLBACK);
   const Backend plan = Plan(advised.front());
-  for (const Backend descriptor : {y, operation, graph, advised.front()}) SUCCEED(cudnnBackendDestroyDescriptor(descriptor));
+  for (const Backend descriptor : {y, operation, graph, advised.front()})
+    SUCCEED(cudnnBackendDestroyDescriptor(descriptor));
   SUCCEED(cudnnBackendExecute(NewDnnHandle(s1), plan, Pack({'x', 'w', 'y'}, {At(kAtX), At(kAtW), At(kAtY)}, nullptr)));
 }
 
@@ -228,7 +236,8 @@ CASE(EnginesAreNamed) {
   for (size_t i = 0; i < advised.size(); ++i) {
     Backend engine = New(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     int64_t count = 0, index = -1;
-    SUCCEED(cudnnBackendGetAttribute(advised[i], CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine));
+    SUCCEED(cudnnBackendGetAttribute(advised[i], CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                     &engine));
     EXPECT(count == 1);
     SUCCEED(cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &index));
     EXPECT(index == static_cast<int64_t>(advised.size() - 1 - i));
@@ -258,12 +267,12 @@ CASE(BackendMisuse) {
           cudnnBackendSetAttribute(tensor, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &number));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,
           cudnnBackendSetAttribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, nullptr));
-  ANSWERS(CUDNN_STATUS_NOT_INITIALIZED, cudnnBackendGetAttribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1,
-                                                                 nullptr, &number));
+  ANSWERS(CUDNN_STATUS_NOT_INITIALIZED,
+          cudnnBackendGetAttribute(tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, nullptr, &number));
   const Backend operation = New(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   ANSWERS(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
-          cudnnBackendSetAttribute(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                   &tensor));
+          cudnnBackendSetAttribute(operation, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                   1, &tensor));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnBackendFinalize(operation));
   const Backend whole = Tensor('y', kY);
   ANSWERS(CUDNN_STATUS_NOT_INITIALIZED,  // as documented of a descriptor that is finalized already

@@ -5,12 +5,12 @@
 
 #include "tests/simgpu/checker_cases.h"
 
-#define ANSWERS(expected, call)                                                                                      \
-  do {                                                                                                               \
-    if (const cudnnStatus_t status = (call); status != (expected)) {                                                 \
-      fprintf(stderr, "%s:%d: %s gave %s (%d)\n", __FILE__, __LINE__, #call, cudnnGetErrorString(status), status);   \
-      exit(4);                                                                                                       \
-    }                                                                                                                \
+#define ANSWERS(expected, call)                                                                                    \
+  do {                                                                                                             \
+    if (const cudnnStatus_t status = (call); status != (expected)) {                                               \
+      fprintf(stderr, "%s:%d: %s gave %s (%d)\n", __FILE__, __LINE__, #call, cudnnGetErrorString(status), status); \
+      exit(4);                                                                                                     \
+    }                                                                                                              \
   } while (false)
 #define SUCCEED(call) ANSWERS(CUDNN_STATUS_SUCCESS, call)
 #define EXPECT(condition)                                                      \

@@ -22,7 +22,8 @@ void GiveAll(const std::vector<size_t>& sizes) {
   for (size_t i = 0; i < sizes.size(); ++i) Give(arena + Place(static_cast<int>(i)), sizes[i]);
 }
 
-// --- Convolutions: as in dnn_cases.cc -----------------------------------------------------------------------------------
+// --- Convolutions: as in dnn_cases.cc
+// -----------------------------------------------------------------------------------
 
 struct Shapes {
   cudnnTensorDescriptor_t x = Tensor(2, 3, 8, 8), y = Tensor(2, 4, 6, 6);
@@ -33,10 +34,12 @@ struct Shapes {
     SUCCEED(cudnnSetFilter4dDescriptor(w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, 4, 3, 3, 3));
     SUCCEED(cudnnCreateConvolutionDescriptor(&convolution));
     const int none[] = {0, 0}, ones[] = {1, 1};
-    SUCCEED(cudnnSetConvolutionNdDescriptor(convolution, 2, none, ones, ones, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    SUCCEED(
+        cudnnSetConvolutionNdDescriptor(convolution, 2, none, ones, ones, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   }
 };
-constexpr size_t kBytesX = 2 * 3 * 8 * 8 * 4, kBytesW = 4 * 3 * 3 * 3 * 4, kBytesY = 2 * 4 * 6 * 6 * 4, kWorkspace = 4096;
+constexpr size_t kBytesX = 2 * 3 * 8 * 8 * 4, kBytesW = 4 * 3 * 3 * 3 * 4, kBytesY = 2 * 4 * 6 * 6 * 4,
+                 kWorkspace = 4096;
 
 void Forward(std::vector<size_t> sizes) {
   GiveAll(sizes);
@@ -69,8 +72,8 @@ CASE(LegacyFindWithinWorkspace) {  // too little is lent for the faster one
   const Shapes s;
   std::array<cudnnConvolutionFwdAlgoPerf_t, 8> results;
   int count = 0;
-  SUCCEED(cudnnFindConvolutionForwardAlgorithmEx(NewDnnHandle(s1), s.x, At(Place(0)), s.w, At(Place(1)), s.convolution, s.y,
-                                                 At(Place(2)), 8, &count, results.data(), At(Place(3)), 1024));
+  SUCCEED(cudnnFindConvolutionForwardAlgorithmEx(NewDnnHandle(s1), s.x, At(Place(0)), s.w, At(Place(1)), s.convolution,
+                                                 s.y, At(Place(2)), 8, &count, results.data(), At(Place(3)), 1024));
   EXPECT(count == 1);
   EXPECT(results[0].algo == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
 }
@@ -85,10 +88,11 @@ CASE(LegacyMisuse) {
                                                   CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes));
   ANSWERS(CUDNN_STATUS_BAD_PARAM,  // the workspace is too small
           cudnnConvolutionForward(handle, &kOne, s.x, At(0), s.w, At(0), s.convolution,
-                                  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, At(0), kWorkspace - 1, &kNone, s.y, At(0)));
+                                  CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, At(0), kWorkspace - 1, &kNone, s.y,
+                                  At(0)));
   ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnSetTensor4dDescriptor(nullptr, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1));
-  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_CHANNEL, &kOne, s.x,
-                                                          At(0), &kNone, s.x, At(0)));  // a stub
+  ANSWERS(CUDNN_STATUS_NOT_SUPPORTED, cudnnSoftmaxForward(handle, CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_CHANNEL, &kOne,
+                                                          s.x, At(0), &kNone, s.x, At(0)));  // a stub
   SUCCEED(cudnnDestroy(handle));
 }
 CASE(Version) {
@@ -100,7 +104,8 @@ CASE(Version) {
   EXPECT(static_cast<size_t>(major * 10000 + minor * 100) == cudnnGetVersion() / 100 * 100);
 }
 
-// --- Batch normalisation: x, y of 2 x 16 x 5 x 5, 16 channels ---------------------------------------------------------
+// --- Batch normalisation: x, y of 2 x 16 x 5 x 5, 16 channels
+// ---------------------------------------------------------
 
 constexpr size_t kImages = 2 * 16 * 5 * 5 * 4, kChannels = 16 * 4, kSums = 256;
 
@@ -110,16 +115,16 @@ void BatchNormForward(const std::vector<size_t>& sizes, cudnnBatchNormOps_t ops,
   const cudnnTensorDescriptor_t x = Tensor(2, 16, 5, 5), channel = Tensor(1, 16, 1, 1);
   cudnnHandle_t handle = NewDnnHandle(s1);
   size_t workspace_bytes = 0, reserve_bytes = 0;
-  SUCCEED(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, ops, x, nullptr, x,
-                                                                   channel, nullptr, &workspace_bytes));
-  SUCCEED(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, ops, nullptr, x,
-                                                               &reserve_bytes));
+  SUCCEED(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, ops, x,
+                                                                   nullptr, x, channel, nullptr, &workspace_bytes));
+  SUCCEED(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, ops, nullptr,
+                                                               x, &reserve_bytes));
   EXPECT(workspace_bytes == kSums);
   EXPECT(reserve_bytes == reserve);
   SUCCEED(cudnnBatchNormalizationForwardTrainingEx(
-      handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, ops, &kOne, &kNone, x, At(Place(0)), nullptr, nullptr, x, At(Place(1)), channel,
-      At(Place(2)), At(Place(3)), 0.1, At(Place(4)), At(Place(5)), 1e-5, At(Place(6)), At(Place(7)), nullptr, At(Place(8)),
-      workspace_bytes, At(Place(9)), reserve_bytes));
+      handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, ops, &kOne, &kNone, x, At(Place(0)), nullptr, nullptr, x,
+      At(Place(1)), channel, At(Place(2)), At(Place(3)), 0.1, At(Place(4)), At(Place(5)), 1e-5, At(Place(6)),
+      At(Place(7)), nullptr, At(Place(8)), workspace_bytes, At(Place(9)), reserve_bytes));
 }
 const std::vector<size_t> kNormBlocks = {kImages,   kImages,   kChannels, kChannels, kChannels,
                                          kChannels, kChannels, kChannels, kSums,     256};
@@ -140,9 +145,9 @@ void BatchNormBackward(const std::vector<size_t>& sizes) {
   GiveAll(sizes);
   const cudnnTensorDescriptor_t x = Tensor(2, 16, 5, 5), channel = Tensor(1, 16, 1, 1);
   SUCCEED(cudnnBatchNormalizationBackwardEx(
-      NewDnnHandle(s1), CUDNN_BATCHNORM_SPATIAL_PERSISTENT, CUDNN_BATCHNORM_OPS_BN, &kOne, &kNone, &kOne, &kNone, x, At(Place(0)),
-      nullptr, nullptr, x, At(Place(1)), nullptr, nullptr, x, At(Place(2)), channel, At(Place(3)), nullptr, At(Place(4)),
-      At(Place(5)), 1e-5, At(Place(6)), At(Place(7)), nullptr, At(Place(8)), kSums, nullptr, 0));
+      NewDnnHandle(s1), CUDNN_BATCHNORM_SPATIAL_PERSISTENT, CUDNN_BATCHNORM_OPS_BN, &kOne, &kNone, &kOne, &kNone, x,
+      At(Place(0)), nullptr, nullptr, x, At(Place(1)), nullptr, nullptr, x, At(Place(2)), channel, At(Place(3)),
+      nullptr, At(Place(4)), At(Place(5)), 1e-5, At(Place(6)), At(Place(7)), nullptr, At(Place(8)), kSums, nullptr, 0));
 }
 const std::vector<size_t> kNormBackBlocks = {kImages,   kImages,   kImages,   kChannels, kChannels,
                                              kChannels, kChannels, kChannels, kSums};
@@ -152,12 +157,13 @@ CASE(BatchNormBackwardBeyondDBias) { BatchNormBackward(ButSmaller(kNormBackBlock
 CASE(BatchNormInference) {
   GiveAll({kImages, kImages, kChannels, kChannels, kChannels, kChannels - 4});
   const cudnnTensorDescriptor_t x = Tensor(2, 16, 5, 5), channel = Tensor(1, 16, 1, 1);
-  SUCCEED(cudnnBatchNormalizationForwardInference(NewDnnHandle(s1), CUDNN_BATCHNORM_SPATIAL, &kOne, &kNone, x, At(Place(0)), x,
-                                                  At(Place(1)), channel, At(Place(2)), At(Place(3)), At(Place(4)), At(Place(5)),
-                                                  1e-5));
+  SUCCEED(cudnnBatchNormalizationForwardInference(NewDnnHandle(s1), CUDNN_BATCHNORM_SPATIAL, &kOne, &kNone, x,
+                                                  At(Place(0)), x, At(Place(1)), channel, At(Place(2)), At(Place(3)),
+                                                  At(Place(4)), At(Place(5)), 1e-5));
 }
 
-// --- Recurrent networks: an LSTM of 2 layers in both directions, 8 inputs, 16 hidden values, 5 steps, 3 sequences -----
+// --- Recurrent networks: an LSTM of 2 layers in both directions, 8 inputs, 16 hidden values, 5 steps, 3 sequences
+// -----
 
 struct Network {
   cudnnHandle_t handle = NewDnnHandle(s1);
@@ -168,9 +174,9 @@ struct Network {
 
   explicit Network(cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED) {
     SUCCEED(cudnnCreateRNNDescriptor(&rnn));
-    SUCCEED(cudnnSetRNNDescriptor_v8(rnn, CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_BIDIRECTIONAL,
-                                     CUDNN_LINEAR_INPUT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT, CUDNN_DEFAULT_MATH, 8, 16, 16, 2,
-                                     nullptr, 0));
+    SUCCEED(cudnnSetRNNDescriptor_v8(rnn, CUDNN_RNN_ALGO_STANDARD, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
+                                     CUDNN_BIDIRECTIONAL, CUDNN_LINEAR_INPUT, CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
+                                     CUDNN_DEFAULT_MATH, 8, 16, 16, 2, nullptr, 0));
     const int lengths[] = {5, 3, 1};
     SUCCEED(cudnnCreateRNNDataDescriptor(&x));
     SUCCEED(cudnnSetRNNDataDescriptor(x, CUDNN_DATA_FLOAT, layout, 5, 3, 8, lengths, nullptr));
@@ -195,9 +201,10 @@ void RunForward(const Network& n, const std::vector<size_t>& sizes, size_t weigh
   Give(arena + kAtWeights, weights);
   Give(arena + kAtWorkspace, n.workspace);
   Give(arena + kAtReserve, reserve);
-  SUCCEED(cudnnRNNForward(n.handle, n.rnn, CUDNN_FWD_MODE_TRAINING, static_cast<const int32_t*>(At(Place(6))), n.x, At(Place(0)),
-                          n.y, At(Place(1)), n.hidden, At(Place(2)), At(Place(3)), n.hidden, At(Place(4)), At(Place(5)), n.weights,
-                          At(kAtWeights), n.workspace, At(kAtWorkspace), n.reserve, At(kAtReserve)));
+  SUCCEED(cudnnRNNForward(n.handle, n.rnn, CUDNN_FWD_MODE_TRAINING, static_cast<const int32_t*>(At(Place(6))), n.x,
+                          At(Place(0)), n.y, At(Place(1)), n.hidden, At(Place(2)), At(Place(3)), n.hidden, At(Place(4)),
+                          At(Place(5)), n.weights, At(kAtWeights), n.workspace, At(kAtWorkspace), n.reserve,
+                          At(kAtReserve)));
 }
 CASE(NetworkSizes) {
   const Network n;
@@ -281,18 +288,19 @@ void RunBackward(size_t dx, size_t d_weights) {
   Give(arena + kAtWeights, d_weights);
   Give(arena + kAtWorkspace, n.workspace);
   Give(arena + kAtReserve, n.reserve);
-  SUCCEED(cudnnRNNBackwardData_v8(n.handle, n.rnn, nullptr, n.y, At(Place(1)), At(Place(1)), n.x, At(Place(0)), n.hidden, nullptr,
-                                  nullptr, nullptr, n.hidden, nullptr, nullptr, nullptr, n.weights, At(kAtWeights), n.workspace,
-                                  At(kAtWorkspace), n.reserve, At(kAtReserve)));
-  SUCCEED(cudnnRNNBackwardWeights_v8(n.handle, n.rnn, CUDNN_WGRAD_MODE_ADD, nullptr, n.x, At(Place(0)), n.hidden, nullptr, n.y,
-                                     At(Place(1)), n.weights, At(kAtWeights), n.workspace, At(kAtWorkspace), n.reserve,
-                                     At(kAtReserve)));
+  SUCCEED(cudnnRNNBackwardData_v8(n.handle, n.rnn, nullptr, n.y, At(Place(1)), At(Place(1)), n.x, At(Place(0)),
+                                  n.hidden, nullptr, nullptr, nullptr, n.hidden, nullptr, nullptr, nullptr, n.weights,
+                                  At(kAtWeights), n.workspace, At(kAtWorkspace), n.reserve, At(kAtReserve)));
+  SUCCEED(cudnnRNNBackwardWeights_v8(n.handle, n.rnn, CUDNN_WGRAD_MODE_ADD, nullptr, n.x, At(Place(0)), n.hidden,
+                                     nullptr, n.y, At(Place(1)), n.weights, At(kAtWeights), n.workspace,
+                                     At(kAtWorkspace), n.reserve, At(kAtReserve)));
 }
 CASE(NetworkBackward) { RunBackward(kSequences, kWeights); }
 CASE(NetworkBackwardBeyondDx) { RunBackward(kSequences - 4, kWeights); }
 CASE(NetworkBackwardBeyondWeights) { RunBackward(kSequences, kWeights - 4); }
 
-// --- The rest ---------------------------------------------------------------------------------------------------------
+// --- The rest
+// ---------------------------------------------------------------------------------------------------------
 
 CASE(DropoutStates) {  // setting makes them, restoring does not
   cudnnHandle_t handle = NewDnnHandle(s1);
@@ -301,7 +309,8 @@ CASE(DropoutStates) {  // setting makes them, restoring does not
   Give(arena, bytes);
   cudnnDropoutDescriptor_t dropout = nullptr;
   SUCCEED(cudnnCreateDropoutDescriptor(&dropout));
-  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, cudnnSetDropoutDescriptor(dropout, handle, 0.5F, At(0), bytes - 1, 1));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+          cudnnSetDropoutDescriptor(dropout, handle, 0.5F, At(0), bytes - 1, 1));
   SUCCEED(cudnnSetDropoutDescriptor(dropout, handle, 0.5F, At(0), bytes, 1));
   Return(arena);
   SUCCEED(cudnnRestoreDropoutDescriptor(dropout, handle, 0.5F, At(0), bytes, 1));
@@ -324,14 +333,16 @@ void Ctc(size_t gradients) {  // 20 steps, 2 sequences, 30 letters
   SUCCEED(cudnnSetTensorNdDescriptor(letters, CUDNN_DATA_FLOAT, 3, dims, strides));
   cudnnCTCLossDescriptor_t loss = nullptr;
   SUCCEED(cudnnCreateCTCLossDescriptor(&loss));
-  SUCCEED(cudnnSetCTCLossDescriptor_v9(loss, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_SOFTMAX, CUDNN_CTC_ZERO_OOB_GRADIENTS, 10));
+  SUCCEED(cudnnSetCTCLossDescriptor_v9(loss, CUDNN_DATA_FLOAT, CUDNN_LOSS_NORMALIZATION_SOFTMAX,
+                                       CUDNN_CTC_ZERO_OOB_GRADIENTS, 10));
   cudnnHandle_t handle = NewDnnHandle(s1);
   size_t workspace = 0;
-  SUCCEED(cudnnGetCTCLossWorkspaceSize_v8(handle, CUDNN_CTC_LOSS_ALGO_DETERMINISTIC, loss, letters, letters, &workspace));
+  SUCCEED(
+      cudnnGetCTCLossWorkspaceSize_v8(handle, CUDNN_CTC_LOSS_ALGO_DETERMINISTIC, loss, letters, letters, &workspace));
   GiveAll({kProbabilities, gradients, 8, 8, 8, workspace});
   SUCCEED(cudnnCTCLoss_v8(handle, CUDNN_CTC_LOSS_ALGO_DETERMINISTIC, loss, letters, At(Place(0)), nullptr,
-                          static_cast<int*>(At(Place(2))), static_cast<int*>(At(Place(3))), At(Place(4)), letters, At(Place(1)),
-                          workspace, At(Place(5))));
+                          static_cast<int*>(At(Place(2))), static_cast<int*>(At(Place(3))), At(Place(4)), letters,
+                          At(Place(1)), workspace, At(Place(5))));
 }
 CASE(CtcClean) { Ctc(20 * 2 * 30 * 4); }
 CASE(CtcBeyondGradients) { Ctc(20 * 2 * 30 * 4 - 4); }
@@ -344,7 +355,8 @@ void Transform(size_t grid) {  // 2 images of 3 channels, 8 by 8
   cudnnHandle_t handle = NewDnnHandle(s1);
   const cudnnTensorDescriptor_t x = Tensor(2, 3, 8, 8);
   SUCCEED(cudnnSpatialTfGridGeneratorForward(handle, transformer, At(Place(0)), At(Place(1))));
-  SUCCEED(cudnnSpatialTfSamplerForward(handle, transformer, &kOne, x, At(Place(2)), At(Place(1)), &kNone, x, At(Place(3))));
+  SUCCEED(
+      cudnnSpatialTfSamplerForward(handle, transformer, &kOne, x, At(Place(2)), At(Place(1)), &kNone, x, At(Place(3))));
 }
 CASE(TransformerClean) { Transform(2 * 8 * 8 * 2 * 4); }
 CASE(TransformerBeyondGrid) { Transform(2 * 8 * 8 * 2 * 4 - 4); }
@@ -354,7 +366,8 @@ CASE(PoolingBeyondX) {
   cudnnHandle_t handle = NewDnnHandle(s1);
   const cudnnTensorDescriptor_t x = Tensor(2, 3, 8, 8), y = Tensor(2, 3, 4, 4);
   GiveAll({kBytesX - 4, kBytesX / 4});
-  ANSWERS(CUDNN_STATUS_BAD_PARAM, cudnnPoolingForward(handle, pooling, &kOne, x, At(Place(0)), &kNone, y, At(Place(1))));
+  ANSWERS(CUDNN_STATUS_BAD_PARAM,
+          cudnnPoolingForward(handle, pooling, &kOne, x, At(Place(0)), &kNone, y, At(Place(1))));
   SUCCEED(cudnnSetPooling2dDescriptor(pooling, CUDNN_POOLING_MAX, CUDNN_NOT_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
   SUCCEED(cudnnPoolingForward(handle, pooling, &kOne, x, At(Place(0)), &kNone, y, At(Place(1))));
 }

@@ -109,8 +109,8 @@ TEST(Dnn, HasItsNames) {
 // The report file ends with what was counted.
 TEST(Dnn, CallsAreCounted) {
   const std::string file = testing::TempDir() + "dnn_counted";
-  const Outcome outcome = RunProgram("env SIMGPU_REPORT_FILE=" + file + " " HOTPACK_BINARY_DIR "/tests/simgpu_dnn_cases " +
-                                     "NetworkBackward");
+  const Outcome outcome = RunProgram("env SIMGPU_REPORT_FILE=" + file +
+                                     " " HOTPACK_BINARY_DIR "/tests/simgpu_dnn_cases " + "NetworkBackward");
   EXPECT_EQ(outcome.status, 0) << outcome.error;
   const std::string text = ReadFile(file);
   unlink(file.c_str());
