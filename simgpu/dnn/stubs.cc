@@ -1,0 +1,3 @@
+#include "simgpu/dnn/stubs.h"
+
+#include "simgpu/dnn/stubs.inc"
