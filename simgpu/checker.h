@@ -33,6 +33,9 @@ void simgpuBlockKept(uint64_t address);
 /* Work that is not a driver call (a shimmed library function) uses [address, address + bytes) on `stream`. */
 void simgpuUse(void* stream, uint64_t address, size_t bytes, int write);
 
+/* One call of a shimmed library that does work; `told` is 1 if simgpuUse tells all memory that it uses. Only counted. */
+void simgpuLibraryCall(int told);
+
 /* The application is about to reset the device: its blocks there are gone, and that is no mistake. Called before an
  * allocator between hears of it. */
 void simgpuDeviceReset(int device);

@@ -95,7 +95,7 @@ RunLibraries FindLibraries() {
   libraries.simgpu_witness = FirstThatExists({libraries.simgpu_directory + "/libsimgpu_witness.so"});
   const std::string cudart = libraries.simgpu_directory + "/libcudart.so.13";
   if (fs::exists(cudart, error)) libraries.simgpu_cudart = cudart;
-  for (const char* name : {"/libcublasLt.so.13", "/libcublas.so.13"}) {
+  for (const char* name : {"/libcublasLt.so.13", "/libcublas.so.13", "/libcudnn.so.9"}) {
     const std::string path = libraries.simgpu_directory + name;
     if (fs::exists(path, error)) libraries.simgpu_others.push_back(path);
   }

@@ -22,6 +22,7 @@ cublasStatus_t Gemm(cublasHandle_t handle, cublasOperation_t op_a, cublasOperati
   const size_t bytes_a = ElementBytes(a.type), bytes_b = ElementBytes(b.type), bytes_c = ElementBytes(c.type);
   if (bytes_a == 0 || bytes_b == 0 || bytes_c == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (m == 0 || n == 0 || count == 0) return CUBLAS_STATUS_SUCCESS;
+  CountCall(true);
   ReadScalar(handle, alpha, scalar);
   ReadScalar(handle, beta, scalar);
   Read(handle, a.memory, MatrixBytes(op_a, m, k, a.leading, count, a.stride, bytes_a));
@@ -36,6 +37,7 @@ cublasStatus_t GemmOfPointers(cublasHandle_t handle, const void* const a[], cons
                               int64_t count) {
   if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (count < 0) return CUBLAS_STATUS_INVALID_VALUE;
+  CountCall(false);
   for (const void* names : {static_cast<const void*>(a), static_cast<const void*>(b), static_cast<const void*>(c)}) {
     Read(handle, names, static_cast<uint64_t>(count) * sizeof(void*));
   }

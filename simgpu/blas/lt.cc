@@ -11,6 +11,7 @@
 
 namespace {
 
+using simgpu::blas::CountCall;
 using simgpu::blas::ElementBytes;
 using simgpu::blas::Extent;
 using simgpu::blas::Use;
@@ -195,6 +196,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (desc == nullptr || layout_a == nullptr || layout_b == nullptr || layout_c == nullptr || layout_d == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  CountCall(true);
   const Attributes* product = Of(desc);
   const auto scale = static_cast<cudaDataType>(product->Get<int32_t>(CUBLASLT_MATMUL_DESC_SCALE_TYPE, CUDA_R_32F));
   if (product->Get<int32_t>(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) == CUBLASLT_POINTER_MODE_DEVICE) {

@@ -8,19 +8,25 @@ namespace simgpu::blas {
 namespace {
 
 using UseFunction = void (*)(void*, uint64_t, size_t, int);
+using CountFunction = void (*)(int);
 
 // The driver is there before there is device memory to be named.
-UseFunction FindUse() {
+void* FindInDriver(const char* name) {
   void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  return driver != nullptr ? reinterpret_cast<UseFunction>(dlsym(driver, "simgpuUse")) : nullptr;
+  return driver != nullptr ? dlsym(driver, name) : nullptr;
 }
 
 }  // namespace
 
 void Use(void* stream, const void* memory, uint64_t bytes, bool write) {
-  static const UseFunction use = FindUse();
+  static const auto use = reinterpret_cast<UseFunction>(FindInDriver("simgpuUse"));
   if (use == nullptr || memory == nullptr || bytes == 0) return;
   use(stream, reinterpret_cast<uint64_t>(memory), bytes, write ? 1 : 0);
+}
+
+void CountCall(bool told) {
+  static const auto count = reinterpret_cast<CountFunction>(FindInDriver("simgpuLibraryCall"));
+  if (count != nullptr) count(told ? 1 : 0);
 }
 
 size_t ElementBytes(cudaDataType type) {

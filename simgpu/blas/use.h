@@ -1,4 +1,4 @@
-// What the shims of cuBLAS and cuBLASLt share: they compute nothing, and tell the checker which memory a call uses.
+// What the shims of cuBLAS, cuBLASLt and cuDNN share: they compute nothing, and tell the checker which memory a call uses.
 #pragma once
 
 #include <library_types.h>
@@ -11,6 +11,10 @@ namespace simgpu::blas {
 // `bytes` bytes at `memory` are used by work on `stream` (a CUstream). Nothing happens for null, for no bytes, or where no
 // simulated driver is loaded. Thread-safe.
 void Use(void* stream, const void* memory, uint64_t bytes, bool write);
+
+// A call that does work is counted. `told`: all memory that it uses is told by Use; not so where addresses are in device
+// memory. Thread-safe.
+void CountCall(bool told);
 
 // Bytes of one element; 0: not a type this knows.
 size_t ElementBytes(cudaDataType type);

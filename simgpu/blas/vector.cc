@@ -12,6 +12,7 @@ cublasStatus_t Gemv(cublasHandle_t handle, cublasOperation_t op, int64_t m, int6
   if (m < 0 || n < 0 || step_x == 0 || step_y == 0 || lda < m) return CUBLAS_STATUS_INVALID_VALUE;
   if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
   const bool plain = op == CUBLAS_OP_N;
+  CountCall(true);
   ReadScalar(handle, alpha, element);
   ReadScalar(handle, beta, element);
   Read(handle, a, Extent(m, n, lda, 1, 0, element));
@@ -33,6 +34,7 @@ cublasStatus_t Dot(cublasHandle_t handle, int64_t n, const void* x, int64_t step
                    size_t bytes_y, void* result, size_t bytes) {
   if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (bytes_x == 0 || bytes_y == 0 || bytes == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+  CountCall(true);
   Read(handle, x, VectorExtent(n, step_x, bytes_x));
   Read(handle, y, VectorExtent(n, step_y, bytes_y));
   Answer(handle, result, bytes);
@@ -43,6 +45,7 @@ cublasStatus_t Dot(cublasHandle_t handle, int64_t n, const void* x, int64_t step
 cublasStatus_t Update(cublasHandle_t handle, int64_t n, const void* alpha, const void* x, int64_t step_x, void* y, int64_t step_y,
                       size_t element) {
   if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  CountCall(true);
   if (alpha != nullptr) ReadScalar(handle, alpha, element);
   if (x != nullptr) Read(handle, x, VectorExtent(n, step_x, element));
   Write(handle, y, VectorExtent(n, step_y, element));
@@ -55,6 +58,7 @@ cublasStatus_t Trsm(cublasHandle_t handle, cublasSideMode_t side, int64_t m, int
   const int64_t order = side == CUBLAS_SIDE_LEFT ? m : n;
   if (m < 0 || n < 0 || lda < order || ldb < m) return CUBLAS_STATUS_INVALID_VALUE;
   if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
+  CountCall(true);
   ReadScalar(handle, alpha, element);
   Read(handle, a, Extent(order, order, lda, 1, 0, element));
   Write(handle, b, Extent(m, n, ldb, 1, 0, element));

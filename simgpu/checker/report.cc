@@ -15,6 +15,7 @@ namespace {
 constexpr uint64_t kShown = 20;  // on stderr; the file gets all
 
 std::atomic<uint64_t> count{0};
+std::atomic<uint64_t> work[kCountedKinds];
 
 void WriteAll(int fd, const char* text, int length) {
   while (length > 0) {
@@ -35,6 +36,8 @@ void AppendToFile(const char* text, int length) {
 }
 
 }  // namespace
+
+void CountWork(Counted kind) { work[static_cast<int>(kind)].fetch_add(1, std::memory_order_relaxed); }
 
 uint64_t ReportCount() { return count.load(); }
 
@@ -64,6 +67,14 @@ void FinishReports() {
                               static_cast<unsigned long long>(total));
   if (total > 0) WriteAll(STDERR_FILENO, line, length);
   AppendToFile(line, length);
+  unsigned long long counted[kCountedKinds];
+  for (int i = 0; i < kCountedKinds; ++i) counted[i] = work[i].load();
+  char work_line[256];
+  const int work_length =
+      snprintf(work_line, sizeof work_line,
+               "simgpu: process %d: %llu kernels with known parameters, %llu without; %llu library calls told, %llu not\n",
+               static_cast<int>(getpid()), counted[0], counted[1], counted[2], counted[3]);
+  AppendToFile(work_line, work_length);
 }
 
 }  // namespace simgpu

@@ -11,7 +11,16 @@ __attribute__((format(printf, 2, 3))) void Report(const char* kind, const char* 
 
 uint64_t ReportCount();
 
-// The line with the total, at the end of the process. Nothing without a report and without a report file.
+// What work was seen: kernels whose parameters are known (so that what they are handed is checked) or not, and calls of
+// shimmed libraries that tell all they use or not.
+enum class Counted { kKernelKnown, kKernelNotKnown, kCallTold, kCallNotTold };
+constexpr int kCountedKinds = 4;
+
+// Thread-safe.
+void CountWork(Counted kind);
+
+// The line with the total, at the end of the process: nothing without a report and without a report file. The file also gets a
+// line with the work that was counted.
 void FinishReports();
 
 }  // namespace simgpu

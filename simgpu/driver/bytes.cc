@@ -7,12 +7,47 @@
 
 namespace simgpu {
 
+namespace {
+
+bool IsDeviceMemory(Driver& d, uint64_t address) {
+  const Allocation* allocation = d.memory.FindAllocation(address);
+  if (allocation != nullptr) return allocation->kind == AllocationKind::kDevice;
+  uint64_t base = 0;
+  return d.memory.FindMapping(address, &base) != nullptr;
+}
+
+// `something`: bytes that may be other than zero.
+void NoteWrite(Driver& d, uint64_t address, uint64_t bytes, bool something) {
+  if (something && IsDeviceMemory(d, address)) {
+    d.written.Add(address, bytes);
+  } else if (!d.written.empty()) {
+    d.written.Remove(address, bytes);
+  }
+}
+
+}  // namespace
+
+void HandedToKernel(Driver& d, uint64_t address) {
+  if (d.written.empty()) return;
+  const Written::Range range = d.written.Take(address);
+  const char zero = 0;
+  if (range.bytes > 0) FillBytes(d, range.start, &zero, 1, range.bytes);
+}
+
+void WrittenByLibrary(Driver& d, uint64_t address, uint64_t bytes) {
+  const char zero = 0;
+  if (!d.written.empty()) FillBytes(d, address, &zero, 1, bytes);
+}
+
 CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes) {
+  const uint64_t start = to, total = bytes;
+  bool something = false;
   while (bytes > 0) {
     const Span source = d.memory.Bytes(from, false);
     Span target = d.memory.Bytes(to, false);
     if (!source.ok || !target.ok) return CUDA_ERROR_INVALID_VALUE;
     const uint64_t step = std::min({bytes, source.bytes, target.bytes});
+    something = something || source.data != nullptr;
     if (source.data != nullptr || target.data != nullptr) {
       target = d.memory.Bytes(to, true);
       if (!target.ok) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -26,6 +61,7 @@ CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes) {
     from += step;
     bytes -= step;
   }
+  NoteWrite(d, start, total, something);
   return CUDA_SUCCESS;
 }
 
@@ -48,6 +84,7 @@ CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern
     }
     done += step;
   }
+  NoteWrite(d, to, bytes, !zero);
   return CUDA_SUCCESS;
 }
 

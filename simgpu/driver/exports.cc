@@ -44,9 +44,12 @@ SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes
   const char* what = write != 0 ? "a library call (to)" : "a library call (from)";
   Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, [=](Driver& driver, Epoch op, uint64_t) {
     driver.checker.Use(op, address, bytes, what);
+    if (write != 0) WrittenByLibrary(driver, address, bytes);
     return CUDA_SUCCESS;
   });
 }
+
+SIMGPU_EXPORT void simgpuLibraryCall(int told) { CountWork(told != 0 ? Counted::kCallTold : Counted::kCallNotTold); }
 
 SIMGPU_EXPORT void simgpuDeviceReset(int device) {
   if (!IsInitialized() || IsShutDown()) return;

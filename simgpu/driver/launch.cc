@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "simgpu/checker/report.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/module.h"
 #include "simgpu/driver/work.h"
@@ -65,8 +66,12 @@ bool ValidShape(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
          static_cast<uint64_t>(bx) * by * bz <= 1024;
 }
 
+void Count(bool known) { CountWork(known ? Counted::kKernelKnown : Counted::kKernelNotKnown); }
+
 RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
-  return [name = kernel->name, words = std::move(words)](Driver& d, Epoch op, uint64_t given_before) {
+  return [name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op, uint64_t given_before) {
+    Count(known);
+    for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, name.c_str(), given_before);
     return CUDA_SUCCESS;
   };
@@ -78,6 +83,10 @@ CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** paramete
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   SIMGPU_STREAM(stream, handle, variant);
   if (!d.checker.enabled() && stream->capture == nullptr) {
+    Count(kernel->known);
+    if (!d.written.empty()) {
+      for (const Word& word : WordsOf(*kernel, parameters, extra)) HandedToKernel(d, word.value);
+    }
     d.order.Submit(stream->order);
     return CUDA_SUCCESS;
   }
@@ -85,7 +94,9 @@ CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** paramete
   WarnOnce(kernel);
   std::vector<Word> words = WordsOf(*kernel, parameters, extra);
   if (stream->capture == nullptr) {
+    Count(kernel->known);
     const Epoch op = d.order.Submit(stream->order);
+    for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, kernel->name.c_str());
     return CUDA_SUCCESS;
   }

@@ -15,6 +15,7 @@
 #include "simgpu/checker/checker.h"
 #include "simgpu/checker/order.h"
 #include "simgpu/driver/memory_map.h"
+#include "simgpu/driver/written.h"
 
 namespace simgpu {
 
@@ -86,6 +87,7 @@ struct Driver {
   std::vector<Device> devices;
   Order order;
   MemoryMap memory;
+  Written written;
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;
@@ -144,6 +146,10 @@ void FreePoolCache(Driver& d, Pool* pool, uint64_t keep);
 
 // Copies and sets bytes now; the checker has been told. CUDA_ERROR_INVALID_VALUE where no memory is.
 CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes);
+// What kernels, and calls of shimmed libraries, do to the bytes: see written.h. A kernel was handed this address; a library
+// wrote this range.
+void HandedToKernel(Driver& d, uint64_t address);
+void WrittenByLibrary(Driver& d, uint64_t address, uint64_t bytes);
 CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern_bytes, uint64_t bytes);
 
 }  // namespace simgpu

@@ -105,10 +105,11 @@ void ByHand() {
   EXPECT(cudaGraphAddDependencies(child, &a, &c, nullptr, 1) == cudaErrorInvalidValue);  // not its nodes
   cudaGetLastError();
 
-  float *device, host[16] = {};
+  float *device, *scaled, host[16] = {};  // what a kernel is handed would read back as zeros
   int n = 2;
   CHECK(cudaMalloc(&device, sizeof host));
-  void* arguments[] = {&device, &n};
+  CHECK(cudaMalloc(&scaled, sizeof host));
+  void* arguments[] = {&scaled, &n};
   cudaKernelNodeParams kernel = {};
   kernel.func = reinterpret_cast<void*>(Scale);
   kernel.gridDim = dim3(1);
@@ -138,6 +139,7 @@ void ByHand() {
   CHECK(cudaGraphExecDestroy(exec));
   CHECK(cudaGraphDestroy(clone));
   CHECK(cudaFree(device));
+  CHECK(cudaFree(scaled));
 }
 
 // The object ends with its last reference: the caller's, the graph's, the executable's.

@@ -1,0 +1,2 @@
+#include "simgpu/dnn/stubs.h"
+#include "simgpu/dnn/stubs.inc"
