@@ -44,7 +44,7 @@ class Loop:
             model = self._task.build(self._options.tiny)
         model.checkpoint = self._options.checkpoint
         if hasattr(model, "routing"):
-            model.routing = self._options.routing or ("host" if self._is_simulated() else "device")
+            model.routing = self._options.routing or ("host" if self.is_simulated else "device")
         optimizer = _OPTIMIZERS[self.optimizer_name](model.parameters())
         scaler = torch.amp.GradScaler(self._device.type, enabled=self._options.precision == "amp")
         every = self._options.evaluate_every
@@ -58,7 +58,13 @@ class Loop:
                 self._evaluate(model)
         return self._figures()
 
-    def _is_simulated(self) -> bool:
+    @property
+    def is_static(self) -> bool:
+        """Every training step asks for the same sizes in the same order."""
+        return self._task.static
+
+    @property
+    def is_simulated(self) -> bool:
         return self._device.type == "cuda" and torch.cuda.get_device_name() == SIMULATED_DEVICE
 
     def _autocast(self) -> AbstractContextManager:
