@@ -49,10 +49,10 @@ class Cell:
     losses: str = ""
 
 
-def find_python() -> str:
-    """A Python that imports PyTorch: $HOTPACK_TORCH_PYTHON, build/torch-venv, or python3. Raises Failure."""
+def find_python(build: Path = ROOT / "build") -> str:
+    """A Python that imports PyTorch: $HOTPACK_TORCH_PYTHON, torch-venv in `build`, or python3. Raises Failure."""
     named = os.environ.get("HOTPACK_TORCH_PYTHON")
-    built = ROOT / "build" / "torch-venv" / "bin" / "python"
+    built = build / "torch-venv" / "bin" / "python"
     for path in [named] if named else [str(built) if built.exists() else None, sys.executable, shutil.which("python3")]:
         if path and subprocess.run([path, "-c", "import torch"], capture_output=True).returncode == 0:
             return path
