@@ -150,19 +150,19 @@ void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, co
 }
 
 int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes, int code) {
-  int64_t checker_reports = -1;
-  if (options.simulate) checker_reports = static_cast<int64_t>(CountCheckerReports(CheckerReportPath(directory)));
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker_reports).c_str());
+  const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
+  const CheckerTotals* checker = options.simulate ? &totals : nullptr;
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker).c_str());
   if (!options.json_stats.empty()) {
     hotpack_stats none = {};
     none.steady_iteration = -1;
-    const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker_reports);
+    const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
     if (!WriteText(options.json_stats, json)) {
       Fail(2, "--json-stats " + options.json_stats + ": cannot be written");
       if (code == 0) code = 2;
     }
   }
-  return code == 0 && checker_reports > 0 ? 1 : code;
+  return code == 0 && totals.reports > 0 ? 1 : code;
 }
 
 int Run(const RunOptions& options) {

@@ -1,5 +1,6 @@
 #include "tools/run_report.h"
 
+#include <cinttypes>
 #include <cstdio>
 #include <fstream>
 
@@ -54,16 +55,28 @@ std::string NextCommand(const RunOptions& options) {
 
 }  // namespace
 
-uint64_t CountCheckerReports(const std::string& path) {
+CheckerTotals ReadCheckerFile(const std::string& path) {
   std::ifstream file(path);
-  uint64_t reports = 0;
+  CheckerTotals totals;
   for (std::string line; std::getline(file, line);) {
-    if (line.rfind("simgpu: REPORT ", 0) == 0) ++reports;
+    if (line.rfind("simgpu: REPORT ", 0) == 0) ++totals.reports;
+    int process = 0;
+    uint64_t known = 0, not_known = 0, told = 0, not_told = 0;
+    if (sscanf(line.c_str(),
+               "simgpu: process %d: %" SCNu64 " kernels with known parameters, %" SCNu64 " without; %" SCNu64
+               " library calls told, %" SCNu64 " not",
+               &process, &known, &not_known, &told, &not_told) != 5) {
+      continue;
+    }
+    totals.kernels_known += known;
+    totals.kernels_not_known += not_known;
+    totals.library_calls_told += told;
+    totals.library_calls_not_told += not_told;
   }
-  return reports;
+  return totals;
 }
 
-std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
+std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) {
   nlohmann::ordered_json json = {
       {"requests", stats.requests},
       {"planned", stats.planned},
@@ -93,13 +106,19 @@ std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports) {
       {"variants", stats.variants},
       {"switches", stats.switches},
   };
-  if (checker_reports >= 0) json["checker_reports"] = checker_reports;
+  if (checker != nullptr) {
+    json["checker_reports"] = checker->reports;
+    json["kernels_known"] = checker->kernels_known;
+    json["kernels_not_known"] = checker->kernels_not_known;
+    json["library_calls_told"] = checker->library_calls_told;
+    json["library_calls_not_told"] = checker->library_calls_not_told;
+  }
   return json.dump(2) + "\n";
 }
 
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, int64_t checker_reports) {
-  const std::string checker =
-      checker_reports > 0 ? "; the checker has " + std::to_string(checker_reports) + " reports" : std::string();
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals) {
+  const bool any = totals != nullptr && totals->reports > 0;
+  const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
   if (processes.empty() || processes.front().stats.requests == 0) {
     const bool passed = !processes.empty() && processes.front().stats.passed_through > 0;
     return std::string("hotpack: ") +

@@ -10,14 +10,23 @@
 
 namespace hotpack {
 
-// Reports of the simulated device's checker in the file that SIMGPU_REPORT_FILE named, of all processes: a line each that
-// begins "simgpu: REPORT ". 0 if there is no file.
-uint64_t CountCheckerReports(const std::string& path);
+// What the simulated device says of all processes of the run (simgpu/README.md, "Reports").
+struct CheckerTotals {
+  uint64_t reports = 0;
+  // Of the processes that ended in the ordinary way, not by _exit or a signal: kernels that ran with known parameters, which
+  // were checked, and without; calls of cuBLAS and cuDNN that told all memory they use, and that did not.
+  uint64_t kernels_known = 0, kernels_not_known = 0;
+  uint64_t library_calls_told = 0, library_calls_not_told = 0;
+};
 
-// The --json-stats object: the figures of the process with most requests. `checker_reports` < 0: not simulated.
-std::string StatsJson(const hotpack_stats& stats, int64_t checker_reports);
+// From the file that SIMGPU_REPORT_FILE named. Zeros if there is no file.
+CheckerTotals ReadCheckerFile(const std::string& path);
 
-// The one line on stderr.
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, int64_t checker_reports);
+// The --json-stats object: the figures of the process with most requests, and of a simulated run (`checker` not null) the
+// checker's.
+std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker);
+
+// The one line on stderr. `checker`: null if not simulated.
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* checker);
 
 }  // namespace hotpack

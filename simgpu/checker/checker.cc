@@ -203,7 +203,8 @@ void Checker::UseBlock(Epoch op, Blocks::iterator block, const char* what) {
 }
 
 // A use of addresses in no live block, from `address` to at most `end`. Returns where it stopped looking.
-uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what) {
+// `in_graph`: a graph may use memory whose block it outlived.
+uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what, bool in_graph) {
   const Region region = memory_->Find(address);
   const auto next = live_.upper_bound(address);
   uint64_t stop = std::min(end, region.end);
@@ -218,7 +219,9 @@ uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const cha
       break;
     case RegionKind::kAllocation:
     case RegionKind::kMapped:
-      if (*region.arena) {
+      if (*region.arena && in_graph) {
+        // nothing to say
+      } else if (*region.arena) {
         Report("use-after-free", "%s on stream %d uses [0x%" PRIx64 ", 0x%" PRIx64 "), which is in no live block", what,
                op.stream, address, stop);
       } else if (!region.accessible) {
@@ -231,16 +234,23 @@ uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const cha
   return stop;
 }
 
-void Checker::Use(Epoch op, uint64_t address, uint64_t bytes, const char* what) {
+void Checker::CheckGivenBefore(Epoch op, Blocks::iterator block, uint64_t address, const char* what, uint64_t given_before) {
+  if (block->second.serial < given_before) return;
+  Report("use-after-free", "%s on stream %d uses 0x%" PRIx64 ", which was given to another block after the capture", what,
+         op.stream, address);
+}
+
+void Checker::Use(Epoch op, uint64_t address, uint64_t bytes, const char* what, uint64_t given_before) {
   if (!enabled_) return;
   const uint64_t end = address + bytes;
   while (address < end) {
     auto block = FindBlock(address);
     if (block != live_.end()) {
+      CheckGivenBefore(op, block, address, what, given_before);
       UseBlock(op, block, what);
       address = block->second.end;
     } else {
-      address = UseOutside(op, address, end, what);
+      address = UseOutside(op, address, end, what, given_before != ~uint64_t{0});
     }
   }
 }
@@ -249,17 +259,14 @@ void Checker::UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* w
   if (!enabled_) return;
   auto block = FindBlock(word);
   if (block != live_.end()) {
-    if (block->second.serial >= given_before) {
-      Report("use-after-free", "%s on stream %d uses 0x%" PRIx64 ", which was given to another block after the capture",
-             what, op.stream, word);
-    }
+    CheckGivenBefore(op, block, word, what, given_before);
     UseBlock(op, block, what);
     return;
   }
   const Region region = memory_->Find(word);
   if (region.kind == RegionKind::kForeign || region.kind == RegionKind::kHost) return;
   if (region.kind != RegionKind::kUnmapped && !*region.arena) {  // the program's own use of the driver's memory
-    UseOutside(op, word, word + 1, what);
+    UseOutside(op, word, word + 1, what, false);
     return;
   }
   // A pointer to the end of a live block is an end, not a use. A graph may use memory whose block it outlived.
@@ -268,7 +275,7 @@ void Checker::UsePointer(Epoch op, uint64_t word, bool is_pointer, const char* w
     region.uses->Add(op);
     return;
   }
-  UseOutside(op, word, word + 1, what);
+  UseOutside(op, word, word + 1, what, false);
 }
 
 void Checker::Forget(uint64_t begin, uint64_t end) {

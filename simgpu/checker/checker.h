@@ -46,8 +46,8 @@ class Checker {
   // The driver was asked to free what is no allocation. Silent if an outside teller of this thread just said the same.
   void UnknownFree(uint64_t address);
 
-  // The operation uses [address, address + bytes).
-  void Use(Epoch op, uint64_t address, uint64_t bytes, const char* what);
+  // The operation uses [address, address + bytes). `given_before` as below.
+  void Use(Epoch op, uint64_t address, uint64_t bytes, const char* what, uint64_t given_before = ~uint64_t{0});
   // A launch was passed `word`. If it points into a live block, the launch uses that block. `is_pointer`: the whole
   // parameter is this word, so that a pointer to freed memory can be told from garbage in a struct.
   // `given_before`: blocks with a later serial are not what was meant (graphs); ~0: all.
@@ -99,8 +99,9 @@ class Checker {
   void LeaveGhost(Blocks::iterator block);
   void AddGhost(Ghosts::iterator* last, uint64_t begin, uint64_t end, UseSet uses);
   void UseBlock(Epoch op, Blocks::iterator block, const char* what);
+  void CheckGivenBefore(Epoch op, Blocks::iterator block, uint64_t address, const char* what, uint64_t given_before);
   void CheckMapped(Blocks::iterator block, const char* what);
-  uint64_t UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what);
+  uint64_t UseOutside(Epoch op, uint64_t address, uint64_t end, const char* what, bool in_graph);
 
   Order* order_;
   MemoryView* memory_;

@@ -19,9 +19,9 @@ bool OnDevice(Driver& d, uint64_t address) {
 CUresult CopyNow(Driver& d, Stream* stream, uint64_t to, uint64_t from, uint64_t bytes) {
   if (bytes == 0) return CUDA_SUCCESS;
   if (to == 0 || from == 0) return CUDA_ERROR_INVALID_VALUE;
-  return Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY, [=](Driver& driver, Epoch op, uint64_t) {
-    driver.checker.Use(op, from, bytes, "a copy (from)");
-    driver.checker.Use(op, to, bytes, "a copy (to)");
+  return Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY, [=](Driver& driver, Epoch op, uint64_t given_before) {
+    driver.checker.Use(op, from, bytes, "a copy (from)", given_before);
+    driver.checker.Use(op, to, bytes, "a copy (to)", given_before);
     return MoveBytes(driver, to, from, bytes);
   });
 }

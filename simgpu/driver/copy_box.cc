@@ -59,13 +59,13 @@ Box From3D(const Spec& s) {
   return box;
 }
 
-CUresult CopyRows(Driver& d, Epoch op, const Box& box) {
+CUresult CopyRows(Driver& d, Epoch op, const Box& box, uint64_t given_before) {
   for (uint64_t z = 0; z < box.depth; ++z) {
     for (uint64_t y = 0; y < box.height; ++y) {
       const uint64_t from = box.from.base + z * box.from.slice + y * box.from.pitch;
       const uint64_t to = box.to.base + z * box.to.slice + y * box.to.pitch;
-      d.checker.Use(op, from, box.width, "a copy (from)");
-      d.checker.Use(op, to, box.width, "a copy (to)");
+      d.checker.Use(op, from, box.width, "a copy (from)", given_before);
+      d.checker.Use(op, to, box.width, "a copy (to)", given_before);
       if (const CUresult status = MoveBytes(d, to, from, box.width); status != CUDA_SUCCESS) return status;
     }
   }
@@ -82,7 +82,9 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
     return CUDA_ERROR_INVALID_VALUE;
   }
   const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY,
-                                 [box](Driver& driver, Epoch op, uint64_t) { return CopyRows(driver, op, box); });
+                                 [box](Driver& driver, Epoch op, uint64_t given_before) {
+                                   return CopyRows(driver, op, box, given_before);
+                                 });
   if (wait && box.waits) d.order.HostSawStream(stream->order);
   return status;
 }
@@ -97,7 +99,9 @@ SIMGPU_API cuGraphAddMemcpyNode(CUgraphNode* node, CUgraph handle, const CUgraph
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (HasArray(*params)) return CUDA_ERROR_NOT_SUPPORTED;
-  const auto run = [box = From3D(*params)](Driver& driver, Epoch op, uint64_t) { return CopyRows(driver, op, box); };
+  const auto run = [box = From3D(*params)](Driver& driver, Epoch op, uint64_t given_before) {
+    return CopyRows(driver, op, box, given_before);
+  };
   *node = Placed(AddNode(graph, CU_GRAPH_NODE_TYPE_MEMCPY, run), after, count);
   return CUDA_SUCCESS;
 }

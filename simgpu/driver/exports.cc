@@ -42,8 +42,8 @@ SIMGPU_EXPORT void simgpuUse(void* stream_handle, uint64_t address, size_t bytes
   Stream* stream = nullptr;
   if (FindStream(d, static_cast<CUstream>(stream_handle), DefaultStream::kLegacy, &stream) != CUDA_SUCCESS) return;
   const char* what = write != 0 ? "a library call (to)" : "a library call (from)";
-  Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, [=](Driver& driver, Epoch op, uint64_t) {
-    driver.checker.Use(op, address, bytes, what);
+  Submit(d, stream, CU_GRAPH_NODE_TYPE_KERNEL, [=](Driver& driver, Epoch op, uint64_t given_before) {
+    driver.checker.Use(op, address, bytes, what, given_before);
     if (write != 0) WrittenByLibrary(driver, address, bytes);
     return CUDA_SUCCESS;
   });

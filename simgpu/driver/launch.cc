@@ -69,7 +69,8 @@ bool ValidShape(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 void Count(bool known) { CountWork(known ? Counted::kKernelKnown : Counted::kKernelNotKnown); }
 
 RunWork KernelWork(Kernel* kernel, std::vector<Word> words) {
-  return [name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op, uint64_t given_before) {
+  return [name = kernel->name, known = kernel->known, words = std::move(words)](Driver& d, Epoch op,
+                                                                                uint64_t given_before) {
     Count(known);
     for (const Word& word : words) HandedToKernel(d, word.value);
     for (const Word& word : words) d.checker.UsePointer(op, word.value, word.whole, name.c_str(), given_before);

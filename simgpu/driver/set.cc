@@ -15,10 +15,10 @@ struct Fill {
   unsigned pattern = 0, pattern_bytes = 1;
 };
 
-CUresult SetRows(Driver& d, Epoch op, const Fill& fill) {
+CUresult SetRows(Driver& d, Epoch op, const Fill& fill, uint64_t given_before) {
   for (uint64_t y = 0; y < fill.height; ++y) {
     const uint64_t to = fill.to + y * fill.pitch;
-    d.checker.Use(op, to, fill.width, "a memset");
+    d.checker.Use(op, to, fill.width, "a memset", given_before);
     const CUresult status = FillBytes(d, to, &fill.pattern, fill.pattern_bytes, fill.width);
     if (status != CUDA_SUCCESS) return status;
   }
@@ -38,7 +38,9 @@ CUresult Set(Driver& d, const Fill& fill, CUstream handle, DefaultStream variant
   }
   if (d.memory.Find(fill.to).kind == RegionKind::kForeign) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMSET,
-                                 [fill](Driver& driver, Epoch op, uint64_t) { return SetRows(driver, op, fill); });
+                                 [fill](Driver& driver, Epoch op, uint64_t given_before) {
+                                   return SetRows(driver, op, fill, given_before);
+                                 });
   if (wait && d.memory.Find(fill.to).kind == RegionKind::kHost) d.order.HostSawStream(stream->order);
   return status;
 }

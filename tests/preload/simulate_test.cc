@@ -60,6 +60,16 @@ TEST_P(SimulatedStreams, AProgram) {
   EXPECT_EQ(result.stats["passed_through"], 0);
 }
 
+// What was checked, and what could not be, is counted.
+TEST(Simulated, KernelsAreCounted) {
+  const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_streams_client", "record_use"});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_GT(result.stats["kernels_known"], 0);
+  EXPECT_EQ(result.stats["kernels_not_known"], 0);
+  EXPECT_EQ(result.stats["library_calls_told"], 0);
+  EXPECT_EQ(result.stats["library_calls_not_told"], 0);
+}
+
 // A program that uses a block after it has released it: the report reaches the exit code and the figures.
 TEST(Simulated, AReportMakesTheExitCodeNonzero) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/simulate_bad_client"});

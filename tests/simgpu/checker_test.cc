@@ -84,6 +84,8 @@ const Expected kExpected[] = {
     {"GraphClean", ""},
     {"GraphUnordered", "reuse-without-order"},
     {"GraphMemoryGivenAway", "use-after-free"},
+    {"GraphOutlivesItsBlocks", ""},
+    {"GraphMemoryGivenAwayOthers", "use-after-free"},
     {"ManyReports", "unknown-free"},
 };
 

@@ -1,12 +1,14 @@
 // The driver API of the simulated device, in one process.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "simgpu/checker.h"
 #include "tests/simgpu/support.h"
 
 namespace simgpu_test {
@@ -76,6 +78,39 @@ TEST_F(DriverTest, CopiesBytes) {
   EXPECT_EQ(cuMemsetD16(b + 1, 1, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemFree(a), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(b), CUDA_SUCCESS);
+}
+
+// What one write left is forgotten when a kernel is handed an address in it, and nothing else is.
+TEST_F(DriverTest, ReadsZerosWhereAKernelMayHaveWritten) {
+  CUdeviceptr p = 0;
+  ASSERT_EQ(cuMemAlloc(&p, kPage), CUDA_SUCCESS);
+  std::vector<char> ones(4096, 1), out(8192, 9);
+  const auto count_ones = [&](CUdeviceptr from, size_t bytes) {
+    out.assign(out.size(), 9);
+    EXPECT_EQ(cuMemcpyDtoH(out.data(), from, bytes), CUDA_SUCCESS);
+    return std::count(out.begin(), out.end(), 1) - std::count(out.begin(), out.begin() + static_cast<long>(bytes), 9);
+  };
+  ASSERT_EQ(cuMemcpyHtoD(p, ones.data(), 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(p + 4096, 1, 4096), CUDA_SUCCESS);
+  Touch(nullptr, p + kPage / 2);
+  EXPECT_EQ(count_ones(p, 8192), 8192);
+  Touch(nullptr, p + 100);
+  EXPECT_EQ(count_ones(p, 8192), 4096);
+  EXPECT_EQ(count_ones(p, 4096), 0);
+  ASSERT_EQ(cuMemcpyDtoD(p + 8192, p + 4096, 2048), CUDA_SUCCESS);  // a copy of it is another write
+  Touch(nullptr, p + 4096);
+  EXPECT_EQ(count_ones(p + 4096, 4096), 0);
+  EXPECT_EQ(count_ones(p + 8192, 4096), 2048);
+  ASSERT_EQ(cuMemcpyHtoD(p, ones.data(), 4096), CUDA_SUCCESS);  // written since
+  EXPECT_EQ(count_ones(p, 4096), 4096);
+  ASSERT_EQ(cuMemcpyHtoD(p + 1024, ones.data(), 1024), CUDA_SUCCESS);  // in the middle of it
+  Touch(nullptr, p);
+  EXPECT_EQ(count_ones(p, 4096), 1024 + 2048) << "what lies behind the newer write is a part of its own";
+  simgpuUse(nullptr, p + 1024, 512, 1);
+  EXPECT_EQ(count_ones(p, 4096), 512 + 2048);
+  simgpuUse(nullptr, p + 1536, 512, 0);  // only read
+  EXPECT_EQ(count_ones(p, 4096), 512 + 2048);
+  EXPECT_EQ(cuMemFree(p), CUDA_SUCCESS);
 }
 
 TEST_F(DriverTest, CopiesRows) {
@@ -428,6 +463,15 @@ TEST_F(DriverTest, VirtualMemoryHasNoHandlesForOtherProcesses) {
   EXPECT_EQ(cuIpcGetMemHandle(&handle, p), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(p, kPage), CUDA_SUCCESS);
   EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  // Memory that could be shared by a file descriptor is given out; no descriptor is.
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  int descriptor = -1;
+  ASSERT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemExportToShareableHandle(&descriptor, chunk, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(cuMemRelease(chunk), CUDA_SUCCESS);
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+  EXPECT_EQ(cuMemCreate(&chunk, kPage, &prop, 0), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(cuMemAddressFree(p, kPage), CUDA_SUCCESS);
 }
 

@@ -33,6 +33,7 @@ void ExpectOnly(const std::string& library, const std::string& pattern) {
 TEST_F(ExportsTest, OnlyTheApi) {
   ExpectOnly("libcuda.so.1", "cu[A-Z]\\w+|simgpu[A-Z]\\w+");
   ExpectOnly("libcudart.so.13", "(cuda[A-Z]\\w+|__cuda[A-Z]\\w+)@@libcudart\\.so\\.13|libcudart\\.so\\.13.*");
+  ExpectOnly("libnvidia-ml.so.1", "nvml[A-Z]\\w+");
   ExpectOnly("libsimgpu_witness.so", "cuMem\\w+|cuGetProcAddress(_v2)?|cuDevicePrimaryCtxReset(_v2)?|dlsym");
 }
 
