@@ -91,6 +91,7 @@ class Machine:
             if preload:
                 cell.hotpack = _read(stats)
                 cell.reports = cell.hotpack.get("checker_reports")
+                cell.launches = _launches(cell.hotpack)
             else:
                 cell.hotpack = cell.figures.get("hotpack", {})
                 _take_reports(reports, cell)
@@ -128,6 +129,14 @@ def _read(path: Path) -> dict:
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise Failure(f"{path.name}: {error}") from None
+
+
+def _launches(stats: dict) -> tuple[int, int] | None:
+    names = ("kernels_known", "library_calls_told", "kernels_not_known", "library_calls_not_told")
+    if not all(name in stats for name in names):
+        return None
+    counts = [stats[name] for name in names]
+    return sum(counts[:2]), sum(counts[2:])
 
 
 def _take_reports(path: Path, cell: Cell) -> None:
