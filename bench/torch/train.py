@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 
 import settings  # beside this file; imports no PyTorch
@@ -89,6 +90,9 @@ def main(arguments: list[str]) -> int:
     if hotpack is not None:
         figures["hotpack"] = hotpack.stats()
     report(options, loop, figures)
+    # PyTorch's autograd thread may still be giving up the last graph. If it asks for the interpreter's lock once that is
+    # shutting down, it is ended in the middle of a destructor, and the process aborts. On a busy machine that was seen.
+    time.sleep(0.2)
     return 0
 
 
