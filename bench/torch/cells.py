@@ -1,0 +1,150 @@
+"""Runs one cell of `compare`'s table: one model under one allocator, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OUT_OF_MEMORY = 3  # train.py's exit code for it
+_SIMULATED = ("libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcudnn.so.9")
+_WORK_LINE = re.compile(r"(\d+) kernels with known parameters, (\d+) without; (\d+) library calls told, (\d+) not")
+
+
+class Failure(Exception):
+    """A cell that has no figures, and why, in one line."""
+
+
+class OutOfMemory(Failure):
+    pass
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained: the same for all cells of a row."""
+
+    model: str
+    arguments: tuple[str, ...] = ()
+    label: str = ""  # of a variant
+
+    @property
+    def name(self) -> str:
+        return f"{self.model} {self.label}".strip()
+
+
+@dataclass
+class Cell:
+    settings: dict
+    figures: dict  # train.py's
+    hotpack: dict = field(default_factory=dict)  # hotpack's statistics; empty without it
+    reports: int | None = None  # the checker's
+    launches: tuple[int, int] | None = None  # kernels and library calls: with known ranges, without
+    losses: str = ""
+
+
+def find_python(build: Path = ROOT / "build") -> str:
+    """A Python that imports PyTorch: $HOTPACK_TORCH_PYTHON, torch-venv in `build`, or python3. Raises Failure."""
+    named = os.environ.get("HOTPACK_TORCH_PYTHON")
+    built = build / "torch-venv" / "bin" / "python"
+    for path in [named] if named else [str(built) if built.exists() else None, sys.executable, shutil.which("python3")]:
+        if path and subprocess.run([path, "-c", "import torch"], capture_output=True).returncode == 0:
+            return path
+    raise Failure(f"{named} cannot import torch (HOTPACK_TORCH_PYTHON)" if named else
+                  "no Python with PyTorch: set HOTPACK_TORCH_PYTHON, or make build/torch-venv")
+
+
+class Machine:
+    """Where cells run: on the simulated device or on a GPU, with what was built. Not thread-safe."""
+
+    def __init__(self, python: str, build: Path, simulate: bool, hotpack_by: str, timeout: float):
+        """`hotpack_by`: "preload" or "enable", how the hotpack cells get their allocator. `timeout`: seconds a cell."""
+        self.simulate, self.hotpack_by = simulate, hotpack_by
+        self._python, self._build, self._timeout = python, build, timeout
+        self._command = build / "bin" / "hotpack"
+        self._simgpu = build / "lib" / "simgpu"
+        needed = [self._command] if hotpack_by == "preload" else []
+        needed += [self._simgpu / "libcudart.so.13"] if simulate else []
+        for path in needed:
+            if not path.exists():
+                raise Failure(f"{path} is not built")
+
+    def run(self, job: Job, allocator: str) -> Cell:
+        """`allocator`: "default", "expandable" or "hotpack". Raises Failure, OutOfMemory."""
+        preload = allocator == "hotpack" and self.hotpack_by == "preload"
+        with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
+            out, stats = Path(scratch, "run.json"), Path(scratch, "stats.json")
+            reports, losses = Path(scratch, "reports"), Path(scratch, "losses")
+            program = [self._python, str(ROOT / "bench" / "torch" / "train.py"), job.model, *job.arguments,
+                       "--allocator", "preload" if preload else allocator, "--json", str(out), "--losses", str(losses)]
+            if preload:
+                flags = ["--simulate"] if self.simulate else []
+                program = [str(self._command), "run", *flags, "--json-stats", str(stats), "--", *program]
+            self._execute(program, self._environment(preload, reports), job, allocator)
+            cell = Cell(losses=losses.read_text(), **_read(out))
+            if preload:
+                cell.hotpack = _read(stats)
+                cell.reports = cell.hotpack.get("checker_reports")
+                cell.launches = _launches(cell.hotpack)
+            else:
+                cell.hotpack = cell.figures.get("hotpack", {})
+                _take_reports(reports, cell)
+            return cell
+
+    def _environment(self, preload: bool, reports: Path) -> dict[str, str]:
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING")}
+        if preload:
+            environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
+        elif self.simulate:
+            libraries = [str(self._simgpu / name) for name in _SIMULATED if (self._simgpu / name).exists()]
+            environment["LD_PRELOAD"] = " ".join([*libraries, environment.get("LD_PRELOAD", "")]).strip()
+            environment["LD_LIBRARY_PATH"] = os.pathsep.join(
+                part for part in (str(self._simgpu), environment.get("LD_LIBRARY_PATH", "")) if part)
+            environment["SIMGPU_REPORT_FILE"] = str(reports)
+        return environment
+
+    def _execute(self, program: list[str], environment: dict[str, str], job: Job, allocator: str) -> None:
+        where = f"{job.name} under {allocator}"
+        try:
+            done = subprocess.run(program, env=environment, cwd=ROOT, capture_output=True, text=True, errors="replace",
+                                  timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{where}: not finished after {self._timeout:.0f} s") from None
+        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hotpack: live peak")]
+        if done.returncode == OUT_OF_MEMORY:
+            raise OutOfMemory(f"{where}: {said[-1] if said else 'out of memory'}")
+        if done.returncode != 0 and "simgpu: REPORT" not in done.stderr:  # those are a figure of the table
+            raise Failure(f"{where}: exit code {done.returncode}: {said[-1] if said else 'nothing on stderr'}")
+
+
+def _read(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Failure(f"{path.name}: {error}") from None
+
+
+def _launches(stats: dict) -> tuple[int, int] | None:
+    names = ("kernels_known", "library_calls_told", "kernels_not_known", "library_calls_not_told")
+    if not all(name in stats for name in names):
+        return None
+    counts = [stats[name] for name in names]
+    return sum(counts[:2]), sum(counts[2:])
+
+
+def _take_reports(path: Path, cell: Cell) -> None:
+    if not path.exists():
+        return
+    text = path.read_text(errors="replace")
+    cell.reports = text.count("simgpu: REPORT ")
+    work = _WORK_LINE.search(text)
+    if work:
+        known, unknown, told, untold = map(int, work.groups())
+        cell.launches = known + told, unknown + untold

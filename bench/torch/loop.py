@@ -1,0 +1,129 @@
+"""The training loop itself: batches, steps, evaluations, and what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+import torch.utils.checkpoint
+from torch import nn
+
+from models import Batch, HostSource, Task
+from settings import SIMULATED_DEVICE
+
+_OPTIMIZERS = {
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.01, momentum=0.9, weight_decay=1e-4),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=1e-4),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=1e-4, weight_decay=0.01),
+}
+
+
+class Loop:
+    """One run. Not to be run twice."""
+
+    def __init__(self, task: Task, options: argparse.Namespace):
+        self.losses: list[float] = []  # one a step, the mean over its batches
+        self.rows = options.batch or (task.tiny_batch if options.tiny else task.batch)
+        self.optimizer_name = options.optimizer or task.optimizer
+        self._task, self._options = task, options
+        self._device = torch.device(options.device)
+        self._times: list[float] = []  # seconds a step
+        self._train_source, self._test_source = HostSource(options.seed), HostSource(options.seed + 1)
+        if options.no_cudnn:
+            torch.backends.cudnn.enabled = False
+            torch.backends.cuda.enable_cudnn_sdp(False)  # attention asks for cuDNN whatever the line above says
+
+    def run(self) -> dict[str, object]:
+        """Trains, and answers with the figures."""
+        torch.manual_seed(self._options.seed)
+        with self._device:
+            model = self._task.build(self._options.tiny)
+        model.checkpoint = self._options.checkpoint
+        if hasattr(model, "routing"):
+            model.routing = self._options.routing or ("host" if self.is_simulated else "device")
+        optimizer = _OPTIMIZERS[self.optimizer_name](model.parameters())
+        scaler = torch.amp.GradScaler(self._device.type, enabled=self._options.precision == "amp")
+        every = self._options.evaluate_every
+        for _ in range(self._options.epochs):
+            model.train()
+            for step in range(1, self._options.steps + 1):
+                self._step(model, optimizer, scaler)
+                if every is not None and step % every == 0:
+                    self._evaluate(model)
+            if self._options.epochs > 1:
+                self._evaluate(model)
+        return self._figures()
+
+    @property
+    def is_static(self) -> bool:
+        """Every training step asks for the same sizes in the same order."""
+        return self._task.static
+
+    @property
+    def is_simulated(self) -> bool:
+        return self._device.type == "cuda" and torch.cuda.get_device_name() == SIMULATED_DEVICE
+
+    def _autocast(self) -> AbstractContextManager:
+        types = {"amp": torch.float16, "bf16": torch.bfloat16}
+        if self._options.precision not in types:
+            return nullcontext()
+        return torch.autocast(self._device.type, types[self._options.precision])
+
+    def _draw(self, source: HostSource, count: int) -> list[Batch]:
+        batches = [self._task.draw(source, self.rows, self._options.tiny) for _ in range(count)]
+        if self._options.pin and self._device.type == "cuda":
+            return [tuple(_map_tensors(batch, torch.Tensor.pin_memory)) for batch in batches]
+        return batches
+
+    def _to_device(self, batch: Batch) -> Batch:
+        return tuple(_map_tensors(batch, lambda part: part.to(self._device, non_blocking=self._options.pin)))
+
+    def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler) -> None:
+        batches = self._draw(self._train_source, self._options.accumulate)
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        total = 0.0
+        for batch in batches:
+            inputs = self._to_device(batch)
+            with self._autocast():
+                loss = self._task.loss(model, inputs) / len(batches)
+            scaler.scale(loss).backward()
+            total += loss.item()
+        scaler.step(optimizer)
+        scaler.update()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+        self._times.append(time.perf_counter() - start)
+        self.losses.append(total)
+
+    @torch.no_grad()
+    def _evaluate(self, model: nn.Module) -> None:
+        model.eval()
+        for batch in self._draw(self._test_source, self._options.evaluation_batches):
+            with self._autocast():
+                self._task.loss(model, self._to_device(batch))
+        model.train()
+
+    def _figures(self) -> dict[str, object]:
+        return {
+            "steps": len(self.losses),
+            "first_loss": self.losses[0],
+            "last_loss": self.losses[-1],
+            "step_ms": round(1000 * statistics.median(self._times), 3),
+            "torch_reserved_peak": self._torch_figure("max_memory_reserved"),
+            "torch_allocated_peak": self._torch_figure("max_memory_allocated"),
+        }
+
+    def _torch_figure(self, name: str) -> int | None:
+        """Bytes; None where PyTorch's own allocator is not the one in use, or cannot tell."""
+        if self._device.type != "cuda" or self._options.allocator not in ("default", "expandable"):
+            return None
+        return getattr(torch.cuda, name)()
+
+
+def _map_tensors(batch: Batch, function) -> Iterator[object]:
+    return (function(part) if isinstance(part, torch.Tensor) else part for part in batch)

@@ -1,0 +1,118 @@
+"""A line of `compare`'s table: the cells of one model put together, and what must hold of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cells import Cell, Failure, Job, Machine, OutOfMemory
+
+ALLOCATORS = ("default", "expandable", "hotpack")
+_OF_THE_ALLOCATOR = ("allocator", "alloc_conf")  # settings that may differ within a row
+_MIB = 1 << 20
+# What is promised for jobs in which every step is the same.
+MOST_OVER_LIVE_PEAK = 1.02
+MOST_BESIDE = 4 * _MIB
+LEAST_PLANNED = 0.99
+LOSS_STEPS = 50
+_MOST_ROWS = 1 << 20
+
+
+@dataclass
+class Row:
+    job: Job
+    static: bool
+    cells: dict[str, Cell]  # by allocator
+    losses: str = ""  # "equal", "differ", "plain runs differ", or not asked
+    largest_batch: dict[str, int] | None = None
+
+    @property
+    def settings(self) -> dict:
+        return self.cells["default"].settings
+
+    @property
+    def stats(self) -> dict:
+        return self.cells["hotpack"].hotpack
+
+    @property
+    def planned_share(self) -> float:
+        return self.stats["planned_steady"] / max(1, self.stats["requests_steady"])
+
+    @property
+    def launches(self) -> tuple[int, int] | None:
+        return self.cells["hotpack"].launches or self.cells["default"].launches
+
+    def torch_peak(self, allocator: str) -> int:
+        return self.cells[allocator].figures["torch_reserved_peak"]
+
+    def as_json(self) -> dict:
+        return {"job": self.job.name, "static": self.static, "settings": self.settings, "hotpack": self.stats,
+                "reports": self.cells["hotpack"].reports, "launches_known_and_not": self.launches, "losses": self.losses,
+                "largest_batch": self.largest_batch,
+                "train": {name: cell.figures for name, cell in self.cells.items()}}
+
+
+def take_row(machine: Machine, job: Job) -> Row:
+    """Runs the row's cells one after the other. Raises Failure."""
+    cells = {allocator: machine.run(job, allocator) for allocator in ALLOCATORS}
+    first = _common(cells["default"])
+    for allocator, cell in cells.items():
+        if _common(cell) != first:
+            raise Failure(f"{job.name}: the settings under {allocator} are not those under PyTorch's default")
+    return Row(job, bool(first["static"]), cells)
+
+
+def _common(cell: Cell) -> dict:
+    return {name: value for name, value in cell.settings.items() if name not in _OF_THE_ALLOCATOR}
+
+
+def missed(row: Row) -> list[str]:
+    """A line for each promise that the row does not keep. Reports of the checker count for every model."""
+    name, stats, faults = row.job.name, row.stats, []
+    if row.cells["hotpack"].reports:
+        faults.append(f"{name}: {row.cells['hotpack'].reports} reports of the checker")
+    if not row.static:
+        return faults
+    steady = stats["reserved_steady"]
+    if steady == 0:
+        return [*faults, f"{name}: no steady iteration"]
+    limit = MOST_OVER_LIVE_PEAK * stats["live_peak"] + MOST_BESIDE
+    if steady > limit:
+        faults.append(f"{name}: {steady / _MIB:.1f} MiB while serving, limit {limit / _MIB:.1f}")
+    for allocator in ("default", "expandable"):
+        if steady >= row.torch_peak(allocator):
+            faults.append(f"{name}: {steady / _MIB:.1f} MiB while serving, PyTorch {allocator} "
+                          f"{row.torch_peak(allocator) / _MIB:.1f}")
+    if row.planned_share < LEAST_PLANNED:
+        faults.append(f"{name}: {100 * row.planned_share:.2f} % by script, limit {100 * LEAST_PLANNED:.0f}")
+    return faults
+
+
+def same_losses(machine: Machine, job: Job) -> str:
+    """Whether hotpack leaves each of LOSS_STEPS losses as it is, bit for bit."""
+    longer = replace(job, arguments=(*job.arguments, "--steps", str(LOSS_STEPS)))
+    first, second = (machine.run(longer, "default").losses for _ in range(2))
+    if first != second:
+        return "plain runs differ"
+    return "equal" if machine.run(longer, "hotpack").losses == first else "differ"
+
+
+def largest_batch(machine: Machine, job: Job, start: int) -> dict[str, int]:
+    """The most rows a step that the device's memory is enough for, by allocator; exact."""
+    return {allocator: _largest(machine, job, allocator, start) for allocator in ALLOCATORS}
+
+
+def _largest(machine: Machine, job: Job, allocator: str, start: int) -> int:
+    def fits(rows: int) -> bool:
+        try:
+            machine.run(replace(job, arguments=(*job.arguments, "--batch", str(rows))), allocator)
+            return True
+        except OutOfMemory:
+            return False
+
+    low, high = 0, start  # `low` fits, or is 0; `high` is tried
+    while high < _MOST_ROWS and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,99 @@
+"""What a run depends on besides its model: the allocator, which must be chosen before PyTorch is imported, and what the
+libraries are set to."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import sys
+from types import ModuleType
+from typing import NoReturn
+
+ALLOCATORS = ("default", "expandable", "hotpack", "preload")
+SIMULATED_DEVICE = "hotpack simulated device"  # simgpu's answer to cuDeviceGetName
+
+
+def fail(message: str) -> NoReturn:
+    print(f"train.py: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+def import_torch() -> ModuleType:
+    try:
+        import torch
+    except ImportError as error:
+        fail(f"PyTorch cannot be imported by {sys.executable}: {error}")
+    return torch
+
+
+def _hotpack_is_preloaded() -> bool:
+    return hasattr(ctypes.CDLL(None), "hotpack_version")
+
+
+def _caching_is_off() -> bool:
+    return os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") not in ("", "0")
+
+
+def choose_allocator(name: str | None, device: str) -> str:
+    """The allocator of this process, with the environment set for it. To be called before PyTorch is imported."""
+    if device == "cpu":
+        if name not in (None, "default"):
+            fail(f"--allocator {name}: there is no CUDA allocator with --device cpu")
+        return "default"
+    if name is None:
+        name = "preload" if _caching_is_off() and _hotpack_is_preloaded() else "default"
+    if name == "preload":
+        if not _hotpack_is_preloaded() or not _caching_is_off():
+            fail("--allocator preload: start it by PYTORCH_NO_CUDA_MEMORY_CACHING=1 hotpack run -- python ...")
+    elif _caching_is_off():
+        fail(f"--allocator {name}: PYTORCH_NO_CUDA_MEMORY_CACHING is set, which takes PyTorch's allocator away")
+    elif name == "hotpack" and _hotpack_is_preloaded():
+        fail("--allocator hotpack: hotpack is preloaded in this process already; start it without hotpack run")
+    elif name == "expandable":
+        os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+    return name
+
+
+def enable_hotpack() -> ModuleType:
+    """The package, enabled. To be called before the first use of the device."""
+    try:
+        import hotpack
+    except ImportError as error:
+        fail(f"--allocator hotpack: the package hotpack cannot be imported ({error}); pip install . in the checkout")
+    hotpack.enable()
+    return hotpack
+
+
+def describe(options: argparse.Namespace, loop) -> dict[str, object]:
+    """The settings that figures depend on. The device's name says whether it is simulated."""
+    import torch
+
+    cuda = options.device == "cuda"
+    cudnn = torch.backends.cudnn
+    return {
+        "model": options.model + (" (tiny)" if options.tiny else ""),
+        "batch": loop.rows,
+        "accumulate": options.accumulate,
+        "optimizer": loop.optimizer_name,
+        "precision": options.precision,
+        "checkpoint": options.checkpoint,
+        "evaluate_every": options.evaluate_every,
+        "epochs": options.epochs,
+        "pinned": options.pin,
+        "allocator": options.allocator,
+        "alloc_conf": os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),
+        "static": loop.is_static,
+        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "device_memory": torch.cuda.get_device_properties(0).total_memory if cuda else None,
+        "simulated": loop.is_simulated,
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": "off" if options.no_cudnn or not cudnn.is_available() else cudnn.version(),
+        "cudnn_benchmark": cudnn.benchmark,
+        "cudnn_deterministic": cudnn.deterministic,
+        "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG", "PyTorch's default"),
+        "cublaslt_workspace": os.environ.get("CUBLASLT_WORKSPACE_SIZE", "PyTorch's default"),
+        "tf32": torch.backends.cuda.matmul.allow_tf32,
+        "seed": options.seed,
+    }
