@@ -187,6 +187,7 @@ class Engine::Impl {
   bool Outlived() const;
   void EndIteration(Lock& lock);
   bool SomethingOverstays() const;
+  bool SomeLivesUnknown(const Variant* variant) const;
   std::vector<ZonePlace> FindWalls() const;
   void BeginSteady();
 

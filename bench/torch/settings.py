@@ -46,10 +46,8 @@ def choose_allocator(name: str | None, device: str) -> str:
     if name == "preload":
         if not _hotpack_is_preloaded() or not _caching_is_off():
             fail("--allocator preload: start it by PYTORCH_NO_CUDA_MEMORY_CACHING=1 hotpack run -- python ...")
-    elif _caching_is_off():
+    elif name != "hotpack" and _caching_is_off():
         fail(f"--allocator {name}: PYTORCH_NO_CUDA_MEMORY_CACHING is set, which takes PyTorch's allocator away")
-    elif name == "hotpack" and _hotpack_is_preloaded():
-        fail("--allocator hotpack: hotpack is preloaded in this process already; start it without hotpack run")
     elif name == "expandable":
         os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
     return name
