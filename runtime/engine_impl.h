@@ -187,7 +187,6 @@ class Engine::Impl {
   bool Outlived() const;
   void EndIteration(Lock& lock);
   bool SomethingOverstays() const;
-  bool SomeLivesUnknown(const Variant* variant) const;
   std::vector<ZonePlace> FindWalls() const;
   void BeginSteady();
 

@@ -304,7 +304,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   if (Divergences() != divergences_at_end_) diverged_until_ = history_.Count();
   divergences_at_end_ = Divergences();
   // With nothing left to be given back; where there are several scripts, once a change of them is over.
-  const bool may_begin = !steady_ && !improving && (!displaced || switches_ == 0) && !SomeLivesUnknown(variant);
+  const bool may_begin = !steady_ && !improving && (!displaced || switches_ == 0);
   if (!settled_ || (grew_ && !grew_now_) || may_begin) Housekeep(lock);
   grew_now_ = false;
   arena_.NewEpoch();
@@ -341,16 +341,6 @@ std::vector<ZonePlace> Engine::Impl::FindWalls() const {
     }
   }
   return walls;
-}
-
-// Whether the script leaves blocks out of which nobody knows yet how long they live: it was made at the end of the first
-// marked iteration, when those that are carried had not been released. One more iteration tells.
-bool Engine::Impl::SomeLivesUnknown(const Variant* variant) const {
-  constexpr uint64_t kTold = 16;  // marks, after which what is known will do
-  if (marks_ == 0 || marks_ > kTold) return false;
-  const bool fresh = variant != nullptr && variant->passes < 2;
-  return (fresh || follower_.learned()) &&
-         std::any_of(current_->profile.blocks.begin(), current_->profile.blocks.end(), [](const ProfileBlock& b) { return !b.planned; });
 }
 
 // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.

@@ -110,12 +110,16 @@ def _answer(torch) -> None:
 
 _stepping = None  # a weak reference to the optimizer whose steps count
 _others = 0       # steps of other optimizers since that one's last
+_steps = 0        # of the one that counts
 
 
 def _after_step(optimizer, _arguments, _keywords) -> None:
     """Several optimizers (a generator's and a discriminator's) make one iteration: the first one's steps end it. One that has not
-    stepped for long has been replaced."""
-    global _stepping, _others
+    stepped for long has been replaced.
+
+    The first step marks nothing: gradients live into the next iteration, so that a plan made at the end of the first
+    marked one would not know for how long, unless an iteration like it was seen before."""
+    global _stepping, _others, _steps
     if _marks.marked_by_hand():
         return
     current = _stepping() if _stepping is not None else None
@@ -125,8 +129,11 @@ def _after_step(optimizer, _arguments, _keywords) -> None:
             return
     if current is not optimizer:
         _stepping = weakref.ref(optimizer)
+        _steps = 0
     _others = 0
-    _marks.mark()
+    _steps += 1
+    if _steps > 1:
+        _marks.mark()
 
 
 def mode() -> str:
