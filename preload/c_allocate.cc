@@ -21,17 +21,14 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   }
   CUresult result = CUDA_SUCCESS;
   const hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().Find(hotpack::CurrentContext(*driver)) : nullptr;
-  if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) {
-    hotpack::ReportOutOfMemory(arena->memory->device(), "hotpack_malloc", bytes);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto ask = [&] {
     result = CUDA_ERROR_NOT_SUPPORTED;
     if (driver->MemAllocAsync != nullptr) result = driver->MemAllocAsync(&address, bytes, stream);
     if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemAlloc != nullptr) result = driver->MemAlloc(&address, bytes);
     return result;
   };
-  result = hotpack::WithRoom(scope, "hotpack_malloc", bytes, ask);
+  result = hotpack::WithRoom(scope, nullptr, bytes, ask);
   if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
   return result;
 }

@@ -28,6 +28,7 @@ size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, ch
 // seconds at most; what was left out meanwhile is counted. Makes driver calls.
 void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexcept;
 
+// `name`: of the call, for the line on stderr if it fails all the same; null: nothing is said.
 // `call()` -> CUresult, made again with more room if it gives CUDA_ERROR_OUT_OF_MEMORY: twice at most. A call that the
 // driver has refused has no effect, so it may be made again.
 template <typename Call>
@@ -41,7 +42,7 @@ CUresult WithRoom(const HookScope& scope, const char* name, uint64_t bytes, Call
     result = call();
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
   }
-  ReportOutOfMemory(device, name, bytes);
+  if (name != nullptr) ReportOutOfMemory(device, name, bytes);
   return result;
 }
 

@@ -23,29 +23,38 @@ struct SourceLocation {
   uint32_t line;
 };
 
-// The exception's class lies in libc10.so, which this library is not linked with: it serves PyTorch built against any
+// The exception's class lies in PyTorch's libraries, which this one is not linked with: it serves PyTorch built against any
 // CUDA. By the C++ ABI (Itanium, 2.9.4 and 5.2) an object of it is its constructor, run on enough memory, and its type
-// information and complete destructor (the vtable's first function, since std::exception's destructor is its first
-// virtual one) are all that a throw needs.
+// information and complete destructor (the vtable's first function, since std::exception's destructor is its first virtual one)
+// are all that a throw needs. Before PyTorch 2.15 the class has no constructor of its own: it adds nothing to c10::Error, so
+// an object is one of that class with the other's vtable.
 struct ErrorClass {
   using Construct = void (*)(void* self, SourceLocation where, std::string text);
   using Destroy = void (*)(void* self);
   Construct construct = nullptr;
   std::type_info* type = nullptr;
-  Destroy destroy = nullptr;
-  bool Known() const { return construct != nullptr && type != nullptr && destroy != nullptr; }
+  void** vtable = nullptr;  // behind the offset and the type information: what objects point to
+  bool Known() const { return construct != nullptr && type != nullptr && vtable != nullptr; }
+  Destroy destroy() const { return reinterpret_cast<Destroy>(vtable[0]); }
 };
 
-ErrorClass FindErrorClass() {
-  ErrorClass error;
-  void* c10 = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
-  if (c10 == nullptr) return error;
-  error.construct = reinterpret_cast<ErrorClass::Construct>(dlsym(
-      c10, "_ZN3c1016OutOfMemoryErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"));
-  error.type = static_cast<std::type_info*>(dlsym(c10, "_ZTIN3c1016OutOfMemoryErrorE"));
-  if (void** vtable = static_cast<void**>(dlsym(c10, "_ZTVN3c1016OutOfMemoryErrorE"))) {
-    error.destroy = reinterpret_cast<ErrorClass::Destroy>(vtable[2]);  // behind the offset and the type information
+void* Symbol(const char* name) {
+  for (const char* library : {"libc10.so", "libc10_cuda.so"}) {
+    void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (void* symbol = handle != nullptr ? dlsym(handle, name) : nullptr) return symbol;
   }
+  return nullptr;
+}
+
+ErrorClass FindErrorClass() {
+  constexpr char kOwn[] = "_ZN3c1016OutOfMemoryErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
+  constexpr char kBase[] = "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
+  ErrorClass error;
+  void* construct = Symbol(kOwn);
+  if (construct == nullptr) construct = Symbol(kBase);
+  error.construct = reinterpret_cast<ErrorClass::Construct>(construct);
+  error.type = static_cast<std::type_info*>(Symbol("_ZTIN3c1016OutOfMemoryErrorE"));
+  if (void** vtable = static_cast<void**>(Symbol("_ZTVN3c1016OutOfMemoryErrorE"))) error.vtable = vtable + 2;
   return error;
 }
 
@@ -81,7 +90,8 @@ void ThrowOutOfMemory(size_t bytes, int device) {
   constexpr size_t kEnough = 1024;  // an object of today's PyTorch has some 150 bytes
   void* object = abi::__cxa_allocate_exception(kEnough);
   error.construct(object, {"hotpack_torch_malloc", "hotpack", 0}, text);
-  abi::__cxa_throw(object, error.type, error.destroy);
+  *static_cast<void***>(object) = error.vtable;
+  abi::__cxa_throw(object, error.type, error.destroy());
 }
 
 }  // namespace hotpack_torch

@@ -80,7 +80,7 @@ typedef struct hotpack_stats {
 HOTPACK_API int hotpack_get_stats(hotpack_stats* stats, size_t size);
 
 /* Asks for `bytes` (> 0) of device memory for work on `stream` (a CUstream / cudaStream_t, 0: the default stream) in
- * the current context. Returns a CUresult: 0, CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE, ... */
+ * the current context. Returns a CUresult: 0, CUDA_ERROR_OUT_OF_MEMORY (hotpack_explain says why), CUDA_ERROR_INVALID_VALUE, ... */
 HOTPACK_API int hotpack_malloc(void** pointer, size_t bytes, void* stream);
 
 /* Gives a block back; work submitted to `stream` before may still be using it. Null is fine. */

@@ -19,8 +19,12 @@ import hotpack
 hotpack.enable()
 import torch
 import torch.nn.functional as F
-model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10)).cuda()
+model = torch.nn.Sequential(torch.nn.Linear(256, 65536), torch.nn.ReLU(), torch.nn.Linear(65536, 100)).cuda()
 optimizer = torch.optim.Adam(model.parameters())
+try:
+    torch.empty(1 << 50, device="cuda", dtype=torch.uint8)
+except torch.OutOfMemoryError as error:
+    out_of_memory = str(error)
 for step in range(20):
     x, y = torch.randn(64, 256).cuda(), torch.zeros(64, dtype=torch.long).cuda()
     loss = F.cross_entropy(model(x), y)
@@ -32,7 +36,8 @@ print(torch.cuda.memory_summary(abbreviated=True))
 free, total = torch.cuda.mem_get_info()
 print(json.dumps({"hotpack": hotpack.stats(), "torch": {str(k): v for k, v in stats.items()}, "free": free, "total": total,
                   "allocated": torch.cuda.memory_allocated(), "peak": torch.cuda.max_memory_allocated(),
-                  "reserved": torch.cuda.memory_reserved(), "backend": torch.cuda.get_allocator_backend()}))
+                  "reserved": torch.cuda.memory_reserved(), "backend": torch.cuda.get_allocator_backend(),
+                  "out_of_memory": out_of_memory}))
 """
 
 
@@ -63,6 +68,8 @@ class EnableTest(unittest.TestCase):
                 self.assertGreater(stats["requests_steady"], stats["requests"] // 2)
                 self.assertLessEqual(stats["reserved_steady"], 1.02 * stats["live_peak"] + (4 << 20))
                 self.assertEqual(told["backend"], "pluggable")
+                self.assertRegex(told["out_of_memory"], "^CUDA out of memory. Tried to allocate 1048576.00 GiB. GPU 0 has a total "
+                                 "capacity of .* is free. hotpack: out of memory on device 0: a request of")
                 # PyTorch counts what it asked hotpack for; both round blocks up to 512 bytes.
                 self.assertEqual(told["peak"], stats["live_peak"])
                 self.assertEqual(told["allocated"], torch_stats["allocated_bytes.all.current"])
