@@ -196,6 +196,8 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("run", "run a program under hotpack: hotpack run [options] -- CMD ...");
   auto options = std::make_shared<RunOptions>();
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
+  command->add_flag("--keep-caching", options->keep_caching,
+                    "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
   command->add_option("--trace", options->trace, "record the program's allocations in this file");
   command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
   AddOptionFlags(command, options.get());

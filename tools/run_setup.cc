@@ -41,6 +41,14 @@ std::string Join(const std::vector<std::string>& parts) {
   return joined;
 }
 
+// What makes frameworks ask the driver for every tensor, instead of large pieces that they divide themselves. What the user
+// has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
+constexpr const char* kNoCaching[][2] = {
+    {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"},
+    {"XLA_PYTHON_CLIENT_ALLOCATOR", "platform"},
+    {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
+};
+
 }  // namespace
 
 std::string CheckWritable(const std::string& path) {
@@ -123,6 +131,9 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   if (options.simulate) {
     setenv("LD_LIBRARY_PATH", Join({libraries.simgpu_directory, Environment("LD_LIBRARY_PATH")}).c_str(), 1);
     setenv("SIMGPU_REPORT_FILE", CheckerReportPath(directory).c_str(), 1);
+  }
+  if (!options.keep_caching) {
+    for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
   }
   setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
   unsetenv("HOTPACK_TRACE");

@@ -9,6 +9,7 @@ namespace hotpack {
 
 struct RunOptions {
   bool simulate = false;
+  bool keep_caching = false;  // frameworks go on keeping released memory to themselves
   std::string trace;       // empty: none
   std::string json_stats;  // empty: none
   std::map<std::string, std::string> variables;  // of preload/option_table.h, given as flags

@@ -111,6 +111,22 @@ setup_highs() {
   fi
 }
 
+# Brings PyTorch to a build, in an environment of its own, for the tests and examples that use it: some gigabytes, since its
+# CUDA libraries come with it. Never fails: without it these tests are skipped. Nothing is installed where
+# HOTPACK_TORCH_PYTHON names a Python.
+#   setup_torch INSTALL(yes|no) BUILD_DIRECTORY
+setup_torch() {
+  local install=$1 environment=$2/torch-venv log=$2/setup.log
+  [ "$install" = yes ] && [ -z "${HOTPACK_TORCH_PYTHON:-}" ] || return 0
+  if "$environment/bin/python" -c 'import torch, numpy' 2>/dev/null; then return 0; fi
+  say "installing PyTorch in $environment"
+  if ! { python3 -m venv "$environment" &&
+         "$environment/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --retries 1 --timeout 15 torch numpy; } >>"$log" 2>&1; then
+    say "PyTorch could not be installed, tests with it are skipped; see $log"
+    rm -rf "$environment"
+  fi
+}
+
 setup_build() {
   local preset=$1 install=$2 headers build log
   shift 2

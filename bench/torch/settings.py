@@ -45,7 +45,7 @@ def choose_allocator(name: str | None, device: str) -> str:
         name = "preload" if _caching_is_off() and _hotpack_is_preloaded() else "default"
     if name == "preload":
         if not _hotpack_is_preloaded() or not _caching_is_off():
-            fail("--allocator preload: start it by PYTORCH_NO_CUDA_MEMORY_CACHING=1 hotpack run -- python ...")
+            fail("--allocator preload: start it by hotpack run -- python ...")
     elif name != "hotpack" and _caching_is_off():
         fail(f"--allocator {name}: PYTORCH_NO_CUDA_MEMORY_CACHING is set, which takes PyTorch's allocator away")
     elif name == "expandable":

@@ -10,8 +10,8 @@ _METRICS = ("current", "peak", "allocated", "freed")
 
 
 def stats() -> "dict[str, int]":
-    """hotpack's figures of this process (docs/statistics.md); all zero before the first request."""
-    figures = Stats()
+    """hotpack's figures of this process (docs/statistics.md). Before the first request all are zero, and no iteration is steady."""
+    figures = Stats(steady_iteration=-1)
     core().hotpack_get_stats(ctypes.byref(figures), ctypes.sizeof(figures))
     return {name: getattr(figures, name) for name, _ in Stats._fields_}
 

@@ -32,7 +32,7 @@ def compare(*arguments: str) -> tuple[subprocess.CompletedProcess, dict]:
 class CompareTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.done, cls.written = compare(*MODELS, "--steps", "20")
+        cls.done, cls.written = compare(*MODELS, "--steps", "60")
 
     def test_all_cells_ran(self):
         self.assertEqual(self.done.returncode, 0, self.done.stderr)

@@ -39,6 +39,17 @@ TEST(Exports, CLibrary) {
   EXPECT_EQ(Exported(HOTPACK_C_LIBRARY), listed);
 }
 
+// PyTorch is told addresses; what is asked for by name is in hotpack_torch.h, and nothing else may clash with a program's.
+TEST(Exports, TorchLibrary) {
+  const std::set<std::string> exported = Exported(HOTPACK_TORCH_LIBRARY);
+  EXPECT_EQ(exported.size(), 18u);
+  for (const std::string& name : exported) EXPECT_EQ(name.rfind("hotpack_torch_", 0), 0u) << name;
+  for (const char* name : {"malloc", "free", "init", "reset", "memory_fraction", "base_alloc", "record_stream",
+                           "begin_allocate_to_pool", "end_allocate_to_pool", "release_pool"}) {
+    EXPECT_EQ(exported.count(std::string("hotpack_torch_") + name), 1u) << name;
+  }
+}
+
 // A version node or a needed C++ library would show here.
 TEST(Exports, NoVersionsAndNoCxxLibrary) {
   for (const char* library : {HOTPACK_PRELOAD, HOTPACK_C_LIBRARY}) {

@@ -128,6 +128,18 @@ struct Bad {
   std::string message;
 };
 
+// They would keep released memory to themselves; what the user has chosen stays.
+TEST(Run, FrameworksAskForEveryTensor) {
+  const std::map<std::string, std::string> none = {{"PYTORCH_NO_CUDA_MEMORY_CACHING", ""}, {"XLA_PYTHON_CLIENT_ALLOCATOR", ""}};
+  Outcome outcome = Hotpack({"run", "--", "env"}, none);
+  EXPECT_THAT(outcome.out, HasSubstr("\nPYTORCH_NO_CUDA_MEMORY_CACHING=1\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nXLA_PYTHON_CLIENT_ALLOCATOR=platform\n"));
+  outcome = Hotpack({"run", "--keep-caching", "--", "env"}, none);
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("PYTORCH_NO_CUDA_MEMORY_CACHING")));
+  outcome = Hotpack({"run", "--", "env"}, {{"PYTORCH_NO_CUDA_MEMORY_CACHING", "0"}});
+  EXPECT_THAT(outcome.out, HasSubstr("\nPYTORCH_NO_CUDA_MEMORY_CACHING=0\n"));
+}
+
 TEST(Run, BadInputGetsOneLine) {
   const TemporaryDirectory directory;
   const std::string ran = directory.path() + "/ran", good = directory.path() + "/good";
