@@ -99,6 +99,16 @@ cupy.cuda = types.SimpleNamespace(
                                   deviceSynchronize=lambda: call("cudaDeviceSynchronize")))
 sys.modules["cupy"] = cupy
 import hotpack
+library, driver = hotpack._library.core(), ctypes.CDLL("libcuda.so.1")
+real_malloc, real_free = library.hotpack_malloc, library.hotpack_free
+def malloc(pointer, size, stream):  # what hotpack gives and takes back, the checker is told
+    result = real_malloc(pointer, ctypes.c_size_t(size), ctypes.c_void_p(stream))
+    if result == 0: driver.simgpuBlockGiven(ctypes.c_uint64(pointer._obj.value), ctypes.c_size_t(size), ctypes.c_void_p(stream))
+    return result
+def free(pointer, stream):
+    driver.simgpuBlockReturned(ctypes.c_uint64(pointer), ctypes.c_void_p(stream))
+    return real_free(ctypes.c_void_p(pointer), ctypes.c_void_p(stream))
+library.hotpack_malloc, library.hotpack_free = malloc, free
 hotpack.enable_cupy()
 allocate, = asked
 def use(pointer, size): call("cudaMemsetAsync", ctypes.c_void_p(pointer.ptr), 1, size, ctypes.c_void_p(current.ptr))
@@ -143,6 +153,13 @@ current = Stream()
 assert dead() is not None
 del block
 assert dead() is None
+""", True),
+    "memory that changes its stream is ordered": ("""
+for step in range(20):
+    block = allocate(1 << 20)
+    use(block, 1 << 20)
+    current = Stream() if current.ptr else Made()
+    del block
 """, True),
     "out of memory is CuPy's error": ("""
 try:
