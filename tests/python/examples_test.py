@@ -2,6 +2,7 @@
 that device does not take. What a package is missing for is skipped."""
 
 import importlib.util
+import itertools
 import os
 import re
 import subprocess
@@ -143,6 +144,10 @@ use(block, 1 << 20)
 call("cudaSetDevice", 0)
 del block
 assert device() == 0 and hotpack._library.fetch(hotpack._library.Extent, hotpack._library.core().hotpack_list_blocks, 1) == []
+call("cudaSetDevice", 1)
+current = Made()  # its work must come after the default stream's of that device
+again = allocate(1 << 20)
+use(again, 1 << 20)
 """, True),
     "a stream lives as long as its memory": ("""
 current = Made()
@@ -184,9 +189,12 @@ call("cudaMemset", ctypes.c_void_p(pointer), 1, 1 << 20)
 
 class CupyTest(unittest.TestCase):
     def test_the_allocator(self):
-        for what, (script, right) in USES.items():
-            with self.subTest(what):
-                done = run([*SIMULATED, "-c", STAND_IN + script], SIMGPU_DEVICES="2")
+        simgpu = BUILD / "lib" / "simgpu"
+        alone = {"LD_PRELOAD": str(simgpu / "libcudart.so.13"), "LD_LIBRARY_PATH": str(simgpu)}
+        for (what, (script, right)), hooks in itertools.product(USES.items(), (True, False)):
+            with self.subTest(what, hooks=hooks):
+                program = SIMULATED if hooks else [sys.executable]
+                done = run([*program, "-c", STAND_IN + script], SIMGPU_DEVICES="2", **({} if hooks else alone))
                 self.assertEqual(done.returncode == 0, right, done.stderr)
                 self.assertEqual("REPORT" in done.stderr, not right, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
