@@ -45,7 +45,7 @@ std::string Join(const std::vector<std::string>& parts) {
 // has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
 constexpr const char* kNoCaching[][2] = {
     {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"},
-    {"XLA_PYTHON_CLIENT_ALLOCATOR", "platform"},
+    {"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},  // by cuMemAllocFromPoolAsync; "platform" maps memory itself (JAX 0.10)
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
 };
 

@@ -133,7 +133,7 @@ TEST(Run, FrameworksAskForEveryTensor) {
   const std::map<std::string, std::string> none = {{"PYTORCH_NO_CUDA_MEMORY_CACHING", ""}, {"XLA_PYTHON_CLIENT_ALLOCATOR", ""}};
   Outcome outcome = Hotpack({"run", "--", "env"}, none);
   EXPECT_THAT(outcome.out, HasSubstr("\nPYTORCH_NO_CUDA_MEMORY_CACHING=1\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("\nXLA_PYTHON_CLIENT_ALLOCATOR=platform\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nXLA_PYTHON_CLIENT_ALLOCATOR=cuda_async\n"));
   outcome = Hotpack({"run", "--keep-caching", "--", "env"}, none);
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("PYTORCH_NO_CUDA_MEMORY_CACHING")));
   outcome = Hotpack({"run", "--", "env"}, {{"PYTORCH_NO_CUDA_MEMORY_CACHING", "0"}});
