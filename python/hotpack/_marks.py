@@ -44,6 +44,8 @@ def save_plan(path: "str | os.PathLike | None" = None) -> None:
     Raises OSError: ENODATA if there is no plan yet, EEXIST where another file is, EINVAL without a path.
     """
     name = None if path is None else os.fsencode(path)
+    if name is not None and b"\0" in name:
+        raise ValueError("embedded null byte")
     error = core().hotpack_save_plan(name)
     if error != 0:
         raise OSError(error, os.strerror(error), None if path is None else os.fspath(path))
@@ -51,7 +53,8 @@ def save_plan(path: "str | os.PathLike | None" = None) -> None:
 
 def wait_plan(timeout: "float | None" = None) -> bool:
     """Waits until no planning is under way, at most so many seconds. True: none is."""
-    return core().hotpack_wait_plan(-1 if timeout is None else int(timeout * 1000)) == 1
+    most = 2**31 - 1  # of milliseconds; -1 waits on
+    return core().hotpack_wait_plan(-1 if timeout is None else int(max(0, min(float(timeout) * 1000, most)))) == 1
 
 
 def trim() -> int:
