@@ -18,11 +18,11 @@ bool InArena(int device, uint64_t address) {
                      [&](const hotpack_extent& run) { return address >= run.address && address - run.address < run.bytes; });
 }
 
-// Whether the process would hold more of the device than hotpack_set_limit allows.
-bool OverLimit(int device, uint64_t held, uint64_t more) {
+// Whether the process holds more of the device than hotpack_set_limit allows.
+bool OverLimit(int device, uint64_t beside_the_arena) {
   hotpack_memory memory = {};
   hotpack_get_memory(device, &memory, sizeof(memory));  // of a device without an arena it says the limit too
-  return memory.limit != UINT64_MAX && memory.reserved + held + more > memory.limit;
+  return memory.limit != UINT64_MAX && memory.reserved + beside_the_arena > memory.limit;
 }
 
 // Calls that a capture in global mode forbids (cuda.h, cuThreadExchangeStreamCaptureMode) are allowed while this lives.
@@ -155,22 +155,20 @@ bool GraphPools::Grow(Pool* pool, uint64_t bytes) {
   const uint64_t size = (bytes + kSegment - 1) / kSegment * kSegment;
   PoolBytes& counted = bytes_[pool->device];
   CUdeviceptr address = 0;
+  bool in_arena = false;
   {
     const RelaxedCapture relaxed(*driver);
-    if (OverLimit(pool->device, counted.held, size) &&
-        (hotpack_trim() == 0 || OverLimit(pool->device, counted.held, size))) {
-      return false;
-    }
-    // The device may be full of what hotpack has mapped and nobody uses.
-    if (driver->MemAlloc(&address, size) != CUDA_SUCCESS &&
-        (hotpack_trim() == 0 || driver->MemAlloc(&address, size) != CUDA_SUCCESS)) {
+    if (driver->MemAlloc(&address, size) != CUDA_SUCCESS) return false;
+    in_arena = InArena(pool->device, address);
+    if (!in_arena && OverLimit(pool->device, counted.held + size)) {  // the arena keeps to it by itself
+      driver->MemFree(address);
       return false;
     }
   }
   Segment& segment = pool->segments[address];
   segment.device = pool->device;
   segment.bytes = size;
-  segment.counted = !InArena(pool->device, address);
+  segment.counted = !in_arena;
   segment.pieces[address] = {size, nullptr, true, true, false};
   if (!segment.counted) return true;
   ++counted.segments;

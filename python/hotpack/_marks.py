@@ -1,6 +1,7 @@
 """What a program may tell hotpack, or ask of it, while it runs."""
 
 import contextlib
+import math
 import os
 
 from ._library import core
@@ -53,8 +54,12 @@ def save_plan(path: "str | os.PathLike | None" = None) -> None:
 
 def wait_plan(timeout: "float | None" = None) -> bool:
     """Waits until no planning is under way, at most so many seconds. True: none is."""
-    most = 2**31 - 1  # of milliseconds; -1 waits on
-    return core().hotpack_wait_plan(-1 if timeout is None else int(max(0, min(float(timeout) * 1000, most)))) == 1
+    milliseconds = -1  # it waits on
+    if timeout is not None:
+        if math.isnan(timeout):
+            raise ValueError("timeout is not a number")
+        milliseconds = int(max(0, min(timeout * 1000, 2**31 - 1)))
+    return core().hotpack_wait_plan(milliseconds) == 1
 
 
 def trim() -> int:

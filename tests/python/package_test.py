@@ -69,7 +69,7 @@ with torch.backends.cudnn.flags(enabled=True, benchmark=True):
 torch.backends.cudnn.benchmark = False
 try:
     torch.backends.cudnn.benchmark = 3
-except TypeError:
+except (TypeError, RuntimeError):
     print(torch.backends.cudnn.benchmark)
 """
         for out, err in self.both(script):
@@ -86,10 +86,10 @@ except TypeError:
 import gc
 model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)).cuda()
 optimizer = torch.optim.Adam(model.parameters(), capturable=True)
-x = torch.ones(32, 64, device="cuda")
+x, y = torch.ones(32, 64, device="cuda"), torch.zeros(32, dtype=torch.long, device="cuda")
 def step():
     optimizer.zero_grad(set_to_none=True)
-    loss = model(x).sum()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
     return loss
@@ -137,6 +137,7 @@ torch.cuda.synchronize()
 
     def test_out_of_memory_says_how_much_is_free(self):
         script = """
+import os
 torch.cuda.memory._record_memory_history()
 x = torch.ones(4, device="cuda:1", requires_grad=True)
 class Greedy(torch.autograd.Function):
@@ -150,7 +151,8 @@ try:
 except torch.OutOfMemoryError as error:
     print(str(error).startswith("CUDA out of memory. Tried to allocate 4096.00 GiB. GPU 1 has a total capacity of 16.00 GiB"))
 event = [e for e in torch.cuda.memory._snapshot()["device_traces"][1] if e["action"] == "oom"]
-print(len(event), event[0]["device_free"] > 15 << 30)
+print(len(event), event[0]["device_free"] > 15 << 30, flush=True)
+os._exit(0)  # PyTorch's backward thread may abort where the interpreter ends beside it, with its own allocator too
 """
         for out, _ in self.both(script, SIMGPU_DEVICES="2"):
             self.assertEqual(out, "True\n1 True\n")
@@ -185,7 +187,7 @@ print([error(lambda: hotpack.save_plan(path)) for path in (3, "a\\0b")])
 print([error(lambda: hotpack.wait_plan(timeout)) for timeout in ("x", float("nan"), float("inf"), 1e12, 3e6, -5)])
 """
         out, _ = self.child(script, False, start="import hotpack\n")
-        self.assertEqual(out, "['TypeError', 'ValueError']\n['ValueError', 'ValueError', True, True, True, True]\n")
+        self.assertEqual(out, "['TypeError', 'ValueError']\n['TypeError', 'ValueError', True, True, True, True]\n")
 
     def test_import_is_light(self):
         out, _ = self.child("print('torch' in sys.modules)", False, start="import sys, hotpack\n")
