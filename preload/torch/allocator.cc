@@ -94,7 +94,10 @@ void* hotpack_torch_malloc(ssize_t size, int device, void* stream) {
   void* pointer = figures != nullptr ? hotpack_torch::Allocate(bytes, device, stream) : nullptr;
   if (pointer == nullptr) {
     if (figures != nullptr) figures->OutOfMemory();
-    if (TheHistory().on()) TheHistory().Note(HOTPACK_TORCH_OOM, device, nullptr, bytes, stream);
+    if (TheHistory().on()) {
+      const auto* free = reinterpret_cast<const void*>(hotpack_torch::FreeBytes(device));
+      TheHistory().Note(HOTPACK_TORCH_OOM, device, free, bytes, stream);
+    }
     hotpack_torch::ThrowOutOfMemory(bytes, device);
   }
   figures->Allocated(bytes);

@@ -82,4 +82,10 @@ size_t TotalBytes(int device) {
   return driver->DeviceTotalMem(&total, handle) == CUDA_SUCCESS ? total : 0;
 }
 
+size_t FreeBytes(int device) {
+  const DeviceScope scope(device);  // the driver speaks of the current one
+  size_t free = 0, total = 0;
+  return scope.ok() && GetDriver()->MemGetInfo(&free, &total) == CUDA_SUCCESS ? free : 0;
+}
+
 }  // namespace hotpack_torch

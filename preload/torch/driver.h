@@ -41,6 +41,9 @@ class DeviceScope {
 // Bytes of the device in all; 0: the driver does not say.
 size_t TotalBytes(int device);
 
+// Bytes of it that are free; 0: the driver does not say.
+size_t FreeBytes(int device);
+
 inline bool IsCapturing(const Driver& driver, void* stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return driver.StreamIsCapturing(static_cast<CUstream>(stream), &status) != CUDA_SUCCESS ||

@@ -72,13 +72,10 @@ std::string Size(size_t bytes) {
 }
 
 std::string Describe(size_t bytes, int device) {
-  size_t free = 0, total = 0;
-  const Driver* driver = GetDriver();
-  if (driver != nullptr) driver->MemGetInfo(&free, &total);
   char diagnosis[1024] = "";
   hotpack_explain(device, bytes, diagnosis, sizeof(diagnosis));
   return "CUDA out of memory. Tried to allocate " + Size(bytes) + ". GPU " + std::to_string(device) +
-         " has a total capacity of " + Size(total) + " of which " + Size(free) + " is free. hotpack: " + diagnosis + ".";
+         " has a total capacity of " + Size(TotalBytes(device)) + " of which " + Size(FreeBytes(device)) + " is free. hotpack: " + diagnosis + ".";
 }
 
 }  // namespace

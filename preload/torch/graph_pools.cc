@@ -11,6 +11,20 @@ namespace {
 
 constexpr uint64_t kSegment = uint64_t{2} << 20;  // the driver's own granularity
 
+bool InArena(int device, uint64_t address) {
+  std::vector<hotpack_extent> runs(hotpack_list_mapped(device, nullptr, 0));
+  runs.resize(std::min(runs.size(), hotpack_list_mapped(device, runs.data(), runs.size())));
+  return std::any_of(runs.begin(), runs.end(),
+                     [&](const hotpack_extent& run) { return address >= run.address && address - run.address < run.bytes; });
+}
+
+// Whether the process holds more of the device than hotpack_set_limit allows.
+bool OverLimit(int device, uint64_t beside_the_arena) {
+  hotpack_memory memory = {};
+  hotpack_get_memory(device, &memory, sizeof(memory));  // of a device without an arena it says the limit too
+  return memory.limit != UINT64_MAX && memory.reserved + beside_the_arena > memory.limit;
+}
+
 // Calls that a capture in global mode forbids (cuda.h, cuThreadExchangeStreamCaptureMode) are allowed while this lives.
 class RelaxedCapture {
  public:
@@ -139,16 +153,24 @@ bool GraphPools::Grow(Pool* pool, uint64_t bytes) {
   const Driver* driver = GetDriver();
   if (driver == nullptr) return false;
   const uint64_t size = (bytes + kSegment - 1) / kSegment * kSegment;
+  PoolBytes& counted = bytes_[pool->device];
   CUdeviceptr address = 0;
+  bool in_arena = false;
   {
     const RelaxedCapture relaxed(*driver);
     if (driver->MemAlloc(&address, size) != CUDA_SUCCESS) return false;
+    in_arena = InArena(pool->device, address);
+    if (!in_arena && OverLimit(pool->device, counted.held + size)) {  // the arena keeps to it by itself
+      driver->MemFree(address);
+      return false;
+    }
   }
   Segment& segment = pool->segments[address];
   segment.device = pool->device;
   segment.bytes = size;
+  segment.counted = !in_arena;
   segment.pieces[address] = {size, nullptr, true, true, false};
-  PoolBytes& counted = bytes_[pool->device];
+  if (!segment.counted) return true;
   ++counted.segments;
   counted.held += size;
   counted.held_peak = std::max(counted.held_peak, counted.held);
@@ -219,8 +241,10 @@ std::vector<uint64_t> GraphPools::TakeIdle(Pool* pool) {
       continue;
     }
     idle.push_back(it->first);
-    --counted.segments;
-    counted.held -= it->second.bytes;
+    if (it->second.counted) {
+      --counted.segments;
+      counted.held -= it->second.bytes;
+    }
     it = pool->segments.erase(it);
   }
   if (pool->segments.empty()) pools_.remove_if([pool](const Pool& other) { return &other == pool; });

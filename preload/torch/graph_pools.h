@@ -27,6 +27,7 @@ namespace hotpack_torch {
 using PoolId = std::pair<unsigned long long, unsigned long long>;  // c10::cuda::MempoolId_t
 using StreamFilter = std::function<bool(void*)>;                   // which streams' requests go to the pool
 
+// Of segments beside the arena. (Under the preload the driver's function is hooked, and they lie in it.)
 struct PoolBytes {
   uint64_t segments = 0;  // a count
   uint64_t held = 0, held_peak = 0;
@@ -73,6 +74,7 @@ class GraphPools {
   struct Segment {
     int device;
     uint64_t bytes;
+    bool counted;  // in bytes_
     uint64_t live = 0;
     std::map<uint64_t, Piece> pieces;  // by address; cover the segment
   };

@@ -1,6 +1,7 @@
 """What a program may tell hotpack, or ask of it, while it runs."""
 
 import contextlib
+import math
 import os
 
 from ._library import core
@@ -44,6 +45,8 @@ def save_plan(path: "str | os.PathLike | None" = None) -> None:
     Raises OSError: ENODATA if there is no plan yet, EEXIST where another file is, EINVAL without a path.
     """
     name = None if path is None else os.fsencode(path)
+    if name is not None and b"\0" in name:
+        raise ValueError("embedded null byte")
     error = core().hotpack_save_plan(name)
     if error != 0:
         raise OSError(error, os.strerror(error), None if path is None else os.fspath(path))
@@ -51,7 +54,12 @@ def save_plan(path: "str | os.PathLike | None" = None) -> None:
 
 def wait_plan(timeout: "float | None" = None) -> bool:
     """Waits until no planning is under way, at most so many seconds. True: none is."""
-    return core().hotpack_wait_plan(-1 if timeout is None else int(timeout * 1000)) == 1
+    milliseconds = -1  # it waits on
+    if timeout is not None:
+        if math.isnan(timeout):
+            raise ValueError("timeout is not a number")
+        milliseconds = int(max(0, min(timeout * 1000, 2**31 - 1)))
+    return core().hotpack_wait_plan(milliseconds) == 1
 
 
 def trim() -> int:

@@ -79,14 +79,29 @@ def _segment(device: int, address: int, size: int, blocks, stream: int, pool=(0,
             "blocks": blocks}
 
 
+def _without(runs: "list[Extent]", pools: "list[TorchSegment]") -> "list[Extent]":
+    """The runs, but for what pools hold of them: under the preload their segments lie in the arena."""
+    out = []
+    for run in runs:
+        at, end = run.address, run.address + run.bytes
+        for pool in sorted((p for p in pools if at <= p.address < end), key=lambda p: p.address):
+            if pool.address > at:
+                out.append(Extent(at, pool.address - at, 0, run.arena))
+            at = pool.address + pool.bytes
+        if at < end:
+            out.append(Extent(at, end - at, 0, run.arena))
+    return out
+
+
 def _segments(device: int, known: "dict[int, TorchEvent]") -> "list[dict[str, Any]]":
     runs = fetch(Extent, core().hotpack_list_mapped, device)
     blocks = fetch(Extent, core().hotpack_list_blocks, device)
     segments = []
-    for run in runs:
+    pools = fetch(TorchSegment, torch_library().hotpack_torch_segments, device)
+    for run in _without(runs, pools):
         inside = [b for b in blocks if run.address <= b.address < run.address + run.bytes]
         segments.append(_segment(device, run.address, run.bytes, _blocks_of(run, inside, known), 0))
-    for pool in fetch(TorchSegment, torch_library().hotpack_torch_segments, device):
+    for pool in pools:
         parts = [(pool.live, "active_allocated"), (pool.bytes - pool.live, "inactive")]
         at, listed = pool.address, []
         for size, state in parts:  # how the parts lie is the pool's own affair

@@ -1,12 +1,12 @@
 """hotpack as PyTorch's allocator."""
 
 import ctypes
-import weakref
 
-from . import _figures, _marks, _snapshot, _versions
+from . import _cudnn, _figures, _marks, _snapshot, _versions
 from ._errors import Error
 from ._library import core, find, preloaded, torch_library
 from ._simulate import driver_simulated, simulated
+from ._steps import Steps
 
 _enabled = False
 
@@ -31,7 +31,7 @@ def enabled() -> bool:
 def enable(*, mark_steps: bool = True) -> None:
     """Makes hotpack PyTorch's CUDA allocator. Before the first use of CUDA; a second call does nothing.
 
-    mark_steps: each step of an optimizer (the first one that steps, if there are several) ends an iteration.
+    mark_steps: each step of an optimizer (of several: the first one's, or one's that steps more rarely) ends an iteration.
     torch.cuda.memory_stats and its like, memory snapshots and empty_cache go on working.
 
     Raises Error, in one line: no PyTorch or one without CUDA, an unsupported version, too late, a library is missing.
@@ -52,6 +52,7 @@ def enable(*, mark_steps: bool = True) -> None:
     core().hotpack_keep_streams()
     _register(torch, library)
     _answer(torch)
+    _cudnn.keep_benchmark_off(torch)
     if mark_steps:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -108,31 +109,11 @@ def _answer(torch) -> None:
             setattr(torch._C, name, function)
 
 
-_stepping = None  # a weak reference to the optimizer whose steps count
-_others = 0       # steps of other optimizers since that one's last
-_steps = 0        # of the one that counts
+_steps = Steps()
 
 
 def _after_step(optimizer, _arguments, _keywords) -> None:
-    """Several optimizers (a generator's and a discriminator's) make one iteration: the first one's steps end it. One that has not
-    stepped for long has been replaced.
-
-    The first step marks nothing: gradients live into the next iteration, so that a plan made at the end of the first
-    marked one would not know for how long, unless an iteration like it was seen before."""
-    global _stepping, _others, _steps
-    if _marks.marked_by_hand():
-        return
-    current = _stepping() if _stepping is not None else None
-    if current is not None and current is not optimizer:
-        _others += 1
-        if _others < 64:
-            return
-    if current is not optimizer:
-        _stepping = weakref.ref(optimizer)
-        _steps = 0
-    _others = 0
-    _steps += 1
-    if _steps > 1:
+    if not _marks.marked_by_hand() and _steps.ends_iteration(optimizer):
         _marks.mark()
 
 

@@ -192,6 +192,15 @@ void Pools() {
     if (i % 2 == 0) hotpack_torch_free(block, kMiB, 0, stream);
   }
   CHECK(Stats().reserved_bytes.current >= 56 * kMiB);
+  // A segment that the preload gave counts once, as the arena's.
+  hotpack_memory memory = {};
+  CHECK(hotpack_get_memory(0, &memory, sizeof(memory)) == 0);
+  std::vector<hotpack_extent> runs(hotpack_list_mapped(0, nullptr, 0));
+  CHECK(hotpack_list_mapped(0, runs.data(), runs.size()) == runs.size());
+  bool inside = false;
+  for (const hotpack_extent& run : runs) inside |= segment.address >= run.address && segment.address - run.address < run.bytes;
+  CHECK(Stats().reserved_bytes.current == memory.reserved + (inside ? 0 : segment.bytes));
+  CHECK(Stats().segment.current == runs.size() + (inside ? 0 : 1));
   hotpack_torch_release_pool(0, id);
   CHECK(hotpack_torch_segments(0, nullptr, 0) == 0);
   // A pool without a capture, with a block that outlives it.
@@ -208,6 +217,32 @@ void Pools() {
   hotpack_torch_free(elsewhere, 5 * kMiB, 0, nullptr);
   hotpack_torch_end_allocate_to_pool(0, {9, 9});  // was never begun
   hotpack_torch_release_pool(0, {9, 9});
+}
+
+bool Refuses(size_t bytes, int device, CUstream stream) try {
+  hotpack_torch_free(hotpack_torch_malloc(static_cast<ssize_t>(bytes), device, stream), static_cast<ssize_t>(bytes), device, stream);
+  return false;
+} catch (const std::runtime_error&) {
+  return true;
+}
+
+// A pool is held to the process's limit, and a request that it cannot serve does not break the capture.
+void PoolsWithoutRoom() {
+  CUstream stream = nullptr;
+  OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  void* before = hotpack_torch_malloc(kMiB, 0, stream);  // 2 MiB of the arena
+  hotpack_torch_memory_fraction(0.001, 0);               // of 16 GiB: 16 MiB
+  hotpack_torch_begin_allocate_to_pool(0, {1, 0}, [stream](CUstream asked) { return asked == stream; });
+  OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CHECK(Refuses(20 * kMiB, 0, stream) && !Refuses(8 * kMiB, 0, stream) && Refuses(12 * kMiB, 0, stream));
+  CUgraph graph = nullptr;
+  OK(cuStreamEndCapture(stream, &graph));
+  CHECK(Stats().reserved_bytes.current <= 17 * kMiB && Stats().num_ooms == 2);
+  hotpack_torch_memory_fraction(1, 0);
+  CHECK(!Refuses(12 * kMiB, 0, stream));
+  hotpack_torch_end_allocate_to_pool(0, {1, 0});
+  hotpack_torch_release_pool(0, {1, 0});
+  hotpack_torch_free(before, kMiB, 0, stream);
 }
 
 void History() {
@@ -227,6 +262,9 @@ void History() {
   CHECK(hotpack_torch_events(events, 8) == 4 && events[0].bytes == 2000 && events[3].bytes == 3000);
   CHECK(hotpack_torch_record(2, 0) == 0 && hotpack_torch_events(events, 8) == 2 && events[1].bytes == 3000);
   CHECK(hotpack_torch_record(8, 1) == 0 && hotpack_torch_events(events, 8) == 0);
+  CHECK(Refuses(size_t{1} << 50, 0, nullptr));
+  CHECK(hotpack_torch_events(events, 8) == 1 && events[0].action == HOTPACK_TORCH_OOM && events[0].bytes == size_t{1} << 50);
+  CHECK(events[0].address > 15'000 * kMiB && events[0].address < 16'384 * kMiB);  // that is free
   hotpack_torch_free(b, 2000, 0, nullptr);
   CHECK(hotpack_torch_record(0, 0) == 0 && hotpack_torch_events(events, 8) == 0 && hotpack_torch_live(events, 8) == 0);
   hotpack_torch_free(c, 3000, 0, nullptr);
@@ -279,7 +317,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = strtoull(argv[2], nullptr, 10);
   OK(cuInit(0));
   hotpack_torch_init(2);
-  if (mode == "threads" || mode == "pools") {  // streams come before the first request
+  if (mode == "threads" || mode == "pools" || mode == "full") {  // streams come before the first request
     CUcontext context = nullptr;
     OK(cuDevicePrimaryCtxRetain(&context, 0));
     OK(cuCtxSetCurrent(context));
@@ -289,6 +327,7 @@ int main(int argc, char** argv) {
   if (mode == "streams") Streams(seed);
   if (mode == "threads") Threads(seed);
   if (mode == "pools") Pools();
+  if (mode == "full") PoolsWithoutRoom();
   if (mode == "history") History();
   if (mode == "loop") Loop();
   if (mode == "devices") Devices();

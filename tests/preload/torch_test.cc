@@ -59,6 +59,7 @@ TEST_P(TorchAllocator, CountsAsPyTorchDoes) { Passes("figures"); }
 TEST_P(TorchAllocator, SaysWhyThereIsNoMemory) { Passes("oom"); }
 TEST_P(TorchAllocator, KeepsThreadsApart) { Passes("threads"); }
 TEST_P(TorchAllocator, KeepsPoolsApart) { Passes("pools"); }
+TEST_P(TorchAllocator, KeepsPoolsToTheLimit) { Passes("full"); }
 TEST_P(TorchAllocator, RemembersItsHistory) { Passes("history"); }
 TEST_P(TorchAllocator, ServesALoopByScript) { Passes("loop"); }
 TEST_P(TorchAllocator, ServesSeveralDevices) { Passes("devices"); }
