@@ -100,6 +100,7 @@ class Machine:
     def _environment(self, preload: bool, reports: Path) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING")}
+        environment["HOTPACK_HOME"] = str(self._build)
         if preload:
             environment["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
         elif self.simulate:

@@ -7,6 +7,7 @@ import argparse
 import ctypes
 import os
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -57,9 +58,13 @@ def enable_hotpack() -> ModuleType:
     """The package, enabled. To be called before the first use of the device."""
     try:
         import hotpack
-    except ImportError as error:
-        fail(f"--allocator hotpack: the package hotpack cannot be imported ({error}); pip install . in the checkout")
-    hotpack.enable()
+    except ImportError:  # not installed: the checkout's, with what is built there
+        sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
+        import hotpack
+    try:
+        hotpack.enable()
+    except hotpack.Error as error:
+        fail(f"--allocator hotpack: {error}")
     return hotpack
 
 

@@ -79,8 +79,11 @@ class UseTest(unittest.TestCase):
         self.refused(self.train("--allocator", "preload"), "out of memory", 3, PYTORCH_NO_CUDA_MEMORY_CACHING="1",
                      SIMGPU_MEMORY="32M")
 
-    def test_two_allocators_at_once_are_refused(self):
-        self.refused(self.train("--allocator", "hotpack"), "preloaded in this process already")
+    def test_two_allocators_at_once(self):
+        done = run(self.train("--allocator", "hotpack", "--steps", "5"), HOTPACK_HOME=str(BUILD))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("allocator: hotpack", done.stdout)
+        self.refused(self.train("--allocator", "hotpack"), "libhotpack_torch.so.0 is missing", HOTPACK_HOME="/nowhere")
         self.refused(self.train("--allocator", "default"), "PYTORCH_NO_CUDA_MEMORY_CACHING is set",
                      PYTORCH_NO_CUDA_MEMORY_CACHING="1")
 
