@@ -18,6 +18,7 @@ bool IsDeviceMemory(Driver& d, uint64_t address) {
 
 // `something`: bytes that may be other than zero.
 void NoteWrite(Driver& d, uint64_t address, uint64_t bytes, bool something) {
+  if (d.keep_values) return;
   if (something && IsDeviceMemory(d, address)) {
     d.written.Add(address, bytes);
   } else if (!d.written.empty()) {

@@ -72,9 +72,16 @@ bool CheckSetting() {
   return text == nullptr || strcmp(text, "0") != 0;
 }
 
+bool KeepSetting() {
+  const char* text = getenv("SIMGPU_VALUES");
+  if (text == nullptr || *text == '\0' || strcmp(text, "forget") == 0) return false;
+  if (strcmp(text, "keep") != 0) BadSetting("SIMGPU_VALUES", text, "forget or keep");
+  return true;
+}
+
 }  // namespace
 
-Driver::Driver() : devices(DeviceSetting()), checker(&order, &memory, CheckSetting()) {
+Driver::Driver() : devices(DeviceSetting()), keep_values(KeepSetting()), checker(&order, &memory, CheckSetting()) {
   const uint64_t capacity = MemorySetting();
   for (size_t i = 0; i < devices.size(); ++i) {
     Device& device = devices[i];

@@ -88,6 +88,7 @@ struct Driver {
   Order order;
   MemoryMap memory;
   Written written;
+  const bool keep_values;  // nothing is forgotten: `written` stays empty
   Checker checker;
   std::unordered_set<Context*> contexts;
   std::unordered_set<Stream*> streams;

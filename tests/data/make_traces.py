@@ -7,7 +7,7 @@
                          The trace file is the same with times, a backward thread and a stream for the input, encoded here
                          after docs/trace_format.md, independently of the writer
   cnn-carried.csv        a convolutional network whose gradients are released at the start of the next step
-  mlp-adam.rmm.csv       the perceptron in the format of RMM's event log: threads, times of day over midnight, pointers that are
+  mlp-adam.rmm.log       the perceptron in the format of RMM's event log: threads, times of day over midnight, pointers that are
                          used again, stream 0x2 where there is none; an allocation that failed
   lstm.csv               a recurrent network: many equal time steps within one training step
 """
@@ -251,7 +251,7 @@ def main():
     files = {
         "mlp-adam.csv": to_csv(mlp_adam()),
         "mlp-adam.trace": to_trace(mlp_adam()),
-        "mlp-adam.rmm.csv": to_rmm_log(mlp_adam()),
+        "mlp-adam.rmm.log": to_rmm_log(mlp_adam()),
         "cnn-carried.csv": to_csv(cnn_carried()),
         "lstm.csv": to_csv(lstm()),
     }

@@ -27,7 +27,7 @@ using ::testing::StartsWith;
 
 const std::string kData = HOTPACK_SOURCE_DIR "/tests/data/";
 const std::string kSnapshot = kData + "mlp-torch.pickle";
-const std::string kLog = kData + "mlp-adam.rmm.csv";
+const std::string kLog = kData + "mlp-adam.rmm.log";
 
 class ImportTest : public ::testing::Test {
  protected:

@@ -407,7 +407,7 @@ TEST(RmmLogTest, RefusesWithThePlace) {
 
 // The same perceptron as an event CSV (by tests/data/make_traces.py, which writes both).
 TEST(RmmLogTest, TheLogOfAKnownRun) {
-  absl::StatusOr<ByteSource> source = FileSource(HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.rmm.csv");
+  absl::StatusOr<ByteSource> source = FileSource(HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.rmm.log");
   ASSERT_TRUE(source.ok());
   absl::StatusOr<ImportedLog> log = ReadRmmLog(*std::move(source), "l");
   absl::StatusOr<TraceFile> known = LoadTrace(HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.trace");
