@@ -40,7 +40,7 @@ TEST(Process, FailuresByCaller) {
 TEST(Process, BadSettingsAreOneLine) {
   for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc", "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
                           "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
-                          "SIMGPU_DEVICES=many"}) {
+                          "SIMGPU_DEVICES=many", "SIMGPU_VALUES=some"}) {
     const Outcome outcome = Case("Start", bad);
     EXPECT_EQ(outcome.status, 2) << bad;
     EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
