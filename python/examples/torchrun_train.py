@@ -12,6 +12,7 @@ NCCL cannot run on the simulated device. There gradients are averaged by gloo, o
 import argparse
 import os
 import sys
+import time
 
 import hotpack
 
@@ -63,6 +64,7 @@ def main() -> None:
     for _ in range(options.steps):
         step(model, optimizer, torch.randn(ROWS, WIDTH).to(device), torch.randint(10, (ROWS,)).to(device))
     torch.cuda.synchronize()
+    time.sleep(1)  # PyTorch's autograd thread gives up the last graph: once the interpreter shuts down it would abort
     figures = hotpack.stats()
     dist.destroy_process_group()
     sys.stdout.write(f"rank {rank}: {figures['iterations']} iterations, by script from iteration {figures['steady_iteration']} on "

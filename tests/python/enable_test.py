@@ -41,12 +41,16 @@ print(json.dumps({"hotpack": hotpack.stats(), "torch": {str(k): v for k, v in st
 """
 
 
+# PyTorch's autograd thread may still be giving up the last graph when a script ends; if it asks for the interpreter's lock
+# once that is shutting down, the process aborts (seen without hotpack too, on busy machines).
+SETTLE = "\nimport time; time.sleep(1)\n"
+
 class EnableTest(unittest.TestCase):
     def child(self, script: str, hooks: bool, **environment: str) -> "tuple[subprocess.CompletedProcess, str]":
         """Runs it on the simulated device; what it did, and what the checker reported."""
         with tempfile.TemporaryDirectory() as scratch:
             reports = Path(scratch, "reports")
-            program = [sys.executable, "-c", script]
+            program = [sys.executable, "-c", script + SETTLE]
             more = {"SIMGPU_REPORT_FILE": str(reports), **environment}
             if hooks:
                 program = [str(BUILD / "bin" / "hotpack"), "run", "--simulate", "--", *program]
@@ -82,7 +86,7 @@ class EnableTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "train.py")
             path.write_text("import hotpack\nhotpack.simulate(memory='3G', devices=2)\n" + TRAIN +
-                            "print(torch.cuda.device_count(), torch.cuda.get_device_properties(0).total_memory >> 30)\n")
+                            "print(torch.cuda.device_count(), torch.cuda.get_device_properties(0).total_memory >> 30)\n" + SETTLE)
             done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.splitlines()[-1], "2 3")

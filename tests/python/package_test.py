@@ -16,13 +16,17 @@ LIBRARIES = [SIMGPU / name for name in ("libcudart.so.13", "libcublasLt.so.13", 
 START = "import hotpack, json\nhotpack.enable()\nimport torch\n"
 
 
+# PyTorch's autograd thread may still be giving up the last graph when a script ends; if it asks for the interpreter's lock
+# once that is shutting down, the process aborts (seen without hotpack too, on busy machines).
+SETTLE = "\nimport time; time.sleep(1)\n"
+
 class PackageTest(unittest.TestCase):
     def child(self, script: str, hooks: bool, start: str = START, code: int = 0, **more: str) -> "tuple[str, str]":
         """stdout and stderr of the script, which must end with this code and leave the checker nothing to report."""
         environment = dict(os.environ, HOTPACK_HOME=str(BUILD), PYTHONPATH=str(PACKAGE), **more)
         environment.pop("HOTPACK", None)
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-c", start + script]
+            command = [sys.executable, "-c", start + script + SETTLE]
             if hooks:
                 command = [str(BUILD / "bin" / "hotpack"), "run", "--simulate", "--", *command]
             else:
