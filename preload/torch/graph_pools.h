@@ -33,7 +33,9 @@ struct PoolBytes {
   uint64_t held = 0, held_peak = 0;
 };
 
-// Thread-safe. One lock, taken by requests only while some pool is open, by releases only while one has blocks.
+// Thread-safe. One lock, taken by requests only while some pool is open, by releases only while one has blocks. It is held
+// while the filter asks the driver about a stream and while a segment is taken (cuMemAlloc), not while one is given back,
+// which waits for the device.
 class GraphPools {
  public:
   // Requests on the device whose stream the filter takes come from the pool, until End.

@@ -8,7 +8,7 @@ Iterations are marked by the optimizer's steps. Everything here is optional but 
 """
 
 from ._errors import Error
-from ._figures import memory_stats, reset_peak_memory_stats, stats
+from ._figures import stats
 from ._library import version as _version
 from ._marks import interrupted, save_plan, step, trim, wait_plan
 from ._simulate import simulate, simulated
@@ -21,8 +21,6 @@ __all__ = [
     "enable_cupy",
     "enabled",
     "interrupted",
-    "memory_stats",
-    "reset_peak_memory_stats",
     "save_plan",
     "simulate",
     "simulated",

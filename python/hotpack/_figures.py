@@ -17,6 +17,7 @@ def stats() -> "dict[str, int]":
 
 
 def torch_stats(device: int) -> TorchStats:
+    """The library's counts for a CUDA ordinal in [0, 64); ValueError for any other."""
     figures = TorchStats()
     if torch_library().hotpack_torch_get_stats(device, ctypes.byref(figures), ctypes.sizeof(figures)) != 0:
         raise ValueError(f"invalid device {device}")
@@ -65,12 +66,15 @@ def memory_stats(device: int) -> "dict[str, Any]":
 
 
 def memory_fraction(device: int) -> float:
+    """Of the last set_per_process_memory_fraction; 1 at first."""
     return torch_stats(device).fraction
 
 
-def reset_peak_memory_stats(device: int = 0) -> None:
+def reset_peak_memory_stats(device: int) -> None:
+    """Peaks begin again at what there is now: PyTorch's counts, reserved memory, private pools."""
     torch_library().hotpack_torch_reset_peak(device)
 
 
 def reset_accumulated_memory_stats(device: int) -> None:
+    """Counts of all that was allocated and freed begin again at zero."""
     torch_library().hotpack_torch_reset_accumulated(device)

@@ -4,7 +4,7 @@ import ctypes
 
 from . import _cudnn, _figures, _marks, _snapshot, _versions
 from ._errors import Error
-from ._library import core, find, preloaded, torch_library
+from ._library import core, find, torch_library
 from ._simulate import driver_simulated, simulated
 from ._steps import Steps
 
@@ -115,10 +115,3 @@ _steps = Steps()
 def _after_step(optimizer, _arguments, _keywords) -> None:
     if not _marks.marked_by_hand() and _steps.ends_iteration(optimizer):
         _marks.mark()
-
-
-def mode() -> str:
-    """How this process is served, in words."""
-    if _enabled:
-        return "PyTorch's pluggable allocator" + (" under the preload" if preloaded() else "")
-    return "the preload alone" if preloaded() else "not at all"

@@ -117,7 +117,7 @@ typedef struct hotpack_memory {
 } hotpack_memory;
 
 /* Fills in the first `size` bytes of a hotpack_memory (pass sizeof). Returns 0, or -1 if there is no arena on the device
- * (everything is 0 then). */
+ * (everything but the limit is 0 then). */
 HOTPACK_API int hotpack_get_memory(int device, hotpack_memory* memory, size_t size);
 HOTPACK_API void hotpack_reset_peak(int device);
 
