@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "profiler/event.h"
+#include "profiler/notes.h"
 
 namespace hotpack {
 
@@ -32,6 +33,7 @@ struct TraceOrigin {
 struct TraceFile {
   Trace trace;  // every release has its allocation before it, and its size; no id is used twice
   TraceOrigin origin;
+  Notes notes;  // empty where no collector was on, and of an event CSV
 };
 
 enum class FileFormat { kTraceFile, kEventCsv, kOther };

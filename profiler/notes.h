@@ -1,0 +1,63 @@
+// What collectors add to a recording: which kernels were launched and which blocks they named, how long they ran, the
+// program's own ranges (NVTX), and where requests came from. All of it is optional.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hotpack {
+
+// An ordinal in Notes::names.
+using NameOrdinal = uint32_t;
+inline constexpr NameOrdinal kNoName = UINT32_MAX;
+
+// A kernel launch, copy or memset, as it was submitted.
+struct Launch {
+  uint64_t position = 0;      // events of the recording before it (an index into Trace::events)
+  uint64_t time_ns = 0;       // of the submission, since the start of the recording; 0 if not known
+  uint64_t start_ns = 0;      // of the work on the device, the same clock; both 0 if not known
+  uint64_t end_ns = 0;
+  uint64_t first_block = 0;   // Notes::launch_blocks[first_block, first_block + blocks): what its parameters name
+  uint32_t blocks = 0;
+  NameOrdinal name = kNoName; // of the kernel; kNoName if it could not be had
+  uint32_t stream = 0;        // as Event::stream
+  uint16_t thread = 0;        // as Event::thread
+};
+
+enum class RangeKind : uint8_t {
+  kPush = 1,   // begins, nested on its thread
+  kPop = 2,    // the innermost of the thread ends
+  kStart = 3,  // begins, may end on another thread
+  kEnd = 4,
+  kMark = 5,   // a moment
+};
+
+// One edge of a range that the program named.
+struct RangeEdge {
+  uint64_t position = 0;  // as Launch::position
+  uint64_t time_ns = 0;
+  uint64_t id = 0;        // kStart, kEnd: the same for both edges
+  NameOrdinal name = kNoName;  // of kPush, kStart, kMark
+  uint16_t thread = 0;
+  RangeKind kind = RangeKind::kMark;
+};
+
+// Where a block was asked for.
+struct BlockStack {
+  uint64_t id = 0;         // as Event::id
+  NameOrdinal stack = kNoName;  // one line a frame, the innermost first: "function (file:line)"
+};
+
+// Everything in the order of the recording; positions never fall.
+struct Notes {
+  std::vector<std::string> names;
+  std::vector<Launch> launches;
+  std::vector<uint64_t> launch_blocks;  // ids of blocks that were live at the launch
+  std::vector<RangeEdge> ranges;
+  std::vector<BlockStack> stacks;       // by id, ascending
+
+  bool empty() const { return launches.empty() && ranges.empty() && stacks.empty(); }
+};
+
+}  // namespace hotpack
