@@ -42,17 +42,20 @@ ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, ui
   block.units = tail.units[newest];
   uint64_t n = tail.units.size();
   uint64_t oldest_live = 0;  // the longest life so far among those not released
+  uint64_t earlier_live = 0;  // the same, of those before which none has been seen released
   for (uint64_t k = 0; k < occurrences && k * step <= newest; ++k) {
     uint64_t i = newest - k * step;
     uint32_t age = tail.ages[i];
     if (age == kStillLive) {
-      oldest_live = std::max(oldest_live, n - i);
+      earlier_live = std::max(earlier_live, n - i);
     } else {
+      oldest_live = std::max(oldest_live, earlier_live);
       block.age = std::max(block.age, age);
       block.min_age = block.min_age == 0 ? age : std::min(block.min_age, age);
     }
   }
-  // Not released although others of its kind were long ago: it may stay.
+  // Not released although others of its kind were long ago: it may stay. What the first of them became (a momentum buffer
+  // is the first gradient) says nothing of those that came after.
   bool lingers = oldest_live > step && oldest_live > block.age;
   block.planned = block.age > 0 && block.age <= longest && !lingers;
   if (!block.planned) block.age = block.min_age = 0;

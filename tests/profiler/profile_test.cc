@@ -219,6 +219,34 @@ TEST(BuildProfile, RetainedBlocksAreNotPlanned) {
   EXPECT_EQ(PeakUnits(profile), 11u);
 }
 
+// The first step's gradients become momentum buffers and stay; those of later steps are released.
+TEST(BuildProfile, WhatTheFirstOnesBecameSaysNothing) {
+  Recorder recorder;
+  for (int i = 0; i < 3; ++i) {
+    uint64_t x = recorder.Ask(10), gradient = recorder.Ask(20);
+    recorder.Give(x);
+    uint64_t y = recorder.Ask(30);
+    if (i > 0) recorder.Give(gradient);
+    recorder.Give(y);
+  }
+  std::vector<ProfileBlock> blocks = From(BuildProfile(recorder.Tail(), {3, 6}), 20);
+  EXPECT_TRUE(blocks[0].planned);
+  EXPECT_EQ(blocks[0].age, 2u);
+}
+
+// What is kept every other time stays unplanned.
+TEST(BuildProfile, WhatIsKeptNowAndThenIsNotPlanned) {
+  Recorder recorder;
+  for (int i = 0; i < 3; ++i) {
+    uint64_t x = recorder.Ask(10), sometimes = recorder.Ask(20);
+    recorder.Give(x);
+    uint64_t y = recorder.Ask(30);
+    if (i != 1) recorder.Give(sometimes);
+    recorder.Give(y);
+  }
+  EXPECT_FALSE(From(BuildProfile(recorder.Tail(), {3, 6}), 20)[0].planned);
+}
+
 TEST(BuildProfile, OneMarkedIterationIsEnough) {
   Recorder recorder;
   uint64_t weights = recorder.Ask(500);
