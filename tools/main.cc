@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   hotpack::AddExportCommand(app, &exit_code);
   hotpack::AddImportCommand(app, &exit_code);
   hotpack::AddVerifyCommand(app, &exit_code);
+  hotpack::AddReportCommand(app, &exit_code);
   hotpack::AddShowCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
