@@ -11,6 +11,7 @@
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/compare_facts.h"
+#include "tools/repeat_step.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -23,6 +24,7 @@ struct Options {
   std::string file;
   std::vector<std::string> peers = PeerNames();
   std::string capacity;
+  uint64_t repeat = 4;
   bool json = false;
 };
 
@@ -132,7 +134,7 @@ int RunCompare(const Options& options) {
   const uint64_t capacity = options.capacity.empty() ? 0 : static_cast<uint64_t>(*ParseSize(options.capacity));
   Progress progress;
   const Comparison comparison =
-      Compare(file->trace, options.peers, capacity, [&progress](const std::string& part) { progress.Begin(part); });
+      Compare(RepeatSteadyStep(file->trace, options.repeat), options.peers, capacity, [&progress](const std::string& part) { progress.Begin(part); });
   if (comparison.requests == 0) return Fail(options.file + ": no requests to compare");
   if (options.json) {
     PrintJson(comparison, capacity);
@@ -158,6 +160,8 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->check(SizeOption())->check([](const std::string& size) {
         return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
       });
+  command->add_option("--repeat", options->repeat, "Play the recording's last step, if it repeats the one before, N more times")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}))->type_name("N")->capture_default_str();
   command->add_flag("--json", options->json, "Print one object; bytes");
   command->footer("Example:\n  hotpack compare job.trace --peers pytorch,pytorch-expandable\n"
                   "Each policy is simulated on the recording's own events (docs/peers.md).");
