@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   hotpack::AddRunCommand(app, &exit_code);
   hotpack::AddReplayCommand(app, &exit_code);
   hotpack::AddPackCommand(app, &exit_code);
+  hotpack::AddCompareCommand(app, &exit_code);
   hotpack::AddExportCommand(app, &exit_code);
   hotpack::AddImportCommand(app, &exit_code);
   hotpack::AddVerifyCommand(app, &exit_code);
