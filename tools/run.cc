@@ -104,9 +104,22 @@ std::string CheckPlanFile(const std::string& path) {
   return LooksLikePlan(path) ? "" : "is there, and is no plan file";
 }
 
+// Empty, or which two of the options name one file.
+std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& outputs) {
+  std::error_code error;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = i + 1; j < outputs.size(); ++j) {
+      if (outputs[i].second.empty() || outputs[j].second.empty()) continue;
+      if (fs::weakly_canonical(outputs[i].second, error) != fs::weakly_canonical(outputs[j].second, error)) continue;
+      return outputs[i].first + " and " + outputs[j].first + " name the same file " + outputs[i].second;
+    }
+  }
+  return "";
+}
+
 // Empty, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
-  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}}) {
+  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}}) {
     if (path.empty()) continue;
     const std::string reason = CheckWritable(path);
     if (!reason.empty()) return std::string(name) + " " + path + ": " + reason;
@@ -115,11 +128,7 @@ std::string CheckOutputs(const RunOptions& options) {
     const std::string reason = CheckPlanFile(options.plan);
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
   }
-  std::error_code error;
-  if (!options.trace.empty() && fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.json_stats, error)) {
-    return "--trace and --json-stats name the same file " + options.trace;
-  }
-  return "";
+  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}});
 }
 
 std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries) {
@@ -149,18 +158,24 @@ void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, co
                  " (libcudart_static.a there)");
 }
 
+// Says why an output could not be written; the program's own exit code is kept where it has one.
+int FailedOutput(const std::string& reason, int code) {
+  Fail(2, reason);
+  return code == 0 ? 2 : code;
+}
+
 int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes, int code) {
   const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
   const CheckerTotals* checker = options.simulate ? &totals : nullptr;
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker).c_str());
-  if (!options.json_stats.empty()) {
-    hotpack_stats none = {};
-    none.steady_iteration = -1;
-    const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
-    if (!WriteText(options.json_stats, json)) {
-      Fail(2, "--json-stats " + options.json_stats + ": cannot be written");
-      if (code == 0) code = 2;
-    }
+  hotpack_stats none = {};
+  none.steady_iteration = -1;
+  const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
+  const std::string reason = options.report.empty() ? "" : WriteRunReport(options, directory, processes, json);
+  const bool reported = !options.report.empty() && reason.empty();
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, reported).c_str());
+  if (!reason.empty()) code = FailedOutput("--report " + options.report + ": " + reason, code);
+  if (!options.json_stats.empty() && !WriteText(options.json_stats, json)) {
+    code = FailedOutput("--json-stats " + options.json_stats + ": cannot be written", code);
   }
   return code == 0 && totals.reports > 0 ? 1 : code;
 }
@@ -199,6 +214,7 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--keep-caching", options->keep_caching,
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
   command->add_option("--trace", options->trace, "record the program's allocations in this file");
+  command->add_option("--report", options->report, "write a page that shows the packed iteration and the run (hotpack report)");
   command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
   AddOptionFlags(command, options.get());
   command->add_option("--plan", options->plan, "begin with the plan that an earlier run left in this file, and leave one");

@@ -2,9 +2,12 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "nlohmann/json.hpp"
+#include "tools/interrupt.h"
+#include "tools/report/write_report.h"
 
 namespace hotpack {
 namespace {
@@ -47,9 +50,19 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string NextCommand(const RunOptions& options) {
-  if (!options.trace.empty()) return "hotpack show " + Quoted(options.trace);
-  return std::string("hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
+// The program's name; of an interpreter, its script's.
+std::string ProgramTitle(const std::vector<std::string>& command) {
+  const auto name = [](const std::string& word) { return std::filesystem::path(word).filename().string(); };
+  const std::string program = name(command.front());
+  const bool interpreted = program.rfind("python", 0) == 0 && command.size() > 1 && command[1].front() != '-';
+  return interpreted ? name(command[1]) : program;
+}
+
+std::string Next(const RunOptions& options, bool reported) {
+  const std::string report = reported ? ". Report: " + Quoted(options.report) : "";
+  if (!options.trace.empty()) return report + ". Next: hotpack show " + Quoted(options.trace);
+  if (reported) return report;
+  return std::string(". Next: hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
          Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
 }
 
@@ -116,7 +129,8 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
   return json.dump(2) + "\n";
 }
 
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals) {
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals,
+                        bool reported) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
   if (processes.empty() || processes.front().stats.requests == 0) {
@@ -132,7 +146,26 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
   return "hotpack: live peak " + Size(stats.live_peak) + ", arena " + Size(arena) + ", lower bound " +
          Size(stats.plan_lower_bound) + "; " + Percent(stats.planned, stats.requests) + " of " +
          std::to_string(stats.requests) + " requests by script, " + std::to_string(stats.planned) +
-         " driver calls avoided" + Others(processes) + checker + ". Next: " + NextCommand(options);
+         " driver calls avoided" + Others(processes) + checker + Next(options, reported);
+}
+
+std::string WriteRunReport(const RunOptions& options, const std::string& directory,
+                           const std::vector<ProcessStats>& processes, const std::string& stats) {
+  if (processes.empty() || processes.front().stats.requests == 0) return "nothing was recorded";
+  ReportOptions report;
+  report.path = RecordingPath(options, directory);
+  // The first process that asks for memory has the name itself, others have theirs behind it.
+  const std::string own = report.path + "." + std::to_string(processes.front().pid);
+  std::error_code error;
+  if (std::filesystem::exists(own, error)) report.path = own;
+  report.out = options.report;
+  report.title = ProgramTitle(options.command);
+  report.command = std::string("hotpack run") + (options.simulate ? " --simulate --" : " --");
+  for (const std::string& word : options.command) report.command += " " + Quoted(word);
+  report.stats = nlohmann::ordered_json::parse(stats);
+  std::string summary;
+  const InterruptGuard guard;
+  return std::string(WriteReport(report, &summary).message());
 }
 
 }  // namespace hotpack

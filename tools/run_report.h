@@ -27,6 +27,13 @@ CheckerTotals ReadCheckerFile(const std::string& path);
 std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker);
 
 // The one line on stderr. `checker`: null if not simulated.
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* checker);
+// `reported`: the report is there, and is named.
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* checker,
+                        bool reported = false);
+
+// Writes the page of --report from what was recorded of the process with most requests. `stats`: the --json-stats object.
+// Empty, or why there is none.
+std::string WriteRunReport(const RunOptions& options, const std::string& directory,
+                           const std::vector<ProcessStats>& processes, const std::string& stats);
 
 }  // namespace hotpack

@@ -41,6 +41,9 @@ std::string Join(const std::vector<std::string>& parts) {
   return joined;
 }
 
+// A page shows no more of a run than some tens of millions of events.
+constexpr char kReportTraceMebibytes[] = "256";
+
 // What makes frameworks ask the driver for every tensor, instead of large pieces that they divide themselves. What the user
 // has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
 constexpr const char* kNoCaching[][2] = {
@@ -114,6 +117,12 @@ bool HasDriver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != null
 
 std::string CheckerReportPath(const std::string& directory) { return directory + "/checker"; }
 
+std::string RecordingPath(const RunOptions& options, const std::string& directory) {
+  std::error_code error;
+  if (!options.trace.empty()) return fs::absolute(options.trace, error).string();
+  return options.report.empty() ? "" : directory + "/job.trace";
+}
+
 std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory) {
   std::vector<std::string> preload;
   if (options.simulate) preload.push_back(libraries.simgpu_witness);
@@ -137,9 +146,9 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   }
   setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
   unsetenv("HOTPACK_TRACE");
-  if (!options.trace.empty()) {
-    std::error_code error;
-    setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
+  if (const std::string recording = RecordingPath(options, directory); !recording.empty()) {
+    setenv("HOTPACK_TRACE", recording.c_str(), 1);
+    if (options.trace.empty()) setenv("HOTPACK_TRACE_LIMIT_MB", kReportTraceMebibytes, 0);
   }
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   if (!options.plan.empty()) {  // the program may change its directory

@@ -12,6 +12,7 @@ struct RunOptions {
   bool keep_caching = false;  // frameworks go on keeping released memory to themselves
   std::string trace;       // empty: none
   std::string json_stats;  // empty: none
+  std::string report;      // empty: none
   std::map<std::string, std::string> variables;  // of preload/option_table.h, given as flags
   std::string plan;        // empty: none but what HOTPACK_PLAN says
   std::vector<std::string> command;
@@ -41,6 +42,9 @@ bool HasDriver();
 // Sets LD_PRELOAD and what else the program needs in this process's environment. `directory`: where the statistics and
 // the checker's report go. Empty, or the reason why it is not possible.
 std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory);
+
+// Where the program's allocations are recorded: the file of --trace, with --report one below `directory`, else empty.
+std::string RecordingPath(const RunOptions& options, const std::string& directory);
 
 // Where the checker of the simulated device writes, below `directory`.
 std::string CheckerReportPath(const std::string& directory);

@@ -27,23 +27,27 @@ std::vector<uint64_t> Occurrences(const std::vector<uint32_t>& text, const std::
   return found;
 }
 
-std::vector<RunIteration> Cut(const std::vector<uint64_t>& found, uint64_t period, uint64_t count) {
+std::vector<RunIteration> Cut(const std::vector<uint32_t>& text, const std::vector<uint32_t>& pattern) {
   std::vector<RunIteration> iterations;
-  auto add = [&](uint64_t from, uint64_t to, bool equal) {
+  auto add = [&](uint64_t from, uint64_t to, IterationState state) {
     if (from == to) return;
     RunIteration iteration;
     iteration.first_request = from;
     iteration.requests = to - from;
-    iteration.equal = equal;
+    iteration.state = state;
     iterations.push_back(iteration);
   };
+  const std::vector<uint64_t> found = Occurrences(text, pattern);
   uint64_t done = 0;
   for (uint64_t at : found) {
-    add(done, at, false);
-    add(at, at + period, true);
-    done = at + period;
+    const bool tail = done == 0 && at < pattern.size() && std::equal(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), pattern.end() - static_cast<ptrdiff_t>(at));
+    add(done, at, tail ? IterationState::kPart : IterationState::kDiffers);
+    add(at, at + pattern.size(), IterationState::kEqual);
+    done = at + pattern.size();
   }
-  add(done, count, false);
+  const uint64_t rest = text.size() - done;
+  const bool head = rest < pattern.size() && std::equal(pattern.begin(), pattern.begin() + static_cast<ptrdiff_t>(rest), text.end() - static_cast<ptrdiff_t>(rest));
+  add(done, text.size(), head ? IterationState::kPart : IterationState::kDiffers);
   return iterations;
 }
 
@@ -66,13 +70,13 @@ std::vector<RunIteration> CutRun(const Trace& trace, const RecordedRequests& req
   std::vector<uint32_t> text, pattern;
   for (uint32_t index : requests.monitored) text.push_back(UnitsOf(trace.events[requests.all[index].event].bytes));
   for (uint32_t i = 0; i < hot.period; ++i) pattern.push_back(hot.blocks[i].units);
-  std::vector<RunIteration> iterations = Cut(Occurrences(text, pattern), hot.period, text.size());
+  std::vector<RunIteration> iterations = Cut(text, pattern);
   for (size_t k = 0; k < iterations.size(); ++k) {
     RunIteration& iteration = iterations[k];
     iteration.first_event = k == 0 ? 0 : requests.all[requests.monitored[iteration.first_request]].event;
     if (k > 0) iterations[k - 1].end_event = iteration.first_event;
     iteration.end_event = trace.events.size();
-    for (uint64_t i = 0; iteration.equal && i < iteration.requests; ++i) {
+    for (uint64_t i = 0; iteration.state == IterationState::kEqual && i < iteration.requests; ++i) {
       const ProfileBlock& planned = hot.blocks[i];
       const uint32_t age = requests.all[requests.monitored[iteration.first_request + i]].age;
       iteration.longer_lives += planned.planned && age > planned.age;

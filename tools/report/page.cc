@@ -21,6 +21,7 @@ std::string SizeText(Bytes bytes) { return FormatSize(static_cast<uint64_t>(byte
 
 // The recorded program's name, else the recording's.
 std::string Heading(const PageInput& input) {
+  if (!input.title.empty()) return input.title;
   const std::string& program = input.file != nullptr ? input.file->origin.program : "";
   const std::string name = std::filesystem::path(program.empty() ? input.name : program).filename().string();
   return name.empty() ? "recording" : name;
@@ -33,7 +34,7 @@ std::string Subtitle(const PageInput& input) {
   absl::StrAppend(&text, EscapeHtml(picture.what), " · ", picture.blocks.size(), picture.blocks.size() == 1 ? " block" : " blocks");
   if (!picture.iterations.empty()) {
     const auto equal = std::count_if(picture.iterations.begin(), picture.iterations.end(),
-                                     [](const RunIteration& iteration) { return iteration.equal; });
+                                     [](const RunIteration& iteration) { return iteration.state == IterationState::kEqual; });
     absl::StrAppend(&text, ", ", equal, equal == 1 ? " time" : " times");
   }
   if (input.file == nullptr) return text;
@@ -53,7 +54,7 @@ std::string Cards(const PageInput& input) {
   card("Plan", SizeText(height), absl::StrFormat("%.4f of the lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
                                                   picture.packed.proven_optimal ? ", optimal" : ""));
   card("Lower bound", SizeText(bound), "no placement is lower");
-  if (picture.period > 0) card("Retained", SizeText(picture.retained_bytes), absl::StrCat(picture.retained_blocks, picture.retained_blocks == 1 ? " block" : " blocks", " beside the plan"));
+  if (picture.retained_blocks > 0) card("Retained", SizeText(picture.retained_bytes), absl::StrCat(picture.retained_blocks, picture.retained_blocks == 1 ? " block" : " blocks", " beside the plan"));
   const PeerResult* largest = nullptr;
   for (const PeerResult& peer : input.peers) {
     if (peer.name == "pytorch" || largest == nullptr) largest = &peer;

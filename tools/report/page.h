@@ -17,10 +17,11 @@ namespace hotpack {
 inline constexpr size_t kPageBlocks = 250'000;
 
 struct PageInput {
-  std::string name;               // of the recording, for the title
+  std::string name;               // of the recording
+  std::string title;              // empty: the recorded program's name, or the recording's
   const TraceFile* file = nullptr;  // null: of a packing instance
   const Picture* picture = nullptr;
-  std::vector<PeerResult> peers;  // may be empty
+  std::vector<PeerResult> peers;  // may be empty; those that ran out of memory are left out
   nlohmann::ordered_json stats;   // of `hotpack run` (docs/statistics.md), null where there was none
   std::string command;            // what was run, empty if not known
   size_t block_limit = kPageBlocks;

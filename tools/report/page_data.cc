@@ -159,13 +159,13 @@ Json RunFacts(const PageInput& input) {
 }
 
 Json IterationColumns(const std::vector<RunIteration>& iterations) {
-  std::vector<uint64_t> requests, first_request, first_event, live_peak, equal, longer;
+  std::vector<uint64_t> requests, first_request, first_event, live_peak, state, longer;
   for (size_t k = 0; k < iterations.size() && k < kRunIterations; ++k) {
     requests.push_back(iterations[k].requests);
     first_request.push_back(iterations[k].first_request);
     first_event.push_back(iterations[k].first_event);
     live_peak.push_back(iterations[k].live_peak);
-    equal.push_back(iterations[k].equal);
+    state.push_back(static_cast<uint64_t>(iterations[k].state));
     longer.push_back(iterations[k].longer_lives);
   }
   return {{"count", iterations.size()},
@@ -173,7 +173,7 @@ Json IterationColumns(const std::vector<RunIteration>& iterations) {
           {"requests", Column(requests)},
           {"first_event", Column(first_event)},
           {"live_peak", Column(live_peak)},
-          {"equal", Column(equal)},
+          {"state", Column(state)},
           {"longer_lives", Column(longer)}};
 }
 
@@ -198,7 +198,8 @@ Json PageData(const PageInput& input) {
                              {"title", peer.title},
                              {"peak", peer.reserved_peak},
                              {"steady", peer.reserved_steady},
-                             {"calls", peer.device_calls}});
+                             {"calls", peer.device_calls},
+                             {"offline", peer.offline}});
   }
   data["run"] = input.file != nullptr ? RunFacts(input) : Json();
   data["iterations"] = IterationColumns(picture.iterations);

@@ -39,7 +39,7 @@ uint64_t NotesBetween(const Notes& notes, uint64_t begin, uint64_t end) {
 uint64_t ChooseOccurrence(const TraceFile& file, const std::vector<RunIteration>& iterations, uint64_t otherwise) {
   uint64_t best = otherwise, most = 0;
   for (const RunIteration& iteration : iterations) {
-    if (!iteration.equal) continue;
+    if (iteration.state != IterationState::kEqual) continue;
     const uint64_t noted = NotesBetween(file.notes, iteration.first_event, iteration.end_event) + 1;
     if (noted < most) continue;
     most = noted;

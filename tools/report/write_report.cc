@@ -1,5 +1,6 @@
 #include "tools/report/write_report.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,23 @@
 #include "tools/units.h"
 
 namespace hotpack {
+namespace {
+
+// Offline policies compare blocks with each other, the others take some microseconds a request: a page need not wait for
+// minutes.
+constexpr size_t kOfflineEvents = 60'000, kOnlineEvents = 4'000'000;
+
+std::vector<PeerResult> Peers(const Trace& trace) {
+  std::vector<PeerResult> peers;
+  for (const std::string& name : PeerNames()) {
+    const bool offline = name == "tflite" || name == "xla";
+    if (trace.events.size() > (offline ? kOfflineEvents : kOnlineEvents) || Interrupted()) continue;
+    peers.push_back(SimulatePeer(name, trace));
+  }
+  return peers;
+}
+
+}  // namespace
 
 absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options) {
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
@@ -39,12 +57,14 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   absl::StatusOr<ReadPictureResult> read = ReadPicture(options.path, picture_options);
   if (!read.ok()) return read.status();
   PageInput input;
-  input.name = options.path;
+  input.name = std::filesystem::path(options.path).filename().string();
+  input.title = options.title;
   input.file = read->file ? &*read->file : nullptr;
   input.picture = &read->picture;
   input.stats = options.stats;
   input.command = options.command;
   input.block_limit = options.block_limit;
+  if (options.peers && input.file != nullptr) input.peers = Peers(input.file->trace);
   const std::string page = Page(input);
   if (Interrupted()) return absl::CancelledError("interrupted");
   FileSink sink(options.out);

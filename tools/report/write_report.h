@@ -24,6 +24,7 @@ absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const Pic
 struct ReportOptions {
   std::string path;        // of the recording
   std::string out;         // empty: standard output
+  std::string title;       // of the page; empty: the recorded program's name, or the recording's
   std::string command;     // what was run; empty if not known
   nlohmann::ordered_json stats;  // of that run, or null
   int64_t time_limit_ns = 1'000'000'000;

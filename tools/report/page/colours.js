@@ -34,15 +34,13 @@ class Colours {
     else this.byClass((i) => mode + " " + this.blocks[mode][i]);
   }
 
+  // By rank among the different values, so that the colours are used up evenly however the values are spread.
   byNumber(value, text) {
-    const { count } = this.blocks, steps = 64;
-    let least = Infinity, most = 0;
-    for (let i = 0; i < count; ++i) { const v = Math.max(1, value(i)); least = Math.min(least, v); most = Math.max(most, v); }
-    const span = Math.log(most / least) || 1;
-    this.rgbs = Array.from({ length: steps }, (_, k) => rampColour(this.ramp, most > least ? k / (steps - 1) : 0.5));
-    this.of = new Uint16Array(count);
-    for (let i = 0; i < count; ++i) this.of[i] = Math.round((steps - 1) * Math.log(Math.max(1, value(i)) / least) / span);
-    this.legend = { from: text(least), to: text(most), even: most === least };
+    const { count } = this.blocks, values = Float64Array.from({ length: count }, (_, i) => value(i));
+    const different = Float64Array.from(new Set(values)).sort(), last = different.length - 1, steps = Math.max(1, Math.min(256, last + 1));
+    this.rgbs = Array.from({ length: steps }, (_, k) => rampColour(this.ramp, steps > 1 ? k / (steps - 1) : 0.5));
+    this.of = Uint16Array.from({ length: count }, (_, i) => (last > 0 ? Math.round(lowerBound(different, values[i]) / last * (steps - 1)) : 0));
+    this.legend = { marks: last < 2 ? [...different].map(text) : [different[0], different[last >> 1], different[last]].map(text) };
   }
 
   // The classes with most bytes get colours of their own, the others one together.
@@ -81,7 +79,8 @@ class Colours {
       return;
     }
     const stops = this.rgbs.map((c) => "rgb(" + c.join(",") + ")").join(",");
-    into.append(element("span", {}, this.modes[this.mode]), this.legend.from, element("i", { class: "ramp", style: "background:linear-gradient(to right," + stops + ")" }));
-    if (!this.legend.even) into.append(this.legend.to);
+    const scale = element("span", { class: "scale" }, element("i", { class: "ramp", style: "background:linear-gradient(to right," + (this.rgbs.length > 1 ? stops : stops + "," + stops) + ")" }),
+      element("span", { class: "marks" }, ...this.legend.marks.map((mark) => element("span", {}, mark))));
+    into.append(element("span", {}, this.modes[this.mode]), scale);
   }
 }

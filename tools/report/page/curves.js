@@ -12,7 +12,7 @@ class Curves {
     this.lines = [
       { name: "height", title: "plan", bytes: figures.height + this.retained, kind: "ours" },
       { name: "bound", title: "lower bound", bytes: figures.lower_bound + this.retained, kind: "bound" },
-      ...data.peers.map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady || peer.peak, kind: "peer" })),
+      ...data.peers.filter((peer) => !peer.offline).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady || peer.peak, kind: "peer" })),
     ];
     // Peers that hold a multiple would press the curve flat: they are named above the frame's upper edge.
     const limit = 1.6 * (figures.height + this.retained);

@@ -14,7 +14,7 @@ function row(tag, cells) {
 
 function table(headings, rows) {
   const head = element("tr");
-  headings.forEach((heading, k) => head.append(element("th", { scope: "col", class: k === 0 ? "word" : null }, heading)));
+  headings.forEach((heading, k) => head.append(element("th", { scope: "col", class: k === 0 || Array.isArray(heading) ? "word" : null }, String(heading))));
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
@@ -128,6 +128,7 @@ class BlockTable {
       const made = element("tr", { class: "pick", "data-block": i });
       this.columns.forEach((column_, k) => {
         const cell = element("td", { class: column_.full ? "long" : column_.word ? "word" : null, title: column_.full ? column_.full(i) : null }, column_.text(i));
+        if (k === 0) cell.className = "first";
         if (k === 0) cell.prepend(element("i", { class: "swatch", style: "background:" + this.colours.css(i) }));
         made.append(cell);
       });
