@@ -11,13 +11,18 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "packer/csv.h"
 #include "packer/exact_model.h"
 #include "packer/model_writer.h"
+#include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/file_sink.h"
 #include "tools/instance_input.h"
 #include "tools/interrupt.h"
+#include "tools/report/chrome.h"
+#include "tools/report/svg.h"
+#include "tools/report/write_report.h"
 #include "tools/snapshot_export.h"
 #include "tools/units.h"
 
@@ -93,13 +98,52 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   return status;
 }
 
+absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string* summary) {
+  PictureOptions picture_options;
+  picture_options.cancel = InterruptFlag();
+  absl::StatusOr<ReadPictureResult> read = ReadPicture(options.file, picture_options);
+  if (!read.ok()) return read.status();
+  *summary = absl::StrCat(read->picture.blocks.size(), " blocks, ", read->picture.what);
+  return sink(Svg(read->picture, SvgOptions{}));
+}
+
+absl::Status ExportChrome(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  ChromeCounts counts;
+  const TextSink watched = [&](absl::string_view text) {
+    return Interrupted() ? absl::CancelledError("interrupted") : sink(text);
+  };
+  absl::Status status = WriteChromeTrace(*file, watched, &counts);
+  *summary = absl::StrCat(counts.blocks, " blocks, ", counts.launches, " launches, ", counts.ranges, " ranges",
+                          counts.times ? "" : "; without times, so one event is one microsecond");
+  return status;
+}
+
+absl::Status ExportCsv(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  *summary = absl::StrCat(file->trace.events.size(), " events; threads, streams and times are not kept");
+  return sink(FormatEventCsv(file->trace));
+}
+
+absl::Status ExportMinimalloc(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
+  if (!input.ok()) return input.status();
+  *summary = absl::StrCat(input->named.instance.blocks.size(), " blocks, ", input->what);
+  return sink(FormatCsv(input->named.instance, input->named.ids, nullptr));
+}
+
 struct Format {
   const char* name;
   Exporter exporter;
   bool is_model;  // --as-published, --memory and --force are for these
 };
 constexpr Format kFormats[] = {
-    {"lp", ExportLp, true}, {"mps", ExportMps, true}, {"torch-snapshot", ExportTorchSnapshot, false}};
+    {"lp", ExportLp, true},          {"mps", ExportMps, true},
+    {"minimalloc", ExportMinimalloc, false}, {"csv", ExportCsv, false},
+    {"svg", ExportSvg, false},       {"chrome", ExportChrome, false},
+    {"torch-snapshot", ExportTorchSnapshot, false}};
 
 const Format* FindFormat(const std::string& name) {
   for (const Format& format : kFormats) {
@@ -147,10 +191,12 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("export",
-                         "Writes an instance for a solver of integer programs, or a recording for PyTorch's viewers");
+                         "Writes an instance for a solver, or a recording for people and other programs to look at");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("--format", options->format, "One of " + FormatNames() +
-                                                        ". torch-snapshot: a memory snapshot of PyTorch with the whole "
+                                                        ". lp, mps: the exact model; minimalloc: what is packed; csv: "
+                                                        "the events; svg: the packed iteration as a picture; chrome: "
+                                                        "for Perfetto and Chrome's tracing; torch-snapshot: a memory snapshot of PyTorch with the whole "
                                                         "recording, its blocks at the addresses that best-fit gives "
                                                         "them in one segment")
       ->required()
@@ -168,6 +214,7 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   command->footer(
       "Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
       "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol\n"
+      "  hotpack export job.trace --format svg --out job.svg\n"
       "  hotpack export job.trace --format torch-snapshot --out job.pickle\n"
       "  python -m torch.cuda._memory_viz trace_plot job.pickle");
   command->callback([options, exit_code] { *exit_code = RunExport(*options); });

@@ -1,5 +1,7 @@
 #include "tools/run_report.h"
 
+#include <unistd.h>
+
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +9,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tools/interrupt.h"
+#include "tools/load_curve.h"
 #include "tools/report/write_report.h"
 
 namespace hotpack {
@@ -149,15 +152,36 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
          " driver calls avoided" + Others(processes) + checker + Next(options, reported);
 }
 
+namespace {
+
+// The recording of the process with most requests: the first process that asks for memory has the name itself, others
+// have their process id behind it.
+std::string BusiestRecording(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  std::string path = RecordingPath(options, directory);
+  const std::string own = path + "." + std::to_string(processes.front().pid);
+  std::error_code error;
+  return std::filesystem::exists(own, error) ? own : path;
+}
+
+}  // namespace
+
+std::string RunCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone
+  constexpr size_t kIndent = 9;              // below what follows "hotpack: "
+  if (RecordingPath(options, directory).empty() || processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
+  const std::string path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) > kMostBytes || error) return "";
+  const absl::StatusOr<TraceFile> file = LoadTrace(path);
+  if (!file.ok()) return "";
+  return CurveText(LoadWorthShowing(file->trace), CurveWidth(STDERR_FILENO, kIndent), 2, kIndent);
+}
+
 std::string WriteRunReport(const RunOptions& options, const std::string& directory,
                            const std::vector<ProcessStats>& processes, const std::string& stats) {
   if (processes.empty() || processes.front().stats.requests == 0) return "nothing was recorded";
   ReportOptions report;
-  report.path = RecordingPath(options, directory);
-  // The first process that asks for memory has the name itself, others have theirs behind it.
-  const std::string own = report.path + "." + std::to_string(processes.front().pid);
-  std::error_code error;
-  if (std::filesystem::exists(own, error)) report.path = own;
+  report.path = BusiestRecording(options, directory, processes);
   report.out = options.report;
   report.title = ProgramTitle(options.command);
   report.command = std::string("hotpack run") + (options.simulate ? " --simulate --" : " --");

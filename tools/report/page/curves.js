@@ -1,5 +1,8 @@
 // The curves below the blocks: load, holes, and lines for bound, height and what other allocators hold.
 
+// Those that a job would otherwise run with; the table has all.
+const drawnPeers = ["chainer", "pytorch", "pytorch-expandable", "best-fit"];
+
 class Curves {
   constructor(data) {
     this.unit = data.unit;
@@ -12,7 +15,7 @@ class Curves {
     this.lines = [
       { name: "height", title: "plan", bytes: figures.height + this.retained, kind: "ours" },
       { name: "bound", title: "lower bound", bytes: figures.lower_bound + this.retained, kind: "bound" },
-      ...data.peers.filter((peer) => !peer.offline).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady || peer.peak, kind: "peer" })),
+      ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady || peer.peak, kind: "peer" })),
     ];
     // Peers that hold a multiple would press the curve flat: they are named above the frame's upper edge.
     const limit = 1.6 * (figures.height + this.retained);

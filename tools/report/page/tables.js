@@ -63,8 +63,8 @@ function drawPeers(section, into, data) {
   if (section.hidden) return;
   const f = data.figures, ours = f.height + f.retained_bytes;
   const all = [
-    { title: "lower bound, and what is retained", steady: f.lower_bound + f.retained_bytes, calls: null, peak: null },
-    { title: "hotpack: plan, and what is retained", steady: ours, calls: 0, peak: null, ours: true },
+    { title: "lower bound, and what is retained", steady: f.lower_bound + f.retained_bytes, calls: null },
+    { title: "hotpack: plan, and what is retained", steady: ours, calls: null, ours: true },
     ...data.peers.map((peer) => ({ ...peer, steady: peer.steady || peer.peak })),
   ];
   const most = Math.max(...all.map((entry) => entry.steady));
@@ -74,8 +74,8 @@ function drawPeers(section, into, data) {
     if (entry.ours) made.className = "ours";
     return made;
   });
-  into.append(table(["allocator", "holds", "of the plan", "driver calls", ""], rows));
-  into.append(element("p", { class: "text", style: "margin-top:10px" }, "The others are simulated on the recording; what they hold is the most while its last iteration runs. hotpack's driver calls are those of an iteration that is served by script."));
+  into.append(table(["allocator", "holds", "of the plan", "driver calls, whole run", ""], rows));
+  into.append(element("p", { class: "text", style: "margin-top:10px" }, "The others are simulated on the recording; what they hold is the most while its last iteration runs. Once hotpack serves by script it makes no driver calls."));
 }
 
 const kTableRows = 100;
