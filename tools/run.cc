@@ -173,7 +173,7 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   const std::string reason = options.report.empty() ? "" : WriteRunReport(options, directory, processes, json);
   const bool reported = !options.report.empty() && reason.empty();
   fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, reported).c_str());
-  fputs(RunCurve(options, directory, processes).c_str(), stderr);
+  fputs(RecordedCurve(options, directory, processes).c_str(), stderr);
   if (!reason.empty()) code = FailedOutput("--report " + options.report + ": " + reason, code);
   if (!options.json_stats.empty() && !WriteText(options.json_stats, json)) {
     code = FailedOutput("--json-stats " + options.json_stats + ": cannot be written", code);

@@ -165,7 +165,7 @@ std::string BusiestRecording(const RunOptions& options, const std::string& direc
 
 }  // namespace
 
-std::string RunCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+std::string RecordedCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
   constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone
   constexpr size_t kIndent = 9;              // below what follows "hotpack: "
   if (RecordingPath(options, directory).empty() || processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";

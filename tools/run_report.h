@@ -33,7 +33,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
 
 // What stands below that line on a terminal that shows Unicode, where the run was recorded: the load of its iteration as two
 // lines of blocks. Otherwise empty.
-std::string RunCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes);
+std::string RecordedCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes);
 
 // Writes the page of --report from what was recorded of the process with most requests. `stats`: the --json-stats object.
 // Empty, or why there is none.
