@@ -60,7 +60,7 @@ class Blocks {
   bytes(i) { return this.size[i] * this.unit; }
   life(i) { return this.end[i] - this.begin[i] + this.end2[i] - this.begin2[i]; }
   name(ordinal) { return ordinal === 0 ? "" : this.names[ordinal - 1]; }
-  kindText(i) { return ["within the iteration", "carried over its boundary", "kept to the end"][this.kind[i]]; }
+  kindText(i) { return [this.whole ? "released" : "within the iteration", "carried over its boundary", "kept to the end"][this.kind[i]]; }
   title(i) { return this.ids ? "block " + this.ids[i] : (this.whole ? "request " : "λ ") + countText(this.request[i]); }
 
   residencyText(i) {

@@ -27,7 +27,7 @@ class Figure {
 
   layout() {
     const width = this.stage.clientWidth, height = this.stage.clientHeight, narrow = width < 640;
-    const left = 62, right = narrow ? 6 : 172, inner = Math.max(40, width - left - right);
+    const left = 62, right = narrow ? 6 : 186, inner = Math.max(40, width - left - right);
     const small = 30, load = Math.round(Math.max(84, Math.min(150, height * 0.22)));
     const map = Math.max(60, height - 8 - 24 - load - 22 - small);
     const place = (y, h) => ({ x: left, y, width: inner, height: h, margin: right });

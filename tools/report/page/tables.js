@@ -22,7 +22,7 @@ function table(headings, rows) {
 function drawShare(into, data) {
   const f = data.figures, packedBlocks = f.blocks - f.carried_blocks - f.kept_blocks, packedBytes = f.bytes - f.carried_bytes - f.kept_bytes;
   const parts = [
-    ["within the iteration", packedBlocks, packedBytes, data.kinds[0], "asked for and released in it: packed"],
+    [f.period > 0 ? "within the iteration" : "released", packedBlocks, packedBytes, data.kinds[0], "asked for and released in it: packed"],
     ["carried", f.carried_blocks, f.carried_bytes, data.kinds[1], "live over the iteration's boundary: packed, at one offset"],
     ["kept to the end", f.kept_blocks, f.kept_bytes, data.kinds[2], "not released before the recording ends"],
     ["retained", f.retained_blocks, f.retained_bytes, data.kinds[7], "live all through it, such as weights: beside the plan"],
