@@ -87,7 +87,7 @@ class Curves {
     const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, peer: theme.warm };
     const labels = [];
     for (const line of this.lines) {
-      const beyond = line.bytes > this.most, at = beyond ? y : level(line.bytes);
+      const beyond = line.bytes > this.most, at = beyond ? y : Math.round(level(line.bytes)) + 0.5;
       if (!beyond) {
         context.beginPath();
         context.setLineDash(line.kind === "ours" ? [] : line.kind === "bound" ? [5, 4] : [2, 3]);
