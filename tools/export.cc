@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -17,7 +16,7 @@
 #include "tools/commands.h"
 #include "tools/file_sink.h"
 #include "tools/instance_input.h"
-#include "tools/interrupt.h"
+#include "tools/output_file.h"
 #include "tools/snapshot_export.h"
 #include "tools/units.h"
 
@@ -30,6 +29,7 @@ struct Options {
   std::string memory;
   std::string out;
   bool as_published = false;
+  bool all_pairs = false;
   bool force = false;
 };
 
@@ -47,13 +47,13 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const TextS
   ModelOptions model_options;
   model_options.as_published = options.as_published;
   if (!options.memory.empty()) model_options.memory = *ParseSize(options.memory);
-  if (options.force) model_options.pair_limit = std::numeric_limits<int32_t>::max();
+  if (options.all_pairs) model_options.pair_limit = std::numeric_limits<int32_t>::max();
   absl::StatusOr<ExactModel> model = BuildExactModel(input->named.instance, model_options);
   if (!model.ok()) {
     const bool pairs_are_why =
-        !options.force && model.status().message().find("pairs of residency") != std::string::npos;
+        !options.all_pairs && model.status().message().find("pairs of residency") != std::string::npos;
     return absl::InvalidArgumentError(absl::StrCat(options.file, ": ", model.status().message(),
-                                                   pairs_are_why ? "; --force writes it all the same" : ""));
+                                                   pairs_are_why ? "; --all-pairs writes it all the same" : ""));
   }
   *summary = absl::StrCat(model->blocks.size(), " blocks, ", model->pairs.size(), " binaries, in units of ",
                           model->unit, " bytes, W = ", model->big);
@@ -80,10 +80,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return file.status();
   ExportedSnapshot exported;
-  const TextSink watched = [&](absl::string_view text) {
-    return Interrupted() ? absl::CancelledError("interrupted") : sink(text);
-  };
-  absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, InterruptFlag(), watched, &exported);
+  absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, sink, &exported);
   *summary = absl::StrCat(exported.allocations, " allocations in one segment of ",
                           FormatSize(static_cast<uint64_t>(exported.height)));
   if (exported.lower_bound > 0) {
@@ -96,7 +93,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
 struct Format {
   const char* name;
   Exporter exporter;
-  bool is_model;  // --as-published, --memory and --force are for these
+  bool is_model;  // --as-published, --memory and --all-pairs are for these
 };
 constexpr Format kFormats[] = {
     {"lp", ExportLp, true}, {"mps", ExportMps, true}, {"torch-snapshot", ExportTorchSnapshot, false}};
@@ -114,31 +111,22 @@ std::string FormatNames() {
   return names;
 }
 
-int Export(const Options& options) {
+int RunExport(const Options& options) {
   const Format& format = *FindFormat(options.format);
-  if (!format.is_model && (options.as_published || options.force)) {
-    return Fail("--as-published and --force are for models, not for the format " + options.format);
+  if (!format.is_model && (options.as_published || options.all_pairs)) {
+    return Fail("--as-published and --all-pairs are for models, not for the format " + options.format);
   }
   if (!options.memory.empty() && !options.as_published) return Fail("--memory is W of the model --as-published");
-  std::error_code error;
-  if (!options.out.empty() && std::filesystem::equivalent(options.out, options.file, error)) {
-    return Fail("--out " + options.out + " is the input");
-  }
+  absl::Status status = CheckOutput("--out", options.out, options.force, {options.file});
+  if (!status.ok()) return Fail(std::string(status.message()));
   FileSink file(options.out);
   std::string summary;
-  absl::Status status = format.exporter(
+  status = format.exporter(
       options, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
   if (!status.ok()) return Fail(std::string(status.message()));
   fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
   return 0;
-}
-
-int RunExport(const Options& options) {
-  const InterruptGuard guard;
-  const int exit_code = Export(options);
-  InterruptGuard::EndIfInterrupted();
-  return exit_code;
 }
 
 }  // namespace
@@ -162,15 +150,19 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--as-published", options->as_published,
                     "The paper's equations alone: in bytes, W the memory there is, no lower bound");
   command->add_option("--memory", options->memory, "W with --as-published; 16G if not given")->check(SizeOption());
-  command->add_option("-o,--out", options->out, "Write to this file, not to standard output");
-  command->add_flag("--force", options->force,
+  command->add_flag("--all-pairs", options->all_pairs,
                     "Write the model also of more than " + std::to_string(kModelPairLimit) + " overlapping pairs");
+  AddOutputOption(command, "-o,--out", &options->out, "Write to this file, not to standard output (\"-\")");
+  AddForceFlag(command, &options->force);
   command->footer(
       "Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
       "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol\n"
       "  hotpack export job.trace --format torch-snapshot --out job.pickle\n"
       "  python -m torch.cuda._memory_viz trace_plot job.pickle");
-  command->callback([options, exit_code] { *exit_code = RunExport(*options); });
+  command->callback([options, exit_code] {
+    options->out = OutputPath(options->out);
+    *exit_code = RunExport(*options);
+  });
 }
 
 }  // namespace hotpack

@@ -12,7 +12,8 @@
 #include "profiler/trace_file.h"
 #include "tools/byte_stream.h"
 #include "tools/commands.h"
-#include "tools/interrupt.h"
+#include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/recording_builder.h"
 #include "tools/rmm_log.h"
 #include "tools/snapshot_import.h"
@@ -20,8 +21,6 @@
 
 namespace hotpack {
 namespace {
-
-constexpr char kStandardOutput[] = "-";
 
 struct Options {
   std::string file;
@@ -160,24 +159,21 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   return format;
 }
 
-// Nothing is overwritten that the user has not said may be.
-absl::Status CheckOutput(const Options& options) {
-  if (options.out == kStandardOutput) return absl::OkStatus();
+absl::StatusOr<Imported> ImportWithProgress(const Format& format, const Options& options, ByteSource source) {
   std::error_code error;
-  if (std::filesystem::equivalent(options.out, options.file, error)) {
-    return absl::InvalidArgumentError("--out " + options.out + " is the input");
-  }
-  if (std::filesystem::is_directory(options.out, error)) {
-    return absl::InvalidArgumentError(options.out + ": is a directory");
-  }
-  if (!options.force && std::filesystem::is_regular_file(options.out, error)) {
-    return absl::InvalidArgumentError(options.out + ": is there already; --force writes over it");
-  }
-  return absl::OkStatus();
+  const uintmax_t bytes = std::filesystem::file_size(options.file, error);
+  Progress progress("reading " + options.file, error ? 0 : bytes);
+  uint64_t read = 0;
+  return format.importer(options, [&](char* to, size_t most) {
+    absl::StatusOr<size_t> got = source(to, most);
+    if (got.ok()) progress.Reached(read += *got);
+    return got;
+  });
 }
 
 absl::Status Import(const Options& options) {
-  if (absl::Status status = CheckOutput(options); !status.ok()) return status;
+  absl::Status status = CheckOutput("--out", options.out, options.force, {options.file});
+  if (!status.ok()) return status;
   absl::StatusOr<const Format*> format = ChooseFormat(options);
   if (!format.ok()) return format.status();
   if (options.device >= 0 && (*format)->importer != ImportSnapshot) {
@@ -185,21 +181,18 @@ absl::Status Import(const Options& options) {
   }
   absl::StatusOr<ByteSource> source = FileSource(options.file);
   if (!source.ok()) return source.status();
-  absl::StatusOr<Imported> imported = (*format)->importer(options, *std::move(source));
+  absl::StatusOr<Imported> imported = ImportWithProgress(**format, options, *std::move(source));
   if (!imported.ok()) return imported.status();
-  const std::string out = options.out == kStandardOutput ? "" : options.out;
-  if (absl::Status status = WriteRecording(imported->trace, imported->began_ns, out); !status.ok()) return status;
+  status = WriteRecording(imported->trace, imported->began_ns, options.out);
+  if (!status.ok()) return status;
   fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not to stdout, where the recording may go
   if (!imported->left_out.empty()) fprintf(stderr, "hotpack import: left out: %s\n", imported->left_out.c_str());
   return absl::OkStatus();
 }
 
 int RunImport(const Options& options) {
-  int exit_code = 0;
-  const InterruptGuard guard;
-  if (absl::Status status = Import(options); !status.ok()) exit_code = Fail(std::string(status.message()));
-  InterruptGuard::EndIfInterrupted();
-  return exit_code;
+  const absl::Status status = Import(options);
+  return status.ok() ? 0 : Fail(std::string(status.message()));
 }
 
 }  // namespace
@@ -211,8 +204,8 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
                       "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, or a "
                       "recording to be written in the other format")
       ->required();
-  command->add_option("-o,--out", options->out,
-                      "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
+  AddOutputOption(command, "-o,--out", &options->out,
+                  "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
       ->required();
   command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
       ->check(
@@ -224,11 +217,14 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   command->add_option("--device", options->device, "Which device of a snapshot; if not given, the one with most entries")
       ->check(CLI::Range(0, 65535));
-  command->add_flag("--force", options->force, "Write over a file that is there");
+  AddForceFlag(command, &options->force);
   command->footer(
       "Example:\n  hotpack import snapshot.pickle -o job.trace\n  hotpack show job.trace\n"
       "What is taken over and what is lost: docs/snapshots.md");
-  command->callback([options, exit_code] { *exit_code = RunImport(*options); });
+  command->callback([options, exit_code] {
+    options->out = OutputPath(options->out);
+    *exit_code = RunImport(*options);
+  });
 }
 
 }  // namespace hotpack

@@ -7,11 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string_view>
 
 #include "preload/option_table.h"
+#include "tools/file_sink.h"
+#include "tools/output_file.h"
 #include "tools/run_child.h"
 #include "tools/run_linked.h"
 #include "tools/run_report.h"
@@ -107,9 +108,8 @@ std::string CheckPlanFile(const std::string& path) {
 // Empty, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
   for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}}) {
-    if (path.empty()) continue;
-    const std::string reason = CheckWritable(path);
-    if (!reason.empty()) return std::string(name) + " " + path + ": " + reason;
+    const absl::Status status = CheckOutput(name, path, options.force);
+    if (!status.ok()) return std::string(status.message());
   }
   if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
     const std::string reason = CheckPlanFile(options.plan);
@@ -132,13 +132,6 @@ std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries
   return "no NVIDIA driver here (libcuda.so.1 cannot be loaded); --simulate runs the program on a simulated device";
 }
 
-bool WriteText(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  file.close();
-  return file.good();
-}
-
 // A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
 void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, const std::string& program,
                     const std::vector<ProcessStats>& processes, int code) {
@@ -157,8 +150,8 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
     hotpack_stats none = {};
     none.steady_iteration = -1;
     const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
-    if (!WriteText(options.json_stats, json)) {
-      Fail(2, "--json-stats " + options.json_stats + ": cannot be written");
+    if (const absl::Status status = WriteFile(options.json_stats, json); !status.ok()) {
+      Fail(2, "--json-stats " + std::string(status.message()));
       if (code == 0) code = 2;
     }
   }
@@ -198,13 +191,16 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
   command->add_flag("--keep-caching", options->keep_caching,
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
-  command->add_option("--trace", options->trace, "record the program's allocations in this file");
-  command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
+  AddOutputOption(command, "--trace", &options->trace, "record the program's allocations in this file");
+  AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
+  AddForceFlag(command, &options->force)->description("write over files that are there");
   AddOptionFlags(command, options.get());
   command->add_option("--plan", options->plan, "begin with the plan that an earlier run left in this file, and leave one");
   // Only the program's name is an option to CLI11: a list of positionals would take "[1,2]" apart.
   CLI::Option* first = command->add_option("CMD", "the program; its own options go behind --")->expected(1);
   command->prefix_command();  // what follows it is left alone
+  command->footer("The exit code is the program's; 128 and the number of the signal that ended it.\n"
+                  "Example:\n  hotpack run --simulate --trace job.trace -- python train.py");
   command->callback([command, first, options, exit_code] {
     std::string reason = TakeCommand(*first, command->remaining(), options.get());
     if (reason.empty()) reason = CheckOptionFlags(*command, options.get());

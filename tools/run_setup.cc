@@ -51,21 +51,6 @@ constexpr const char* kNoCaching[][2] = {
 
 }  // namespace
 
-std::string CheckWritable(const std::string& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return "is a directory";
-    return access(path.c_str(), W_OK) == 0 ? "" : strerror(errno);
-  }
-  if (errno != ENOENT) return strerror(errno);
-  if (path.empty() || path.back() == '/') return "is a directory";
-  const std::string parent = fs::path(path).parent_path().string();
-  const std::string directory = parent.empty() ? "." : parent;
-  if (stat(directory.c_str(), &status) != 0) return strerror(errno);
-  if (!S_ISDIR(status.st_mode)) return strerror(ENOTDIR);
-  return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : strerror(errno);
-}
-
 std::string FindProgram(const std::string& name, bool* found_but_not_executable) {
   *found_but_not_executable = false;
   const auto usable = [&](const std::string& path) {
