@@ -86,6 +86,8 @@ int main(int argc, char** argv) {
   app.footer(Footer());
   int exit_code = hotpack::kExitDone;
   hotpack::AddRunCommand(app, &exit_code);
+  hotpack::AddRecordCommand(app, &exit_code);
+  hotpack::AddDoctorCommand(app, &exit_code);
   hotpack::AddReplayCommand(app, &exit_code);
   hotpack::AddPackCommand(app, &exit_code);
   hotpack::AddExportCommand(app, &exit_code);

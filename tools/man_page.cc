@@ -90,8 +90,9 @@ void AppendFooter(const std::string& footer, std::string* page) {
 
 void AppendCommand(const CLI::App& command, std::string* page) {
   std::string synopsis = absl::StrCat("\\fBhotpack ", command.get_name(), "\\fR [\\fIoptions\\fR]");
+  if (command.get_prefix_command()) absl::StrAppend(&synopsis, " \\-\\- \\fICMD\\fR ...");
   for (const CLI::Option* option : Options(command)) {
-    if (!option->get_positional()) continue;
+    if (!option->get_positional() || command.get_prefix_command()) continue;
     const std::string name = absl::StrCat("\\fI", Escaped(option->get_name(true)), "\\fR");
     absl::StrAppend(&synopsis, " ", option->get_required() ? name : absl::StrCat("[", name, "]"));
   }

@@ -121,6 +121,8 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
   }
   setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
+  if (options.record) setenv("HOTPACK", "record", 1);
+  if (options.doctor) setenv("HOTPACK_DOCTOR", directory.c_str(), 1);
   unsetenv("HOTPACK_TRACE");
   if (!options.trace.empty()) {
     std::error_code error;

@@ -8,6 +8,10 @@
 namespace hotpack {
 
 struct RunOptions {
+  std::string subcommand = "run";
+  bool record = false;            // HOTPACK=record: nothing is served
+  bool doctor = false;            // the processes leave what they find out about themselves (preload/doctor_file.h)
+  bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
   bool keep_caching = false;  // frameworks go on keeping released memory to themselves
   std::string trace;       // empty: none

@@ -1,0 +1,67 @@
+// hotpack record: what a program asks for, with nothing else changed.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/stats_file.h"
+#include "tools/output_file.h"
+#include "tools/run.h"
+#include "tools/run_program.h"
+#include "tools/units.h"
+
+namespace hotpack {
+namespace {
+
+// What the user reads at the end; of the process with most requests.
+std::string Summary(const RunOptions& options, const std::vector<ProcessStats>& processes) {
+  const ProcessStats* most = nullptr;
+  uint64_t requests = 0, recording = 0;
+  for (const ProcessStats& process : processes) {
+    const uint64_t own = process.stats.passed_through;
+    if (own == 0) continue;
+    ++recording;
+    requests += own;
+    if (most == nullptr || own > most->stats.passed_through) most = &process;
+  }
+  std::error_code error;
+  if (most == nullptr) return "no process asked for device memory: there is nothing in " + options.trace;
+  if (!std::filesystem::exists(options.trace, error)) return options.trace + ": the recording is not there";
+  std::string text = std::to_string(requests) + " requests, live peak " + FormatSize(most->stats.live_peak);
+  if (recording > 1) text += ", of " + std::to_string(recording) + " processes (" + options.trace + ", " + options.trace + ".PROCESS)";
+  return text + ". Next: hotpack show " + options.trace;
+}
+
+int Record(const RunOptions& options) {
+  const absl::Status writable = CheckOutput("--out", options.trace, options.force);
+  if (!writable.ok()) return FailRun(options, 2, std::string(writable.message()));
+  const TemporaryDirectory directory;
+  int code = 0;
+  const std::optional<FinishedProgram> finished = RunProgram(options, directory.path(), &code);
+  if (!finished) return code;
+  fprintf(stderr, "hotpack record: %s\n", Summary(options, ReadStatsDirectory(directory.path())).c_str());
+  return finished->code;
+}
+
+}  // namespace
+
+void AddRecordCommand(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<RunOptions>();
+  options->subcommand = "record";
+  options->record = true;
+  CLI::App* command = app.add_subcommand("record", "Records what a program asks for; all of it is the driver's to serve");
+  AddOutputOption(command, "-o,--out", &options->trace, "The recording, a trace file; further processes add .PROCESS")->required();
+  AddForceFlag(command, &options->force);
+  command->add_flag("--simulate", options->simulate, "Run on the simulated device; no GPU is needed");
+  command->add_flag("--keep-caching", options->keep_caching,
+                    "Leave PyTorch's and JAX's own caching on: then only what they ask the driver for is recorded");
+  CLI::Option* first = AddProgram(command);
+  command->footer("The exit code is the program's.\nExample:\n  hotpack record -o job.trace -- python train.py");
+  command->callback([command, first, options, exit_code] {
+    const std::string reason = TakeProgram(*command, *first, options.get());
+    *exit_code = reason.empty() ? Record(*options) : FailRun(*options, 2, reason);
+  });
+}
+
+}  // namespace hotpack
