@@ -1,11 +1,15 @@
 // hotpack record: what a program asks for, with nothing else changed.
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "profiler/trace_record.h"
 #include "runtime/stats_file.h"
+#include "tools/exit_codes.h"
 #include "tools/output_file.h"
 #include "tools/run.h"
 #include "tools/run_program.h"
@@ -14,8 +18,26 @@
 namespace hotpack {
 namespace {
 
-// What the user reads at the end; of the process with most requests.
-std::string Summary(const RunOptions& options, const std::vector<ProcessStats>& processes) {
+// What came of it, for the user, and whether the recording is whole.
+struct Recorded {
+  bool whole = true;
+  std::string text;
+};
+
+// Why the trace file at `path` ended before the program did; empty: it did not.
+std::string CutBecause(const std::string& path) {
+  namespace format = trace_format;
+  std::ifstream file(path, std::ios::binary);
+  char header[format::kHeaderBytes];
+  uint32_t state = format::kRecording;
+  if (!file.read(header, sizeof(header))) return "cannot be read";
+  std::memcpy(&state, header + format::kStateAt, sizeof(state));
+  if (state == format::kDiskFull) return "the disk was full, so it ends early";
+  return state == format::kLimitReached ? "it ends at the size limit (HOTPACK_TRACE_LIMIT_MB)" : "";
+}
+
+// Of several processes the one with most requests counts.
+Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& processes) {
   const ProcessStats* most = nullptr;
   uint64_t requests = 0, recording = 0;
   for (const ProcessStats& process : processes) {
@@ -26,11 +48,13 @@ std::string Summary(const RunOptions& options, const std::vector<ProcessStats>& 
     if (most == nullptr || own > most->stats.passed_through) most = &process;
   }
   std::error_code error;
-  if (most == nullptr) return "no process asked for device memory: there is nothing in " + options.trace;
-  if (!std::filesystem::exists(options.trace, error)) return options.trace + ": the recording is not there";
-  std::string text = std::to_string(requests) + " requests, live peak " + FormatSize(most->stats.live_peak);
+  const bool there = std::filesystem::exists(options.trace, error);
+  if (most == nullptr && !there) return {true, "no process asked for device memory: nothing is recorded"};
+  if (!there) return {false, options.trace + ": the recording could not be written"};
+  if (const std::string reason = CutBecause(options.trace); !reason.empty()) return {false, options.trace + ": " + reason};
+  std::string text = std::to_string(requests) + " requests, live peak " + FormatSize(most != nullptr ? most->stats.live_peak : 0);
   if (recording > 1) text += ", of " + std::to_string(recording) + " processes (" + options.trace + ", " + options.trace + ".PROCESS)";
-  return text + ". Next: hotpack show " + options.trace;
+  return {true, text + ". Next: hotpack show " + options.trace};
 }
 
 int Record(const RunOptions& options) {
@@ -40,8 +64,9 @@ int Record(const RunOptions& options) {
   int code = 0;
   const std::optional<FinishedProgram> finished = RunProgram(options, directory.path(), &code);
   if (!finished) return code;
-  fprintf(stderr, "hotpack record: %s\n", Summary(options, ReadStatsDirectory(directory.path())).c_str());
-  return finished->code;
+  const Recorded recorded = Summary(options, ReadStatsDirectory(directory.path()));
+  fprintf(stderr, "hotpack record: %s\n", recorded.text.c_str());
+  return finished->code == 0 && !recorded.whole ? kExitBadUse : finished->code;
 }
 
 }  // namespace

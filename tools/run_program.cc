@@ -81,7 +81,9 @@ std::optional<FinishedProgram> RunProgram(const RunOptions& options, const std::
   reason = PrepareEnvironment(options, finished.libraries, directory);
   if (!reason.empty()) return fail(2, reason);
   // The first process that records finds the name free (preload/arena_factory.cc).
-  if (!options.trace.empty() && fs::is_regular_file(options.trace)) unlink(options.trace.c_str());
+  std::error_code error;
+  const fs::path trace = fs::weakly_canonical(fs::absolute(options.trace, error), error);  // as HOTPACK_TRACE has it
+  if (!options.trace.empty() && fs::is_regular_file(trace, error)) unlink(trace.c_str());
   finished.code = RunChild(finished.path, options.command, options.output_to_stderr, &reason);
   if (!reason.empty()) return fail(finished.code, name + ": " + reason);
   return finished;

@@ -126,7 +126,9 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
   unsetenv("HOTPACK_TRACE");
   if (!options.trace.empty()) {
     std::error_code error;
-    setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
+    const fs::path absolute = fs::absolute(options.trace, error);  // the program may change its directory
+    const fs::path followed = fs::weakly_canonical(absolute, error);  // what a link leads to is replaced
+    setenv("HOTPACK_TRACE", (error ? absolute : followed).c_str(), 1);
   }
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   if (!options.plan.empty()) {  // the program may change its directory
