@@ -11,6 +11,7 @@
 #include <cstring>
 #include <new>
 
+#include "preload/driver_access.h"
 #include "preload/options.h"
 
 namespace hotpack {
@@ -147,7 +148,10 @@ __attribute__((constructor)) void OpenDoctorFile() {
 }
 
 __attribute__((destructor)) void CloseDoctorFile() {
-  if (DoctorFile* file = Doctor(); file != nullptr && file->driver.load() != 0) ReadMaps(file);
+  DoctorFile* file = Doctor();
+  if (file == nullptr) return;
+  if (DriverLibrary() != nullptr) file->driver.store(1);  // with hotpack off nothing has looked for it before
+  if (file->driver.load() != 0) ReadMaps(file);
 }
 
 }  // namespace

@@ -97,8 +97,11 @@ void OfHooks(const ProcessFacts& process, Advice* advice) {
                                          "hotpack by; load that library by dlopen"));
   }
   if (!process.unknown_variants.empty()) {
-    advice->to_do.push_back(absl::StrCat(name, " got variants from the driver that this hotpack does not know: ",
-                                         absl::StrJoin(process.unknown_variants, ", "), "; calls of these are not served: use a newer hotpack"));
+    // The 32-bit first versions, which hotpack leaves alone, or such as are newer than it. No harm if they are never called.
+    std::vector<std::string>* list = process.stats.requests == 0 ? &advice->to_do : &advice->notes;
+    list->push_back(absl::StrCat(name, " got variants of functions from the driver that hotpack does not serve: ",
+                                 absl::StrJoin(process.unknown_variants, ", "),
+                                 " (32-bit first versions, or newer than this hotpack); use the current ones, or a newer hotpack"));
   }
   if (!process.not_hooked.empty()) {
     advice->notes.push_back(absl::StrCat(name, " looked up functions of this kind that hotpack does not hook: ",

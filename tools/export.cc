@@ -10,8 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "packer/csv.h"
 #include "packer/exact_model.h"
 #include "packer/model_writer.h"
+#include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/file_sink.h"
@@ -73,6 +75,20 @@ absl::Status ExportMps(const Options& options, const TextSink& sink, std::string
   return ExportModel(ModelFormat::kMps, options, sink, summary);
 }
 
+absl::Status ExportMinimalloc(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
+  if (!input.ok()) return input.status();
+  *summary = absl::StrCat(input->named.instance.blocks.size(), " blocks of ", input->what);
+  return sink(FormatCsv(input->named.instance, input->named.ids, nullptr));
+}
+
+absl::Status ExportEventCsv(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  *summary = absl::StrCat(file->trace.events.size(), " events");
+  return sink(FormatEventCsv(file->trace));
+}
+
 absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, std::string* summary) {
   if (options.out.empty() && isatty(STDOUT_FILENO) != 0) {
     return absl::InvalidArgumentError("a snapshot is not for a terminal: --out has to say where it goes");
@@ -96,9 +112,14 @@ struct Format {
   bool is_model;  // --as-published, --memory and --all-pairs are for these
 };
 constexpr Format kFormats[] = {
-    {"lp", ExportLp, true}, {"mps", ExportMps, true}, {"torch-snapshot", ExportTorchSnapshot, false}};
+    {"lp", ExportLp, true},
+    {"mps", ExportMps, true},
+    {"minimalloc", ExportMinimalloc, false},
+    {"event-csv", ExportEventCsv, false},
+    {"torch-snapshot", ExportTorchSnapshot, false}};
 
 const Format* FindFormat(const std::string& name) {
+  if (name == "csv") return FindFormat("event-csv");
   for (const Format& format : kFormats) {
     if (name == format.name) return &format;
   }
@@ -135,10 +156,11 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("export",
-                         "Writes an instance for a solver of integer programs, or a recording for PyTorch's viewers");
+                         "Writes an instance or a recording for other programs: solvers, packers, PyTorch's viewers");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("--format", options->format, "One of " + FormatNames() +
-                                                        ". torch-snapshot: a memory snapshot of PyTorch with the whole "
+                                                        ". lp and mps: the exact model; minimalloc: the instance that is packed; "
+                                                        "event-csv (or csv): all events; torch-snapshot: a memory snapshot of PyTorch with the whole "
                                                         "recording, its blocks at the addresses that best-fit gives "
                                                         "them in one segment")
       ->required()

@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "packer/csv.h"
 #include "profiler/trace_file.h"
 #include "tools/byte_stream.h"
 #include "tools/commands.h"
+#include "tools/minimalloc_import.h"
 #include "tools/output_file.h"
 #include "tools/progress.h"
 #include "tools/recording_builder.h"
@@ -86,6 +88,20 @@ absl::StatusOr<Imported> ImportRmmLog(const Options& options, ByteSource source)
   return imported;
 }
 
+absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
+  absl::StatusOr<NamedInstance> named = ReadCsvFile(options.file);
+  if (!named.ok()) return named.status();
+  absl::StatusOr<ImportedInstance> instance = RecordingOf(*named, options.file);
+  if (!instance.ok()) return instance.status();
+  Imported imported;
+  imported.summary = absl::StrCat("packing instance: ", Count(instance->allocations, "allocation"), ", one iteration");
+  if (instance->has_offsets) AddTo(&imported.left_out, "offsets");
+  if (instance->has_alignments) AddTo(&imported.left_out, "alignments");
+  if (instance->gaps > 0) AddTo(&imported.left_out, Count(instance->gaps, "gap") + " (the block is allocated anew after it)");
+  imported.trace = std::move(instance->trace);
+  return imported;
+}
+
 // An event CSV, or a trace file that is to become one.
 absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
@@ -106,9 +122,10 @@ struct Format {
 };
 constexpr Format kFormats[] = {{"torch-snapshot", ImportSnapshot},
                                {"rmm-log", ImportRmmLog},
+                               {"minimalloc", ImportMinimalloc},
                                {"event-csv", ImportRecording},
                                {"trace", ImportRecording}};
-constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, event-csv, trace";
+constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, minimalloc, event-csv, trace";
 
 const Format* FindFormat(const std::string& name) {
   for (const Format& format : kFormats) {
@@ -124,9 +141,9 @@ const Format* Recognise(std::string_view begin) {
   switch (RecogniseFormat(begin)) {
     case FileFormat::kTraceFile: return FindFormat("trace");
     case FileFormat::kEventCsv: return FindFormat("event-csv");
-    case FileFormat::kOther: return nullptr;
+    case FileFormat::kOther: break;
   }
-  return nullptr;
+  return LooksLikeMinimalloc(begin) ? FindFormat("minimalloc") : nullptr;
 }
 
 // The first bytes of a file, or as many as there are.
@@ -154,7 +171,7 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   if (format == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.file, ": neither a PyTorch snapshot (a pickle of protocol 2 to 5), nor an RMM log with its "
-                                   "header, nor a recording"));
+                                   "header, nor a packing instance (minimalloc), nor a recording"));
   }
   return format;
 }
@@ -199,10 +216,10 @@ int RunImport(const Options& options) {
 
 void AddImportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("import", "Turns a PyTorch memory snapshot or an RMM log into a recording");
+  CLI::App* command = app.add_subcommand("import", "Turns a PyTorch memory snapshot, an RMM log or a packing instance into a recording");
   command->add_option("FILE", options->file,
-                      "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, or a "
-                      "recording to be written in the other format")
+                      "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, a minimalloc CSV, "
+                      "or a recording to be written in the other format")
       ->required();
   AddOutputOption(command, "-o,--out", &options->out,
                   "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
