@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "tools/commands.h"
-#include "tools/interrupt.h"
+#include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/report/write_report.h"
 #include "tools/units.h"
 
@@ -17,6 +17,7 @@ namespace {
 struct Options {
   ReportOptions report;
   std::string time_limit = "1s";
+  bool force = false;
 };
 
 int Fail(const std::string& message) {
@@ -24,26 +25,21 @@ int Fail(const std::string& message) {
   return 2;
 }
 
-int Report(const Options& options) {
-  std::error_code error;
-  if (!options.report.out.empty() && std::filesystem::equivalent(options.report.out, options.report.path, error)) {
-    return Fail("--out " + options.report.out + " is the input");
-  }
+int RunReport(Options options) {
+  options.report.time_limit_ns = *ParseDuration(options.time_limit);
   if (options.report.out.empty() && isatty(STDOUT_FILENO) != 0) {
     return Fail("a page is not for a terminal: --out has to say where it goes");
   }
+  absl::Status status = CheckOutput("--out", options.report.out, options.force, {options.report.path});
+  if (!status.ok()) return Fail(std::string(status.message()));
   std::string summary;
-  if (absl::Status status = WriteReport(options.report, &summary); !status.ok()) return Fail(std::string(status.message()));
+  {
+    const Progress progress("packing and drawing " + options.report.path);
+    status = WriteReport(options.report, &summary);
+  }
+  if (!status.ok()) return Fail(std::string(status.message()));
   fprintf(stderr, "hotpack report: %s\n", summary.c_str());  // not to stdout, where the page may go
   return 0;
-}
-
-int RunReport(Options options) {
-  options.report.time_limit_ns = *ParseDuration(options.time_limit);
-  const InterruptGuard guard;
-  const int exit_code = Report(options);
-  InterruptGuard::EndIfInterrupted();
-  return exit_code;
 }
 
 }  // namespace
@@ -52,12 +48,16 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("report", "Writes one page that shows a recording's packed iteration, its load and its run");
   command->add_option("FILE", options->report.path, "A trace file, an event CSV or a minimalloc CSV")->required();
-  command->add_option("-o,--out", options->report.out, "Write to this file, not to standard output");
+  AddOutputOption(command, "-o,--out", &options->report.out, "Write to this file, not to standard output (\"-\")");
+  AddForceFlag(command, &options->force);
   command->add_option("--time-limit", options->time_limit, "For the packing")->check(DurationOption())->capture_default_str();
   command->add_option("--blocks", options->report.block_limit, "At most this many blocks are in the page, the largest ones")
       ->check(CLI::Range(size_t{1}, size_t{4'000'000}))->capture_default_str();
   command->footer("Example:\n  hotpack report job.trace --out report.html");
-  command->callback([options, exit_code] { *exit_code = RunReport(*options); });
+  command->callback([options, exit_code] {
+    options->report.out = OutputPath(options->report.out);
+    *exit_code = RunReport(*options);
+  });
 }
 
 }  // namespace hotpack

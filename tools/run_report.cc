@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
-#include "tools/interrupt.h"
 #include "tools/load_curve.h"
 #include "tools/report/write_report.h"
 
@@ -188,7 +187,6 @@ std::string WriteRunReport(const RunOptions& options, const std::string& directo
   for (const std::string& word : options.command) report.command += " " + Quoted(word);
   report.stats = nlohmann::ordered_json::parse(stats);
   std::string summary;
-  const InterruptGuard guard;
   return std::string(WriteReport(report, &summary).message());
 }
 

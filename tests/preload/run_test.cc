@@ -75,7 +75,7 @@ TEST(Run, AReportOfTheRun) {
   EXPECT_THAT(ReadFile(page), HasSubstr("\"requests\":1000"));
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "the recording is not kept";
-  const Outcome both = Hotpack({"run", "--report", page, "--trace", trace, "--", kClient, "end_return", "proc"});
+  const Outcome both = Hotpack({"run", "--report", page, "--trace", trace, "--force", "--", kClient, "end_return", "proc"});
   EXPECT_EQ(both.code, 0) << both.err;
   EXPECT_THAT(both.err, testing::EndsWith(". Report: " + page + ". Next: hotpack show " + trace + "\n"));
   EXPECT_GT(ReadFile(trace).size(), 0u);
@@ -101,12 +101,17 @@ TEST(Run, AReportThatCannotBe) {
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
 }
 
-TEST(Run, AnOldTraceIsReplaced) {
+TEST(Run, AnOldTraceIsReplacedWhenToldTo) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/job.trace";
   Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"});
   const size_t size = ReadFile(trace).size();
-  EXPECT_EQ(Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"}).code, 0);
+  const std::string old = ReadFile(trace);
+  const Outcome refused = Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "hotpack run: --trace " + trace + ": is there already; --force writes over it\n");
+  EXPECT_EQ(ReadFile(trace), old);
+  EXPECT_EQ(Hotpack({"run", "--trace", trace, "--force", "--", kClient, "end_return", "link"}).code, 0);
   EXPECT_NEAR(static_cast<double>(ReadFile(trace).size()), static_cast<double>(size), size / 10.0);  // times differ
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }

@@ -91,7 +91,7 @@ std::string Notices(const PageInput& input) {
   return notices;
 }
 
-// Without a script: the picture as it is in papers, and the largest blocks.
+// Without a script: the picture for paper, and the largest blocks.
 std::string Fallback(const PageInput& input) {
   const Picture& picture = *input.picture;
   std::vector<uint32_t> order(picture.blocks.size());
@@ -108,8 +108,8 @@ std::string Fallback(const PageInput& input) {
     absl::StrAppend(&rows, "<tr><td>", picture.blocks[order[k]].request, "</td><td>", SizeText(block.size), "</td><td>[", block.residency[0].begin,
                     ", ", block.residency[0].end, ")</td><td>", picture.packed.placement.offsets[order[k]], "</td></tr>\n");
   }
-  return absl::StrCat("<section><p class=\"notice\">This page draws with a script, which is off here. The same in rest:</p>\n", Svg(picture, SvgOptions{}),
-                      "<h2>Largest blocks</h2><table><thead><tr><th>request</th><th>size</th><th>residency</th><th>offset</th></tr></thead><tbody>\n",
+  return absl::StrCat("<style>.paper { display: block } .stage, .tools, .help, #peers-section, #run-section, .columns { display: none }</style>\n"
+                      "<section><p class=\"notice\">This page draws with a script, which is off here: there is the picture alone.</p>\n<h2>Largest blocks</h2><table><thead><tr><th>request</th><th>size</th><th>residency</th><th>offset</th></tr></thead><tbody>\n",
                       rows, "</tbody></table></section>");
 }
 
@@ -126,7 +126,7 @@ std::string Page(const PageInput& input) {
   const std::string heading = EscapeHtml(Heading(input));
   const std::pair<absl::string_view, std::string> parts[] = {
       {"@TITLE@", heading + " · hotpack report"}, {"@STYLE@", kPageCss}, {"@HEADING@", heading}, {"@SUBTITLE@", Subtitle(input)},
-      {"@NOTICES@", Notices(input)}, {"@CARDS@", Cards(input)}, {"@FALLBACK@", Fallback(input)},
+      {"@NOTICES@", Notices(input)}, {"@CARDS@", Cards(input)}, {"@PAPER@", Svg(*input.picture, SvgOptions{})}, {"@FALLBACK@", Fallback(input)},
       {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) + ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +
            (input.picture->period > 0 ? "requests of the iteration." : "requests and releases.")},
       {"@DATA@", data}, {"@SCRIPT@", kPageScript}};

@@ -15,7 +15,6 @@ absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
   if (picture->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
   PackOptions pack_options;
   pack_options.time_limit_ns = options.time_limit_ns;
-  pack_options.cancel = options.cancel;
   picture->packed = Pack(picture->instance, pack_options);
   if (picture->packed.status != PackStatus::kOk) {
     return absl::InvalidArgumentError(PackStatusText(picture->packed.status));

@@ -47,7 +47,6 @@ struct Picture {
 
 struct PictureOptions {
   int64_t time_limit_ns = 1'000'000'000;  // for the packing
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 // Packs what `hotpack pack` would: the last marked iteration, else the one that repeats, else all. Where several

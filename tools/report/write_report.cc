@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "packer/csv.h"
 #include "tools/file_sink.h"
-#include "tools/interrupt.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -21,7 +20,7 @@ std::vector<PeerResult> Peers(const Trace& trace) {
   std::vector<PeerResult> peers;
   for (const std::string& name : PeerNames()) {
     const bool offline = name == "tflite" || name == "xla";
-    if (trace.events.size() > (offline ? kOfflineEvents : kOnlineEvents) || Interrupted()) continue;
+    if (trace.events.size() > (offline ? kOfflineEvents : kOnlineEvents)) continue;
     peers.push_back(SimulatePeer(name, trace));
   }
   return peers;
@@ -45,7 +44,6 @@ absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const Pic
     picture = MakePicture(*result.file, options);
   }
   if (!picture.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", picture.status().message()));
-  if (Interrupted()) return absl::CancelledError("interrupted");
   result.picture = *std::move(picture);
   return result;
 }
@@ -53,7 +51,6 @@ absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const Pic
 absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   PictureOptions picture_options;
   picture_options.time_limit_ns = options.time_limit_ns;
-  picture_options.cancel = InterruptFlag();
   absl::StatusOr<ReadPictureResult> read = ReadPicture(options.path, picture_options);
   if (!read.ok()) return read.status();
   PageInput input;
@@ -66,10 +63,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   input.block_limit = options.block_limit;
   if (options.peers && input.file != nullptr) input.peers = Peers(input.file->trace);
   const std::string page = Page(input);
-  if (Interrupted()) return absl::CancelledError("interrupted");
-  FileSink sink(options.out);
-  absl::Status status = sink.Append(page);
-  if (status.ok()) status = sink.Close();
+  const absl::Status status = WriteFile(options.out, page);
   const Picture& picture = read->picture;
   const auto height = static_cast<uint64_t>(picture.packed.placement.height);
   *summary = absl::StrCat(picture.what, ": ", picture.blocks.size(), " blocks packed into ", FormatSize(height), ", ",

@@ -32,8 +32,7 @@ struct ReportOptions {
   bool peers = true;       // whether the others are simulated
 };
 
-// Writes the page; what is at `out` stays until it is complete (tools/file_sink.h). *summary: one line about it. Ends with
-// kCancelled after an interrupt.
+// Writes the page; what is at `out` stays until it is complete (tools/file_sink.h). *summary: one line about it.
 absl::Status WriteReport(const ReportOptions& options, std::string* summary);
 
 }  // namespace hotpack

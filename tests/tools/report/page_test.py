@@ -26,7 +26,7 @@ def path(name):
 
 
 def report(recording, name, *options):
-    subprocess.run([HOTPACK, "report", recording, "--out", path(name), *options], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([HOTPACK, "report", recording, "--force", "--out", path(name), *options], check=True, stderr=subprocess.DEVNULL)
     return path(name)
 
 
@@ -267,7 +267,7 @@ class PageTest(unittest.TestCase):
     def test_the_picture_without_a_script_is_xml(self):
         for recording in ("mlp-adam.trace", "lstm.csv"):
             out = path("picture.svg")
-            subprocess.run([HOTPACK, "export", os.path.join(DATA, recording), "--format", "svg", "--out", out], check=True, stderr=subprocess.DEVNULL)
+            subprocess.run([HOTPACK, "export", os.path.join(DATA, recording), "--format", "svg", "--force", "--out", out], check=True, stderr=subprocess.DEVNULL)
             root = xml.etree.ElementTree.parse(out).getroot()
             self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
             self.browser.open(out)

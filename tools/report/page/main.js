@@ -99,9 +99,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "d") turn();
 });
 
-// On paper: light, at the width that the paper has.
-for (const event of ["beforeprint", "afterprint"]) window.addEventListener(event, () => { figure.refresh(); figure.pending = false; figure.draw(); run?.draw(); });
-window.matchMedia("print").addEventListener("change", () => { figure.refresh(); figure.draw(); run?.draw(); });
+// On paper the figure is the SVG that the page has for it; the run is drawn anew, at the paper's width and on white.
+for (const event of ["beforeprint", "afterprint"]) window.addEventListener(event, () => run?.draw());
 
 // For tests, and for those who look behind the page.
 window.hotpackReport = { data, blocks, colours, curves, figure, controls, run };
