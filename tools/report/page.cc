@@ -126,7 +126,7 @@ std::string Page(const PageInput& input) {
   const std::string heading = EscapeHtml(Heading(input));
   const std::pair<absl::string_view, std::string> parts[] = {
       {"@TITLE@", heading + " · hotpack report"}, {"@STYLE@", kPageCss}, {"@HEADING@", heading}, {"@SUBTITLE@", Subtitle(input)},
-      {"@NOTICES@", Notices(input)}, {"@CARDS@", Cards(input)}, {"@PAPER@", Svg(*input.picture, SvgOptions{})}, {"@FALLBACK@", Fallback(input)},
+      {"@NOTICES@", Notices(input)}, {"@CARDS@", Cards(input)}, {"@PAPER@", Svg(*input.picture, SvgOptions{1120, 430})}, {"@FALLBACK@", Fallback(input)},
       {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) + ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +
            (input.picture->period > 0 ? "requests of the iteration." : "requests and releases.")},
       {"@DATA@", data}, {"@SCRIPT@", kPageScript}};

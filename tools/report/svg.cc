@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -38,13 +36,22 @@ Clock Life(const Block& block) {
   return ticks;
 }
 
-// Shorter lives first, by their order of magnitude.
-int RampStep(Clock life, Clock shortest, Clock longest) {
-  if (longest <= shortest) return kRampSteps / 2;
-  const double share = std::log(static_cast<double>(life) / static_cast<double>(shortest)) /
-                       std::log(static_cast<double>(longest) / static_cast<double>(shortest));
-  return std::min(kRampSteps - 1, static_cast<int>(share * kRampSteps));
-}
+// By rank among the different lives, the shortest first, so that the colours are used up evenly.
+class LifeSteps {
+ public:
+  explicit LifeSteps(const Instance& instance) {
+    for (const Block& block : instance.blocks) lives_.push_back(Life(block));
+    std::sort(lives_.begin(), lives_.end());
+    lives_.erase(std::unique(lives_.begin(), lives_.end()), lives_.end());
+  }
+  size_t Of(const Block& block) const {
+    const auto rank = static_cast<size_t>(std::lower_bound(lives_.begin(), lives_.end(), Life(block)) - lives_.begin());
+    return std::min<size_t>(kRampSteps - 1, rank * kRampSteps / lives_.size());
+  }
+
+ private:
+  std::vector<Clock> lives_;
+};
 
 // What is too small to be seen by itself, by pixel of the frame.
 class Grains {
@@ -52,7 +59,7 @@ class Grains {
   explicit Grains(const Frame& frame)
       : frame_(frame), width_(static_cast<size_t>(frame.width)), colours_(width_ * static_cast<size_t>(frame.height), 0) {}
 
-  void Add(double x, double y, int step) {
+  void Add(double x, double y, size_t step) {
     const auto column = static_cast<size_t>(std::clamp(x - frame_.left, 0.0, frame_.width - 1));
     const auto row = static_cast<size_t>(std::clamp(y - frame_.upper, 0.0, frame_.height - 1));
     colours_[row * width_ + column] = static_cast<char>(step + 1);
@@ -78,16 +85,12 @@ class Grains {
 };
 
 std::string Blocks(const Picture& picture, const Frame& frame) {
-  Clock shortest = INT64_MAX, longest = 1;
-  for (const Block& block : picture.instance.blocks) {
-    shortest = std::min(shortest, Life(block));
-    longest = std::max(longest, Life(block));
-  }
-  std::array<std::string, kRampSteps> paths, grains;
+  const LifeSteps steps(picture.instance);
+  std::array<std::string, kRampSteps> framed, bare, grains;  // by colour
   Grains small(frame);
   for (size_t i = 0; i < picture.instance.blocks.size(); ++i) {
     const Block& block = picture.instance.blocks[i];
-    const int step = RampStep(Life(block), shortest, longest);
+    const size_t step = steps.Of(block);
     const Offset offset = picture.packed.placement.offsets[i];
     const double y0 = frame.Y(offset + block.size), y1 = frame.Y(offset);
     for (const Residency& residency : block.residency) {
@@ -96,17 +99,19 @@ std::string Blocks(const Picture& picture, const Frame& frame) {
         small.Add((x0 + x1) / 2, (y0 + y1) / 2, step);
         continue;
       }
-      absl::StrAppend(&paths[static_cast<size_t>(step)], "M", Number(x0), " ", Number(y0), "H", Number(x1), "V", Number(y1), "H", Number(x0), "z");
+      // An edge would leave nothing of a narrow one.
+      absl::StrAppend(x1 - x0 > 3 && y1 - y0 > 3 ? &framed[step] : &bare[step], "M", Number(x0), " ", Number(y0), "H", Number(x1), "V", Number(y1), "H", Number(x0), "z");
     }
   }
   small.AppendTo(&grains);
   std::string text;
-  for (int step = 0; step < kRampSteps; ++step) {
-    const auto k = static_cast<size_t>(step);
-    if (!grains[k].empty()) absl::StrAppend(&text, "<path class=\"merged\" fill=\"", kRamp[k], "\" d=\"", grains[k], "\"/>\n");
-    if (!paths[k].empty()) {
-      absl::StrAppend(&text, "<path class=\"blocks\" fill=\"", kRamp[k], "\" stroke=\"", kPaper, "\" stroke-width=\"0.4\" d=\"", paths[k], "\"/>\n");
-    }
+  auto add = [&text](const char* name, const char* fill, const char* edge, const std::string& path) {
+    if (!path.empty()) absl::StrAppend(&text, "<path class=\"", name, "\" fill=\"", fill, "\"", edge, " d=\"", path, "\"/>\n");
+  };
+  for (size_t k = 0; k < kRampSteps; ++k) {
+    add("merged", kRamp[k], "", grains[k]);
+    add("blocks", kRamp[k], "", bare[k]);
+    add("blocks", kRamp[k], " stroke=\"#ffffff\" stroke-width=\"0.4\"", framed[k]);
   }
   return text;
 }

@@ -226,6 +226,13 @@ class PageTest(unittest.TestCase):
         pdf = self.browser.pdf()
         self.assertTrue(pdf.startswith(b"%PDF"))
         self.assertGreater(len(pdf), 20_000)
+        self.browser.media("print")
+        seen = self.browser.run("""
+            const box = document.querySelector('.paper svg').getBoundingClientRect();
+            return [box.width, box.height, getComputedStyle(document.getElementById('stage')).display, getComputedStyle(document.body).backgroundColor]""")
+        self.browser.media("")
+        self.assertGreater(min(seen[:2]), 200, "the figure on paper")
+        self.assertEqual(seen[2:], ["none", "rgb(255, 255, 255)"], "of the dark page too")
 
     def test_what_is_small_or_empty_is_shown(self):
         one = report(write_csv("one.csv", [("alloc", 0, 5)]), "one.html")

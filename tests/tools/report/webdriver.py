@@ -71,6 +71,10 @@ class Browser:
         """Of the page itself."""
         self._devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=0, mobile=False)
 
+    def media(self, name):
+        """As if on `name`, such as print; "": on the screen."""
+        self._devtools("Emulation.setEmulatedMedia", media=name)
+
     def _devtools(self, command, **parameters):
         return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
