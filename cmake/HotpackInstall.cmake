@@ -1,6 +1,7 @@
 # Install rules, the CMake package and the pkg-config file.
 #
 #   bin/hotpack                        the command
+#   share/man/man1/hotpack.1           its man page; share/bash-completion/completions/hotpack
 #   lib/libhotpack_preload.so.0        preloaded by it, or by hand
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
 #   lib/libhotpack_torch.so.0          PyTorch's pluggable allocator (python/hotpack registers it)
@@ -10,6 +11,10 @@ include(CMakePackageConfigHelpers)
 
 if(TARGET hotpack_command)
   install(TARGETS hotpack_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  get_target_property(man_page hotpack_command HOTPACK_MAN_PAGE)
+  get_target_property(completion hotpack_command HOTPACK_COMPLETION)
+  install(FILES "${man_page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES "${completion}" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME hotpack)
 endif()
 
 foreach(library hotpack_preload hotpack_torch)

@@ -6,6 +6,7 @@
 #include "preload/out_of_memory.h"
 #include "preload/plan_store.h"
 #include "preload/pool_rule.h"
+#include "preload/recorder.h"
 
 namespace hotpack {
 namespace {
@@ -13,7 +14,11 @@ namespace {
 [[gnu::always_inline]] inline bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddress* address) {
   ContextArena* arena = ArenaFor(context);
   if (arena == nullptr) {
-    NoteLeftToDriver();
+    if (IsRecording()) {
+      RecordRequest(context, bytes, stream);
+    } else {
+      NoteLeftToDriver();
+    }
     return false;
   }
   if (stream != kNoStream && arena->engine->service() != Engine::Service::kServe &&
@@ -106,7 +111,10 @@ void NotePassedThrough() {
 
 bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
   ContextArena* arena = Arenas().FindOwner(address);
-  if (arena == nullptr) return false;
+  if (arena == nullptr) {
+    if (IsRecording()) RecordRelease(address, stream);
+    return false;
+  }
   if (Order().OneStream()) [[likely]] return Answer(arena->engine->Release(address, StreamTag(stream)), result);
   return ReleaseOrdered(arena, address, stream, result);
 }
@@ -122,6 +130,7 @@ void ContextEnd::Retire(bool alive) {
   ContextArena* arena = Arenas().Remove(context_);
   Order().ForgetContext(context_, arena);
   GraphBlocks().ForgetContext(context_, arena);
+  if (IsRecording()) EndRecording(context_);
   if (arena == nullptr) return;
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Finish();  // its last figures, its trace, its plan

@@ -17,6 +17,7 @@
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/plan_store.h"
+#include "preload/recorder.h"
 #include "preload/stream_order.h"
 #include "preload/tools_present.h"
 #include "profiler/trace_writer.h"
@@ -37,6 +38,8 @@ struct Files {
 };
 constinit Files files;
 
+}  // namespace
+
 hotpack_stats* NewStatsSlot() {
   std::lock_guard<std::mutex> lock(files.mutex);
   if (!files.stats_tried && GetOptions().stats_dir != nullptr) {
@@ -49,7 +52,7 @@ hotpack_stats* NewStatsSlot() {
 }
 
 // The first process that gets here takes the name itself; whoever finds the file there adds its process id.
-bool ClaimPlainName(const char* path) {
+static bool ClaimPlainName(const char* path) {
   const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return false;
   close(fd);
@@ -73,6 +76,8 @@ TraceWriter* NewTrace() {
   return writer.release();  // kept for ever: events arrive until the end of the process, and every one is in the file
 }
 
+namespace {
+
 // In the child of a fork. The parent's context does not work here (CUDA driver API, fork), its figures and trace are
 // mapped but not ours, and a mutex may be held by a thread that does not exist.
 void AfterForkInChild() {
@@ -80,6 +85,7 @@ void AfterForkInChild() {
   Order().ResetAfterFork();
   GraphBlocks().ResetAfterFork();
   ForgetPlanStores();
+  ForgetRecordings();
   new (&files) Files;
 }
 
@@ -144,7 +150,7 @@ ContextArena* MakeArena(CUcontext context) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return nullptr;
   WarnOfOptions();
-  if (LeftToTool()) return nullptr;
+  if (LeftToTool() || IsRecording()) return nullptr;
   Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
   return Arenas().FindOrMake(context, [&] { return Make(driver, context); });
 }
@@ -152,6 +158,7 @@ ContextArena* MakeArena(CUcontext context) {
 // At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
 __attribute__((destructor)) static void FlushAtExit() {
   Arenas().ForEach([](ContextArena* arena) { arena->engine->Finish(); });
+  EndRecordings();
 }
 
 void NoteLeftToDriver() {

@@ -1,12 +1,19 @@
 // Makes arenas: engine, device memory, statistics slot and trace file of a context. And what a fork does to them.
 #pragma once
 
+#include "profiler/trace_writer.h"
 #include "runtime/arena_table.h"
+#include "runtime/include/hotpack.h"
 
 namespace hotpack {
 
 // Makes the arena of `context` unless another thread just has. Null: out of host memory, or the table is full.
 ContextArena* MakeArena(CUcontext context);
+
+// A slot of the process's statistics file, null if there is none; and the next trace file that HOTPACK_TRACE names, never
+// freed, null if it names none or it cannot be written (which is said). Thread-safe.
+hotpack_stats* NewStatsSlot();
+TraceWriter* NewTrace();
 
 // Counts, in the process's statistics file, an allocation request that was left to the driver where there is no arena.
 void NoteLeftToDriver();

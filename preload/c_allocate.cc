@@ -4,6 +4,7 @@
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
 #include "preload/out_of_memory.h"
+#include "preload/recorder.h"
 #include "runtime/include/hotpack.h"
 
 namespace {
@@ -29,6 +30,7 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
     return result;
   };
   result = hotpack::WithRoom(scope, nullptr, bytes, ask);
+  hotpack::RecordAnswer(result, &address);
   if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
   return result;
 }

@@ -13,6 +13,7 @@
 
 #include <cstring>
 
+#include "preload/doctor.h"
 #include "preload/hook_table.h"
 #include "preload/elf_symbols.h"
 #include "preload/options.h"
@@ -23,13 +24,13 @@ __attribute__((visibility("hidden"))) void* hotpack_dlsym_handle(void* handle, c
   void* function = hotpack::RealDlsym()(handle, name);
   if (function == nullptr || name[0] != 'c' || name[1] != 'u' || !hotpack::Enabled()) return function;
   // Jumped to from the exported function, so this is the program's return address.
-  return hotpack::Substitute(function, __builtin_return_address(0));
+  return hotpack::Substitute(function, name, __builtin_return_address(0));
 }
 
 __attribute__((visibility("hidden"))) void* hotpack_dlvsym_handle(void* handle, const char* name, const char* version) {
   void* function = hotpack::RealDlvsym()(handle, name, version);
   if (function == nullptr || name[0] != 'c' || name[1] != 'u' || !hotpack::Enabled()) return function;
-  return hotpack::Substitute(function, __builtin_return_address(0));
+  return hotpack::Substitute(function, name, __builtin_return_address(0));
 }
 
 void hotpack_own_dlsym() __asm__("dlsym");
@@ -50,7 +51,13 @@ __attribute__((visibility("hidden"))) void* hotpack_dlvsym_special(void* handle,
 __attribute__((visibility("hidden"))) void* hotpack_find_in_libc(const char* name) { return hotpack::FindInLibc(name); }
 
 // What dlopen's flags are masked with: everything but RTLD_DEEPBIND, or everything when hotpack is off.
-__attribute__((visibility("hidden"))) int hotpack_dlopen_flags() { return hotpack::Enabled() ? ~RTLD_DEEPBIND : ~0; }
+__attribute__((visibility("hidden"))) int hotpack_dlopen_flags(int flags) {
+  if (!hotpack::Enabled()) return ~0;
+  if ((flags & RTLD_DEEPBIND) != 0) {
+    if (hotpack::DoctorFile* file = hotpack::Doctor()) file->deepbind.store(1);
+  }
+  return ~RTLD_DEEPBIND;
+}
 
 }  // extern "C"
 
@@ -108,6 +115,7 @@ asm(HOTPACK_BEGIN("dlvsym")
 
 asm(HOTPACK_BEGIN("dlopen")
     " pushq %rdi\n pushq %rsi\n pushq %rdx\n"
+    " movl %esi, %edi\n"
     " call hotpack_dlopen_flags\n"
     " popq %rdx\n popq %rsi\n popq %rdi\n"
     " andl %eax, %esi\n" HOTPACK_REAL("dlopen")

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstring>
 
+#include "preload/doctor.h"
 #include "preload/driver_access.h"
 #include "preload/elf_symbols.h"
 #include "preload/hook_scope.h"
@@ -40,6 +42,7 @@ const Row kRows[] = {HOTPACK_HOOKS(HOTPACK_ROW) HOTPACK_WORK(HOTPACK_WORK_ROW)};
 #undef HOTPACK_ROW
 #undef HOTPACK_WORK_ROW
 static_assert(sizeof(kRows) / sizeof(kRows[0]) == kCount);
+static_assert(kCount <= static_cast<int>(kDoctorHooks));
 
 struct State {
   std::atomic<void*> next{nullptr};
@@ -95,24 +98,41 @@ bool BindHooks() {
     states[i].looked_up.store(function, std::memory_order_relaxed);
     if (states[i].next.load(std::memory_order_relaxed) == nullptr) BindNext(i, function);
   }
+  if (Doctor() != nullptr) {
+    for (int i = 0; i < kCount; ++i) DoctorNotesHook(i, kRows[i].symbol, states[i].exported.load() != nullptr);
+    DoctorNotesDriver();
+  }
   bound.store(true, std::memory_order_release);
   return true;
 }
 
-void* Substitute(void* function, const void* caller) {
+// A name of which every variant should be hooked, as cuGetProcAddress takes it or as it is exported. (Of copies that wait for
+// the legacy stream only the per-thread variants are.)
+static bool IsHookedName(const char* name) {
+  for (const Row& row : kRows) {
+    if (name != nullptr && row.stream == CU_GET_PROC_ADDRESS_LEGACY_STREAM && (strcmp(name, row.base) == 0 || strcmp(name, row.symbol) == 0)) return true;
+  }
+  return false;
+}
+
+void* Substitute(void* function, const char* name, const void* caller) {
   if (function == nullptr || !BindHooks()) return function;
   for (int i = 0; i < kCount; ++i) {
     const State& state = states[i];
     if (state.exported.load(std::memory_order_relaxed) == function ||
         state.looked_up.load(std::memory_order_relaxed) == function ||
         state.next.load(std::memory_order_relaxed) == function) {
-      return IsLaterInterposer(caller, kRows[i].symbol) ? function : kRows[i].hook;
+      const bool theirs = IsLaterInterposer(caller, kRows[i].symbol);
+      if (Doctor() != nullptr && !theirs) [[unlikely]] DoctorNotesLookUp(name, caller, i, true);
+      return theirs ? function : kRows[i].hook;
     }
   }
+  if (Doctor() != nullptr) [[unlikely]] DoctorNotesLookUp(name, caller, -1, IsHookedName(name));
   return function;
 }
 
 void* NextOf(HookId id) {
+  if (!HookScope::Nested()) DoctorNotesCall(static_cast<int>(id));
   State& state = states[static_cast<int>(id)];
   if (HookScope::Nested()) {
     if (void* exported = state.exported.load(std::memory_order_acquire)) return exported;

@@ -21,9 +21,9 @@ enum class HookId : int {
 // threads find at once is the same. True when done.
 bool BindHooks();
 
-// Our function for a pointer that is a known variant of a hooked driver function and was looked up by the code at
+// Our function for a pointer that is a known variant of a hooked driver function and was looked up as `name` by the code at
 // `caller`; any other pointer, and what a preload behind us looks up for itself, unchanged. O(hooks). Binds if need be.
-void* Substitute(void* function, const void* caller);
+void* Substitute(void* function, const char* name, const void* caller);
 
 // What a call of this hook is handed on to: next, or past every preload when the hook was entered from within a hook.
 // Never null: without a driver it is a function that answers

@@ -6,7 +6,7 @@ CUresult Hook_cuGetProcAddress(const char* symbol, void** function, int version,
   hotpack::HookScope scope;
   const CUresult result = HOTPACK_NEXT(cuGetProcAddress)(symbol, function, version, flags);
   if (result == CUDA_SUCCESS && function != nullptr && scope.Active()) {
-    *function = hotpack::Substitute(*function, __builtin_return_address(0));
+    *function = hotpack::Substitute(*function, symbol, __builtin_return_address(0));
   }
   return result;
 }
@@ -16,7 +16,7 @@ CUresult Hook_cuGetProcAddress_v2(const char* symbol, void** function, int versi
   hotpack::HookScope scope;
   const CUresult result = HOTPACK_NEXT(cuGetProcAddress_v2)(symbol, function, version, flags, status);
   if (result == CUDA_SUCCESS && function != nullptr && scope.Active()) {
-    *function = hotpack::Substitute(*function, __builtin_return_address(0));
+    *function = hotpack::Substitute(*function, symbol, __builtin_return_address(0));
   }
   return result;
 }

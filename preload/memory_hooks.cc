@@ -8,6 +8,7 @@
 #include "preload/out_of_memory.h"
 #include "preload/outside.h"
 #include "preload/pitch.h"
+#include "preload/recorder.h"
 
 using hotpack::DeviceAddress;
 using hotpack::HookScope;
@@ -82,6 +83,14 @@ bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstre
   return false;
 }
 
+// What the driver answers to a request that was not served.
+template <typename Call>
+CUresult Ask(const HookScope& scope, const char* name, const CUdeviceptr* address, size_t bytes, Call call) {
+  const CUresult result = WithRoom(scope, name, bytes, call);
+  hotpack::RecordAnswer(result, address);
+  return result;
+}
+
 bool GiveBack(CUdeviceptr address, CUstream stream, CUresult* result) noexcept try {
   return hotpack::Release(address, stream, result);
 } catch (...) {
@@ -94,7 +103,7 @@ bool GiveBack(CUdeviceptr address, CUstream stream, CUresult* result) noexcept t
 CUresult Hook_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   HookScope scope;
   if (scope.Active() && Serve(address, bytes)) return CUDA_SUCCESS;
-  return WithRoom(scope, "cuMemAlloc", bytes, [=] { return HOTPACK_NEXT(cuMemAlloc_v2)(address, bytes); });
+  return Ask(scope, "cuMemAlloc", address, bytes, [=] { return HOTPACK_NEXT(cuMemAlloc_v2)(address, bytes); });
 }
 
 CUresult Hook_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
@@ -108,8 +117,8 @@ CUresult Hook_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t wid
     *pitch = row;
     return CUDA_SUCCESS;
   }
-  return WithRoom(scope, "cuMemAllocPitch", hotpack::kUnknownBytes,
-                  [=] { return next(address, pitch, width, height, element); });
+  return Ask(scope, "cuMemAllocPitch", address, hotpack::kUnknownBytes,
+             [=] { return next(address, pitch, width, height, element); });
 }
 
 CUresult Hook_cuMemFree_v2(CUdeviceptr address) {
@@ -134,29 +143,29 @@ CUresult Hook_cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdevicep
 CUresult Hook_cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeAsync(address, bytes, stream)) return CUDA_SUCCESS;
-  return WithRoom(scope, "cuMemAllocAsync", bytes,
-                  [=] { return HOTPACK_NEXT(cuMemAllocAsync)(address, bytes, stream); });
+  return Ask(scope, "cuMemAllocAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocAsync)(address, bytes, stream); });
 }
 
 CUresult Hook_cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeAsync(address, bytes, PerThread(stream))) return CUDA_SUCCESS;
-  return WithRoom(scope, "cuMemAllocAsync", bytes,
-                  [=] { return HOTPACK_NEXT(cuMemAllocAsync_ptsz)(address, bytes, stream); });
+  return Ask(scope, "cuMemAllocAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocAsync_ptsz)(address, bytes, stream); });
 }
 
 CUresult Hook_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeFromPool(address, bytes, pool, stream)) return CUDA_SUCCESS;
-  return WithRoom(scope, "cuMemAllocFromPoolAsync", bytes,
-                  [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync)(address, bytes, pool, stream); });
+  return Ask(scope, "cuMemAllocFromPoolAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync)(address, bytes, pool, stream); });
 }
 
 CUresult Hook_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
   HookScope scope;
   if (scope.Active() && ServeFromPool(address, bytes, pool, PerThread(stream))) return CUDA_SUCCESS;
-  return WithRoom(scope, "cuMemAllocFromPoolAsync", bytes,
-                  [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream); });
+  return Ask(scope, "cuMemAllocFromPoolAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream); });
 }
 
 CUresult Hook_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {

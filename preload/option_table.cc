@@ -62,8 +62,10 @@ bool StartsWith(const char* name, size_t length, const char* prefix) {
 }  // namespace
 
 bool ParseEnabled(const char* value, Options* options) {
-  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
-  options->enabled = value[0] == '1';
+  const bool record = strcmp(value, "record") == 0;
+  if (!record && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->enabled = value[0] != '0';
+  options->record = record;
   return true;
 }
 
@@ -81,6 +83,8 @@ bool ParseArena(const char* value, Options* options) {
   options->plain_arena_bytes = bytes;
   return true;
 }
+
+bool ParseDoctor(const char* value, Options*) { return value[0] != '\0'; }  // preload/doctor.cc reads it at load
 
 bool ParseExcept(const char* value, Options* options) {
   options->except = value;

@@ -14,11 +14,14 @@ namespace hotpack {
 // X(name of the parse function, variable, flag of `hotpack run` ("": none), values, default, meaning)
 // `values` is what a malformed value is said not to be: "HOTPACK_ARENA=x is not <values>; <default> is used".
 #define HOTPACK_OPTIONS(X)                                                                                             \
-  X(Enabled, "HOTPACK", "", "0 or 1", "1", "`0` turns hotpack off: every hook hands on what it gets")                  \
+  X(Enabled, "HOTPACK", "", "0, 1 or record", "1",                                                                     \
+    "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
   X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                         \
     "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                       \
   X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \
     "debug mode: gaps around blocks that are looked at, released memory overwritten")                                  \
+  X(Doctor, "HOTPACK_DOCTOR", "", "a directory", "none",                                                               \
+    "where each process leaves what `hotpack doctor` reads, as `doctor.<pid>`")                                        \
   X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                                \
     "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
   X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \

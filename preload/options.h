@@ -12,6 +12,7 @@ enum class ArenaKind : uint8_t { kVirtual, kPlain };
 
 struct Options {
   bool enabled = true;            // HOTPACK, HOTPACK_ONLY, HOTPACK_EXCEPT, tools: false: every hook hands on what it gets
+  bool record = false;            // HOTPACK=record: nothing is served, requests are the driver's and are written down
   bool free_sync_always = false;  // HOTPACK_FREE_SYNC=always: cuMemFree waits for the device even with one stream
   ArenaKind arena = ArenaKind::kVirtual;  // HOTPACK_ARENA=plain: one cuMemAlloc instead of virtual memory management
   uint64_t plain_arena_bytes = 0;         // HOTPACK_ARENA=plain:<MiB>, in bytes here; 0: most of what is free

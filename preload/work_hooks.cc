@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "preload/options.h"
+#include "preload/recorder.h"
 #include "preload/stream_order.h"
 #include "preload/work_list.h"
 
@@ -24,12 +24,12 @@ __attribute__((visibility("hidden"))) int hotpack_host_waits = 0;
 
 // Called by the code below, on the program's thread, before the work is submitted.
 __attribute__((visibility("hidden"))) void hotpack_first_use(CUstream stream) noexcept try {
-  if (hotpack::Enabled()) hotpack::Order().FirstUse(stream);
+  if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().FirstUse(stream);
 } catch (...) {  // no host memory: the next use tries again
 }
 __attribute__((visibility("hidden"))) void hotpack_first_host_wait() noexcept try {
   hotpack_host_waits = 1;
-  if (hotpack::Enabled()) hotpack::Order().HostWait();
+  if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().HostWait();
 } catch (...) {
 }
 }

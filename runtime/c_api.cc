@@ -6,7 +6,20 @@
 
 #include "runtime/arena_table.h"
 #include "runtime/include/hotpack.h"
+#include "runtime/mark_listener.h"
 #include "runtime/stats_file.h"
+
+namespace hotpack {
+
+constinit std::atomic<void (*)(EventKind)> mark_listener{nullptr};
+
+namespace {
+void Tell(EventKind kind) {
+  if (const auto listener = mark_listener.load(std::memory_order_acquire)) listener(kind);
+}
+}  // namespace
+
+}  // namespace hotpack
 
 extern "C" {
 
@@ -14,14 +27,17 @@ int hotpack_version(void) { return HOTPACK_VERSION; }
 
 void hotpack_step(void) {
   hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Mark(); });
+  hotpack::Tell(hotpack::EventKind::kMark);
 }
 
 void hotpack_interrupt(void) {
   hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Interrupt(); });
+  hotpack::Tell(hotpack::EventKind::kInterrupt);
 }
 
 void hotpack_resume(void) {
   hotpack::Arenas().ForEach([](hotpack::ContextArena* arena) { arena->engine->Resume(); });
+  hotpack::Tell(hotpack::EventKind::kResume);
 }
 
 int hotpack_wait_plan(int timeout_ms) {

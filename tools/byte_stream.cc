@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tools/interrupt.h"
 
 namespace hotpack {
 namespace {
@@ -33,7 +32,6 @@ absl::StatusOr<ByteSource> FileSource(const std::string& path) {
   return ByteSource([file, path](char* to, size_t most) -> absl::StatusOr<size_t> {
     errno = 0;
     const size_t bytes = std::fread(to, 1, most, file.get());
-    if (Interrupted()) return absl::CancelledError(absl::StrCat(path, ": interrupted"));
     if (bytes == 0 && std::ferror(file.get()) != 0) return FileError(path, errno);
     return bytes;
   });

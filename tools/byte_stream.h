@@ -14,8 +14,7 @@ namespace hotpack {
 // Puts up to `most` bytes (at least 1) at `to` and returns how many; 0 at the end. Errors are one line, "FILE: reason".
 using ByteSource = std::function<absl::StatusOr<size_t>(char* to, size_t most)>;
 
-// The file at `path`, read from its beginning. Also for pipes. An interrupt of the program (tools/interrupt.h) is an
-// error of the source.
+// The file at `path`, read from its beginning. Also for pipes.
 absl::StatusOr<ByteSource> FileSource(const std::string& path);
 
 // `contents`, which must outlive the source.

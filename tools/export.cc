@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -11,13 +10,18 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "packer/csv.h"
 #include "packer/exact_model.h"
 #include "packer/model_writer.h"
+#include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/file_sink.h"
 #include "tools/instance_input.h"
-#include "tools/interrupt.h"
+#include "tools/output_file.h"
+#include "tools/report/chrome.h"
+#include "tools/report/svg.h"
+#include "tools/report/write_report.h"
 #include "tools/snapshot_export.h"
 #include "tools/units.h"
 
@@ -30,6 +34,7 @@ struct Options {
   std::string memory;
   std::string out;
   bool as_published = false;
+  bool all_pairs = false;
   bool force = false;
 };
 
@@ -47,13 +52,13 @@ absl::Status ExportModel(ModelFormat format, const Options& options, const TextS
   ModelOptions model_options;
   model_options.as_published = options.as_published;
   if (!options.memory.empty()) model_options.memory = *ParseSize(options.memory);
-  if (options.force) model_options.pair_limit = std::numeric_limits<int32_t>::max();
+  if (options.all_pairs) model_options.pair_limit = std::numeric_limits<int32_t>::max();
   absl::StatusOr<ExactModel> model = BuildExactModel(input->named.instance, model_options);
   if (!model.ok()) {
     const bool pairs_are_why =
-        !options.force && model.status().message().find("pairs of residency") != std::string::npos;
+        !options.all_pairs && model.status().message().find("pairs of residency") != std::string::npos;
     return absl::InvalidArgumentError(absl::StrCat(options.file, ": ", model.status().message(),
-                                                   pairs_are_why ? "; --force writes it all the same" : ""));
+                                                   pairs_are_why ? "; --all-pairs writes it all the same" : ""));
   }
   *summary = absl::StrCat(model->blocks.size(), " blocks, ", model->pairs.size(), " binaries, in units of ",
                           model->unit, " bytes, W = ", model->big);
@@ -73,6 +78,20 @@ absl::Status ExportMps(const Options& options, const TextSink& sink, std::string
   return ExportModel(ModelFormat::kMps, options, sink, summary);
 }
 
+absl::Status ExportMinimalloc(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
+  if (!input.ok()) return input.status();
+  *summary = absl::StrCat(input->named.instance.blocks.size(), " blocks of ", input->what);
+  return sink(FormatCsv(input->named.instance, input->named.ids, nullptr));
+}
+
+absl::Status ExportEventCsv(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  *summary = absl::StrCat(file->trace.events.size(), " events");
+  return sink(FormatEventCsv(file->trace));
+}
+
 absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, std::string* summary) {
   if (options.out.empty() && isatty(STDOUT_FILENO) != 0) {
     return absl::InvalidArgumentError("a snapshot is not for a terminal: --out has to say where it goes");
@@ -80,10 +99,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return file.status();
   ExportedSnapshot exported;
-  const TextSink watched = [&](absl::string_view text) {
-    return Interrupted() ? absl::CancelledError("interrupted") : sink(text);
-  };
-  absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, InterruptFlag(), watched, &exported);
+  absl::Status status = WriteSnapshot(file->trace, file->origin.created_ns, sink, &exported);
   *summary = absl::StrCat(exported.allocations, " allocations in one segment of ",
                           FormatSize(static_cast<uint64_t>(exported.height)));
   if (exported.lower_bound > 0) {
@@ -93,15 +109,39 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
   return status;
 }
 
+absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<ReadPictureResult> read = ReadPicture(options.file, PictureOptions{});
+  if (!read.ok()) return read.status();
+  *summary = absl::StrCat(read->picture.blocks.size(), " blocks of ", read->picture.what);
+  return sink(Svg(read->picture, SvgOptions{}));
+}
+
+absl::Status ExportChrome(const Options& options, const TextSink& sink, std::string* summary) {
+  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  if (!file.ok()) return file.status();
+  ChromeCounts counts;
+  absl::Status status = WriteChromeTrace(*file, sink, &counts);
+  *summary = absl::StrCat(counts.blocks, " blocks, ", counts.launches, " launches, ", counts.ranges, " ranges",
+                          counts.times ? "" : "; without times, so one event is one microsecond");
+  return status;
+}
+
 struct Format {
   const char* name;
   Exporter exporter;
-  bool is_model;  // --as-published, --memory and --force are for these
+  bool is_model;  // --as-published, --memory and --all-pairs are for these
 };
 constexpr Format kFormats[] = {
-    {"lp", ExportLp, true}, {"mps", ExportMps, true}, {"torch-snapshot", ExportTorchSnapshot, false}};
+    {"lp", ExportLp, true},
+    {"mps", ExportMps, true},
+    {"minimalloc", ExportMinimalloc, false},
+    {"event-csv", ExportEventCsv, false},
+    {"svg", ExportSvg, false},
+    {"chrome", ExportChrome, false},
+    {"torch-snapshot", ExportTorchSnapshot, false}};
 
 const Format* FindFormat(const std::string& name) {
+  if (name == "csv") return FindFormat("event-csv");
   for (const Format& format : kFormats) {
     if (name == format.name) return &format;
   }
@@ -114,31 +154,22 @@ std::string FormatNames() {
   return names;
 }
 
-int Export(const Options& options) {
+int RunExport(const Options& options) {
   const Format& format = *FindFormat(options.format);
-  if (!format.is_model && (options.as_published || options.force)) {
-    return Fail("--as-published and --force are for models, not for the format " + options.format);
+  if (!format.is_model && (options.as_published || options.all_pairs)) {
+    return Fail("--as-published and --all-pairs are for models, not for the format " + options.format);
   }
   if (!options.memory.empty() && !options.as_published) return Fail("--memory is W of the model --as-published");
-  std::error_code error;
-  if (!options.out.empty() && std::filesystem::equivalent(options.out, options.file, error)) {
-    return Fail("--out " + options.out + " is the input");
-  }
+  absl::Status status = CheckOutput("--out", options.out, options.force, {options.file});
+  if (!status.ok()) return Fail(std::string(status.message()));
   FileSink file(options.out);
   std::string summary;
-  absl::Status status = format.exporter(
+  status = format.exporter(
       options, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
   if (!status.ok()) return Fail(std::string(status.message()));
   fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
   return 0;
-}
-
-int RunExport(const Options& options) {
-  const InterruptGuard guard;
-  const int exit_code = Export(options);
-  InterruptGuard::EndIfInterrupted();
-  return exit_code;
 }
 
 }  // namespace
@@ -147,10 +178,12 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("export",
-                         "Writes an instance for a solver of integer programs, or a recording for PyTorch's viewers");
+                         "Writes an instance or a recording for other programs, or as a picture");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("--format", options->format, "One of " + FormatNames() +
-                                                        ". torch-snapshot: a memory snapshot of PyTorch with the whole "
+                                                        ". lp and mps: the exact model; minimalloc: the instance that is packed; "
+                                                        "event-csv (or csv): all events; svg: the packed iteration as a picture; "
+                                                        "chrome: for Perfetto and Chrome's tracing; torch-snapshot: a memory snapshot of PyTorch with the whole "
                                                         "recording, its blocks at the addresses that best-fit gives "
                                                         "them in one segment")
       ->required()
@@ -162,15 +195,20 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--as-published", options->as_published,
                     "The paper's equations alone: in bytes, W the memory there is, no lower bound");
   command->add_option("--memory", options->memory, "W with --as-published; 16G if not given")->check(SizeOption());
-  command->add_option("-o,--out", options->out, "Write to this file, not to standard output");
-  command->add_flag("--force", options->force,
+  command->add_flag("--all-pairs", options->all_pairs,
                     "Write the model also of more than " + std::to_string(kModelPairLimit) + " overlapping pairs");
+  AddOutputOption(command, "-o,--out", &options->out, "Write to this file, not to standard output (\"-\")");
+  AddForceFlag(command, &options->force);
   command->footer(
       "Example:\n  hotpack export resnet50-train.csv --format lp --out model.lp\n"
       "  cbc model.lp sec 60 solve solution model.sol\n  hotpack verify resnet50-train.csv model.sol\n"
+      "  hotpack export job.trace --format svg --out job.svg\n"
       "  hotpack export job.trace --format torch-snapshot --out job.pickle\n"
       "  python -m torch.cuda._memory_viz trace_plot job.pickle");
-  command->callback([options, exit_code] { *exit_code = RunExport(*options); });
+  command->callback([options, exit_code] {
+    options->out = OutputPath(options->out);
+    *exit_code = RunExport(*options);
+  });
 }
 
 }  // namespace hotpack

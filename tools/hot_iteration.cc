@@ -51,6 +51,7 @@ std::optional<HotIteration> MarkedIteration(const Trace& trace) {
   found.period.length = end - bounds[bounds.size() - 2];
   found.period.run = Run(tail, found.period.length);
   found.profile = BuildProfile(tail, found.period);
+  found.end = end;
   return found;
 }
 
@@ -64,6 +65,7 @@ std::optional<HotIteration> DetectedIteration(const Trace& trace) {
     found.period = FindPeriod(tail);
     if (found.period.length == 0) continue;
     found.profile = BuildProfile(tail, found.period);
+    found.end = tail.end();
     return found;
   }
   return std::nullopt;

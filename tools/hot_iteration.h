@@ -13,6 +13,7 @@ namespace hotpack {
 struct HotIteration {
   Profile profile;
   Period period;
+  uint64_t end = 0;  // requests of the recording (interrupted ones do not count) up to the end of its last occurrence
 };
 
 // What the marks of a recording say: ordinals of requests (interrupted ones do not count) where a marked iteration

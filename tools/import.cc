@@ -9,10 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "packer/csv.h"
 #include "profiler/trace_file.h"
 #include "tools/byte_stream.h"
 #include "tools/commands.h"
-#include "tools/interrupt.h"
+#include "tools/minimalloc_import.h"
+#include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/recording_builder.h"
 #include "tools/rmm_log.h"
 #include "tools/snapshot_import.h"
@@ -20,8 +23,6 @@
 
 namespace hotpack {
 namespace {
-
-constexpr char kStandardOutput[] = "-";
 
 struct Options {
   std::string file;
@@ -87,6 +88,20 @@ absl::StatusOr<Imported> ImportRmmLog(const Options& options, ByteSource source)
   return imported;
 }
 
+absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
+  absl::StatusOr<NamedInstance> named = ReadCsvFile(options.file);
+  if (!named.ok()) return named.status();
+  absl::StatusOr<ImportedInstance> instance = RecordingOf(*named, options.file);
+  if (!instance.ok()) return instance.status();
+  Imported imported;
+  imported.summary = absl::StrCat("packing instance: ", Count(instance->allocations, "allocation"), ", one iteration");
+  if (instance->has_offsets) AddTo(&imported.left_out, "offsets");
+  if (instance->has_alignments) AddTo(&imported.left_out, "alignments");
+  if (instance->gaps > 0) AddTo(&imported.left_out, Count(instance->gaps, "gap") + " (the block is allocated anew after it)");
+  imported.trace = std::move(instance->trace);
+  return imported;
+}
+
 // An event CSV, or a trace file that is to become one.
 absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
@@ -107,9 +122,10 @@ struct Format {
 };
 constexpr Format kFormats[] = {{"torch-snapshot", ImportSnapshot},
                                {"rmm-log", ImportRmmLog},
+                               {"minimalloc", ImportMinimalloc},
                                {"event-csv", ImportRecording},
                                {"trace", ImportRecording}};
-constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, event-csv, trace";
+constexpr char kFormatNames[] = "auto, torch-snapshot, rmm-log, minimalloc, event-csv, trace";
 
 const Format* FindFormat(const std::string& name) {
   for (const Format& format : kFormats) {
@@ -125,9 +141,9 @@ const Format* Recognise(std::string_view begin) {
   switch (RecogniseFormat(begin)) {
     case FileFormat::kTraceFile: return FindFormat("trace");
     case FileFormat::kEventCsv: return FindFormat("event-csv");
-    case FileFormat::kOther: return nullptr;
+    case FileFormat::kOther: break;
   }
-  return nullptr;
+  return LooksLikeMinimalloc(begin) ? FindFormat("minimalloc") : nullptr;
 }
 
 // The first bytes of a file, or as many as there are.
@@ -155,29 +171,26 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   if (format == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.file, ": neither a PyTorch snapshot (a pickle of protocol 2 to 5), nor an RMM log with its "
-                                   "header, nor a recording"));
+                                   "header, nor a packing instance (minimalloc), nor a recording"));
   }
   return format;
 }
 
-// Nothing is overwritten that the user has not said may be.
-absl::Status CheckOutput(const Options& options) {
-  if (options.out == kStandardOutput) return absl::OkStatus();
+absl::StatusOr<Imported> ImportWithProgress(const Format& format, const Options& options, ByteSource source) {
   std::error_code error;
-  if (std::filesystem::equivalent(options.out, options.file, error)) {
-    return absl::InvalidArgumentError("--out " + options.out + " is the input");
-  }
-  if (std::filesystem::is_directory(options.out, error)) {
-    return absl::InvalidArgumentError(options.out + ": is a directory");
-  }
-  if (!options.force && std::filesystem::is_regular_file(options.out, error)) {
-    return absl::InvalidArgumentError(options.out + ": is there already; --force writes over it");
-  }
-  return absl::OkStatus();
+  const uintmax_t bytes = std::filesystem::file_size(options.file, error);
+  Progress progress("reading " + options.file, error ? 0 : bytes);
+  uint64_t read = 0;
+  return format.importer(options, [&](char* to, size_t most) {
+    absl::StatusOr<size_t> got = source(to, most);
+    if (got.ok()) progress.Reached(read += *got);
+    return got;
+  });
 }
 
 absl::Status Import(const Options& options) {
-  if (absl::Status status = CheckOutput(options); !status.ok()) return status;
+  absl::Status status = CheckOutput("--out", options.out, options.force, {options.file});
+  if (!status.ok()) return status;
   absl::StatusOr<const Format*> format = ChooseFormat(options);
   if (!format.ok()) return format.status();
   if (options.device >= 0 && (*format)->importer != ImportSnapshot) {
@@ -185,34 +198,31 @@ absl::Status Import(const Options& options) {
   }
   absl::StatusOr<ByteSource> source = FileSource(options.file);
   if (!source.ok()) return source.status();
-  absl::StatusOr<Imported> imported = (*format)->importer(options, *std::move(source));
+  absl::StatusOr<Imported> imported = ImportWithProgress(**format, options, *std::move(source));
   if (!imported.ok()) return imported.status();
-  const std::string out = options.out == kStandardOutput ? "" : options.out;
-  if (absl::Status status = WriteRecording(imported->trace, imported->began_ns, out); !status.ok()) return status;
+  status = WriteRecording(imported->trace, imported->began_ns, options.out);
+  if (!status.ok()) return status;
   fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not to stdout, where the recording may go
   if (!imported->left_out.empty()) fprintf(stderr, "hotpack import: left out: %s\n", imported->left_out.c_str());
   return absl::OkStatus();
 }
 
 int RunImport(const Options& options) {
-  int exit_code = 0;
-  const InterruptGuard guard;
-  if (absl::Status status = Import(options); !status.ok()) exit_code = Fail(std::string(status.message()));
-  InterruptGuard::EndIfInterrupted();
-  return exit_code;
+  const absl::Status status = Import(options);
+  return status.ok() ? 0 : Fail(std::string(status.message()));
 }
 
 }  // namespace
 
 void AddImportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("import", "Turns a PyTorch memory snapshot or an RMM log into a recording");
+  CLI::App* command = app.add_subcommand("import", "Turns a PyTorch memory snapshot, an RMM log or a packing instance into a recording");
   command->add_option("FILE", options->file,
-                      "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, or a "
-                      "recording to be written in the other format")
+                      "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, a minimalloc CSV, "
+                      "or a recording to be written in the other format")
       ->required();
-  command->add_option("-o,--out", options->out,
-                      "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
+  AddOutputOption(command, "-o,--out", &options->out,
+                  "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
       ->required();
   command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
       ->check(
@@ -224,11 +234,14 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   command->add_option("--device", options->device, "Which device of a snapshot; if not given, the one with most entries")
       ->check(CLI::Range(0, 65535));
-  command->add_flag("--force", options->force, "Write over a file that is there");
+  AddForceFlag(command, &options->force);
   command->footer(
       "Example:\n  hotpack import snapshot.pickle -o job.trace\n  hotpack show job.trace\n"
       "What is taken over and what is lost: docs/snapshots.md");
-  command->callback([options, exit_code] { *exit_code = RunImport(*options); });
+  command->callback([options, exit_code] {
+    options->out = OutputPath(options->out);
+    *exit_code = RunImport(*options);
+  });
 }
 
 }  // namespace hotpack

@@ -7,6 +7,7 @@
 
 #include "profiler/trace_file.h"
 #include "tools/hot_iteration.h"
+#include "tools/progress.h"
 
 namespace hotpack {
 namespace {
@@ -35,6 +36,7 @@ InstanceInput FromRecording(const TraceFile& file) {
 }  // namespace
 
 absl::StatusOr<InstanceInput> ReadInstance(const std::string& path) {
+  const Progress progress("reading " + path);
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
   if (RecogniseFormat(*contents) == FileFormat::kOther) {

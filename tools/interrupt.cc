@@ -1,45 +1,71 @@
 #include "tools/interrupt.h"
 
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
 #include <csignal>
+#include <cstring>
 
 namespace hotpack {
 namespace {
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-struct sigaction previous[3];
-std::atomic<bool> interrupted{false};
-std::atomic<int> which{0};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
+constexpr int kSlots = 8;
 
-void Note(int number) {
-  which = number;
-  interrupted = true;
+// Read by the handler: a path is whole when its flag is set.
+struct Slot {
+  std::atomic<bool> armed{false};
+  char path[PATH_MAX];
+};
+Slot slots[kSlots];
+std::atomic<bool> clear_line{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void CleanUpAndEnd(int number) {
+  for (Slot& slot : slots) {
+    if (slot.armed) unlink(slot.path);
+  }
+  constexpr char kClear[] = "\r\033[K";
+  if (clear_line) [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kClear, sizeof(kClear) - 1);
+  raise(number);  // SA_RESETHAND: by default it ends the program, once this handler has returned
+}
+
+void InstallHandlers() {
+  static bool done = false;
+  if (done) return;
+  done = true;
+  for (const int number : kSignals) {
+    struct sigaction before;
+    if (sigaction(number, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+    struct sigaction action = {};
+    action.sa_handler = CleanUpAndEnd;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigfillset(&action.sa_mask);
+    sigaction(number, &action, nullptr);
+  }
 }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
-  for (size_t i = 0; i < 3; ++i) {
-    struct sigaction action = {};
-    action.sa_handler = Note;
-    sigemptyset(&action.sa_mask);
-    action.sa_flags = 0;  // so that a read from a pipe ends
-    sigaction(kSignals[i], nullptr, &previous[i]);
-    if (previous[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+RemovedAtSignal::RemovedAtSignal(const std::string& path) : slot_(-1) {
+  InstallHandlers();
+  for (int i = 0; i < kSlots && path.size() < PATH_MAX; ++i) {
+    if (slots[i].armed) continue;
+    slot_ = i;
+    std::memcpy(slots[i].path, path.c_str(), path.size() + 1);
+    slots[i].armed = true;
+    return;
   }
 }
 
-InterruptGuard::~InterruptGuard() {
-  for (size_t i = 0; i < 3; ++i) sigaction(kSignals[i], &previous[i], nullptr);
+RemovedAtSignal::~RemovedAtSignal() {
+  if (slot_ >= 0) slots[slot_].armed = false;
 }
 
-void InterruptGuard::EndIfInterrupted() {
-  if (!interrupted) return;
-  std::signal(which, SIG_DFL);
-  std::raise(which);
+void ClearLineAtSignal(bool clear) {
+  if (clear) InstallHandlers();
+  clear_line = clear;
 }
-
-bool Interrupted() { return interrupted; }
-const std::atomic<bool>* InterruptFlag() { return &interrupted; }
 
 }  // namespace hotpack

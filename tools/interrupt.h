@@ -1,26 +1,25 @@
-// Ctrl-C while a file is written: what is half written is removed first.
+// What a signal that ends the program must not leave behind: half-written files, a line of progress on the terminal.
 #pragma once
 
-#include <atomic>
+#include <string>
 
 namespace hotpack {
 
-// While one exists, SIGINT, SIGTERM and SIGHUP are noted and do not end the program; a signal that was ignored stays
-// ignored. One at a time, on the main thread.
-class InterruptGuard {
+// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU remove the file at `path` before they end the
+// program, which then ends by that signal as any other would, so that a shell sees it. A signal that was ignored stays
+// ignored. At most 8 at a time (a further one has no effect), made and destroyed on one thread.
+class RemovedAtSignal {
  public:
-  InterruptGuard();
-  ~InterruptGuard();
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
+  explicit RemovedAtSignal(const std::string& path);
+  ~RemovedAtSignal();
+  RemovedAtSignal(const RemovedAtSignal&) = delete;
+  RemovedAtSignal& operator=(const RemovedAtSignal&) = delete;
 
-  // Ends the program by the signal that came, as if it had not been held back, so that a shell sees it. Returns if none
-  // has come.
-  static void EndIfInterrupted();
+ private:
+  int slot_;
 };
 
-// Whether such a signal has come. Thread-safe.
-bool Interrupted();
-const std::atomic<bool>* InterruptFlag();  // the same, to be watched by PackOptions::cancel
+// From now on (or no more) those signals also clear the line of the terminal that the cursor is in. Thread-safe.
+void ClearLineAtSignal(bool clear);
 
 }  // namespace hotpack

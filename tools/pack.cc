@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +13,10 @@
 #include "packer/pack.h"
 #include "packer/validator.h"
 #include "tools/commands.h"
+#include "tools/file_sink.h"
 #include "tools/instance_input.h"
+#include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -29,6 +31,7 @@ struct Options {
   int threads = 1;
   bool start = false;
   std::string out;
+  bool force = false;
   bool json = false;
 };
 
@@ -95,11 +98,14 @@ std::optional<Placement> PlacementInFile(const NamedInstance& named) {
   return placement;
 }
 
+PackResult PackWithProgress(const Instance& instance, const PackOptions& options, const std::string& time_limit) {
+  const Progress progress("packing " + std::to_string(instance.blocks.size()) + " blocks, at most " + time_limit);
+  return Pack(instance, options);
+}
+
 int RunPack(const Options& options) {
-  std::error_code error;
-  if (!options.out.empty() && std::filesystem::equivalent(options.out, options.file, error)) {
-    return Fail(2, "--out " + options.out + " is the input");
-  }
+  const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.file});
+  if (!writable.ok()) return Fail(2, std::string(writable.message()));
   absl::StatusOr<InstanceInput> input = ReadInstance(options.file);
   if (!input.ok()) return Fail(2, std::string(input.status().message()));
   const Instance& instance = input->named.instance;
@@ -118,7 +124,7 @@ int RunPack(const Options& options) {
     }
     pack_options.start = &*start;
   }
-  PackResult result = Pack(instance, pack_options);
+  PackResult result = PackWithProgress(instance, pack_options, options.time_limit);
   if (result.status != PackStatus::kOk && result.status != PackStatus::kInfeasible) {
     return Fail(2, options.file + ": " + PackStatusText(result.status));
   }
@@ -128,7 +134,7 @@ int RunPack(const Options& options) {
       return Fail(1, options.file + ": the placement is wrong, please report this: " + fault);
     }
     if (!options.out.empty()) {
-      absl::Status written = WriteTextFile(options.out, FormatCsv(instance, input->named.ids, &result.placement));
+      absl::Status written = WriteFile(options.out, FormatCsv(instance, input->named.ids, &result.placement));
       if (!written.ok()) return Fail(2, std::string(written.message()));
     }
   }
@@ -166,7 +172,8 @@ void AddPackCommand(CLI::App& app, int* exit_code) {
   command->add_option("--threads", options->threads, "Threads that search")
       ->check(CLI::Range(1, 1024))->capture_default_str();
   command->add_flag("--start", options->start, "Begin from the offsets in FILE");
-  command->add_option("--out", options->out, "Write the instance with the offsets to this minimalloc CSV");
+  AddOutputOption(command, "-o,--out", &options->out, "Write the instance with the offsets to this minimalloc CSV");
+  AddForceFlag(command, &options->force);
   command->add_flag("--json", options->json,
                     "Print one object: blocks, lower_bound, height, ratio, seconds, algorithm, proven_optimal, status "
                     "(packed, infeasible or undecided)");

@@ -1,19 +1,16 @@
 #include "tools/run.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "preload/option_table.h"
-#include "tools/run_child.h"
+#include "tools/file_sink.h"
+#include "tools/output_file.h"
 #include "tools/run_linked.h"
+#include "tools/run_program.h"
 #include "tools/run_report.h"
 #include "tools/run_setup.h"
 #include "tools/show_plan.h"
@@ -22,45 +19,6 @@ namespace hotpack {
 namespace {
 
 namespace fs = std::filesystem;
-
-int Fail(int code, const std::string& message) {
-  fprintf(stderr, "hotpack run: %s\n", message.c_str());
-  return code;
-}
-
-// A directory of our own for the statistics; removed with what is in it.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    const char* base = getenv("TMPDIR");
-    path_ = std::string(base != nullptr && base[0] != '\0' ? base : "/tmp") + "/hotpack-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) path_.clear();
-  }
-  ~TemporaryDirectory() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove_all(path_, error);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }  // empty: could not be made
-
- private:
-  std::string path_;
-};
-
-// The program is `first` (if there was one) and what is left of the command line behind it, word for word. Behind "--"
-// nothing is taken for an option of ours.
-std::string TakeCommand(const CLI::Option& first, std::vector<std::string> rest, RunOptions* options) {
-  const bool marked = !rest.empty() && rest.front() == "--";
-  if (!marked && !rest.empty() && rest.front().size() > 1 && rest.front().front() == '-') {
-    return "unknown option " + rest.front() + " (the program's own options go behind --)";
-  }
-  if (first.count() == 0) return "no program given: hotpack run [options] -- CMD ...";
-  if (marked) rest.erase(rest.begin());
-  options->command = std::move(rest);
-  options->command.insert(options->command.begin(), first.results().front());
-  return "";
-}
 
 // The flags that are the library's own options, from the table that it reads them by. --trace and --plan are more than a
 // variable.
@@ -104,39 +62,30 @@ std::string CheckPlanFile(const std::string& path) {
   return LooksLikePlan(path) ? "" : "is there, and is no plan file";
 }
 
+// Empty, or which two of the options name one file.
+std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& outputs) {
+  std::error_code error;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = i + 1; j < outputs.size(); ++j) {
+      if (outputs[i].second.empty() || outputs[j].second.empty()) continue;
+      if (fs::weakly_canonical(outputs[i].second, error) != fs::weakly_canonical(outputs[j].second, error)) continue;
+      return outputs[i].first + " and " + outputs[j].first + " name the same file " + outputs[i].second;
+    }
+  }
+  return "";
+}
+
 // Empty, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
-  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}}) {
-    if (path.empty()) continue;
-    const std::string reason = CheckWritable(path);
-    if (!reason.empty()) return std::string(name) + " " + path + ": " + reason;
+  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}}) {
+    const absl::Status status = CheckOutput(name, path, options.force);
+    if (!status.ok()) return std::string(status.message());
   }
   if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
     const std::string reason = CheckPlanFile(options.plan);
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
   }
-  std::error_code error;
-  if (!options.trace.empty() && fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.json_stats, error)) {
-    return "--trace and --json-stats name the same file " + options.trace;
-  }
-  return "";
-}
-
-std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries) {
-  if (libraries.preload.empty()) return "libhotpack_preload.so.0 was not found next to this command (../lib)";
-  if (options.simulate) {
-    if (libraries.simgpu_directory.empty()) return "the simulated device was not found next to this command (../lib/simgpu)";
-    return "";
-  }
-  if (HasDriver()) return "";
-  return "no NVIDIA driver here (libcuda.so.1 cannot be loaded); --simulate runs the program on a simulated device";
-}
-
-bool WriteText(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  file.close();
-  return file.good();
+  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}});
 }
 
 // A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
@@ -144,50 +93,45 @@ void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, co
                     const std::vector<ProcessStats>& processes, int code) {
   const bool asked = !processes.empty() && processes.front().stats.requests > 0;
   if (!options.simulate || (asked && code == 0) || !HasNvidiaRuntimeInside(program)) return;
-  Fail(code, options.command.front() + " has NVIDIA's runtime linked in (libcudart_static), which the simulated device " +
-                 "cannot run; link it with -cudart shared, or with -L" + libraries.simgpu_directory +
-                 " (libcudart_static.a there)");
+  FailRun(options, code, options.command.front() + " has NVIDIA's runtime linked in (libcudart_static), which the simulated device " +
+                             "cannot run; link it with -cudart shared, or with -L" + libraries.simgpu_directory +
+                             " (libcudart_static.a there)");
+}
+
+// Says why an output could not be written. The program's own exit code is kept where it says that something failed.
+int FailedOutput(const RunOptions& options, const std::string& reason, int code) {
+  FailRun(options, 2, reason);
+  return code == 0 ? 2 : code;
 }
 
 int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes, int code) {
   const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
   const CheckerTotals* checker = options.simulate ? &totals : nullptr;
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker).c_str());
+  hotpack_stats none = {};
+  none.steady_iteration = -1;
+  const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
+  const std::string no_report = options.report.empty() ? "" : WriteRunReport(options, directory, processes, json);
+  const bool reported = !options.report.empty() && no_report.empty();
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, reported).c_str());
+  fputs(RecordedCurve(options, directory, processes).c_str(), stderr);
+  if (!no_report.empty()) code = FailedOutput(options, "--report " + options.report + ": " + no_report, code);
   if (!options.json_stats.empty()) {
-    hotpack_stats none = {};
-    none.steady_iteration = -1;
-    const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
-    if (!WriteText(options.json_stats, json)) {
-      Fail(2, "--json-stats " + options.json_stats + ": cannot be written");
-      if (code == 0) code = 2;
-    }
+    const absl::Status status = WriteFile(options.json_stats, json);
+    if (!status.ok()) code = FailedOutput(options, "--json-stats " + std::string(status.message()), code);
   }
   return code == 0 && totals.reports > 0 ? 1 : code;
 }
 
 int Run(const RunOptions& options) {
-  std::string reason = CheckOutputs(options);
-  if (!reason.empty()) return Fail(2, reason);
-  bool not_executable = false;
-  const std::string program = FindProgram(options.command.front(), &not_executable);
-  if (program.empty()) {
-    return not_executable ? Fail(126, options.command.front() + ": not an executable file")
-                          : Fail(127, options.command.front() + ": command not found");
-  }
-  const RunLibraries libraries = FindLibraries();
-  reason = CheckDevice(options, libraries);
-  if (!reason.empty()) return Fail(2, reason);
+  const std::string reason = CheckOutputs(options);
+  if (!reason.empty()) return FailRun(options, 2, reason);
   const TemporaryDirectory directory;
-  if (directory.path().empty()) return Fail(2, std::string("no temporary directory: ") + strerror(errno));
-  reason = PrepareEnvironment(options, libraries, directory.path());
-  if (!reason.empty()) return Fail(2, reason);
-  // The first process that records finds the name free (preload/arena_factory.cc).
-  if (!options.trace.empty() && fs::is_regular_file(options.trace)) unlink(options.trace.c_str());
-  const int code = RunChild(program, options.command, &reason);
-  if (!reason.empty()) return Fail(code, options.command.front() + ": " + reason);
+  int code = 0;
+  const std::optional<FinishedProgram> finished = RunProgram(options, directory.path(), &code);
+  if (!finished) return code;
   const std::vector<ProcessStats> processes = ReadStatsDirectory(directory.path());
-  ExplainFailure(options, libraries, program, processes, code);
-  return Report(options, directory.path(), processes, code);
+  ExplainFailure(options, finished->libraries, finished->path, processes, finished->code);
+  return Report(options, directory.path(), processes, finished->code);
 }
 
 }  // namespace
@@ -198,17 +142,20 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
   command->add_flag("--keep-caching", options->keep_caching,
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
-  command->add_option("--trace", options->trace, "record the program's allocations in this file");
-  command->add_option("--json-stats", options->json_stats, "write the figures of the run to this file");
+  AddOutputOption(command, "--trace", &options->trace, "record the program's allocations in this file");
+  AddOutputOption(command, "--report", &options->report, "write a page that shows the packed iteration and the run (hotpack report)");
+  AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
+  AddForceFlag(command, &options->force)->description("write over files that are there");
   AddOptionFlags(command, options.get());
   command->add_option("--plan", options->plan, "begin with the plan that an earlier run left in this file, and leave one");
-  // Only the program's name is an option to CLI11: a list of positionals would take "[1,2]" apart.
-  CLI::Option* first = command->add_option("CMD", "the program; its own options go behind --")->expected(1);
-  command->prefix_command();  // what follows it is left alone
+  CLI::Option* first = AddProgram(command);
+  command->footer("The exit code is the program's; 128 and the number of the signal that ended it.\n"
+                  "Example:\n  hotpack run --simulate --trace job.trace -- python train.py\n"
+                  "  hotpack run --simulate --report out.html -- python train.py");
   command->callback([command, first, options, exit_code] {
-    std::string reason = TakeCommand(*first, command->remaining(), options.get());
+    std::string reason = TakeProgram(*command, *first, options.get());
     if (reason.empty()) reason = CheckOptionFlags(*command, options.get());
-    *exit_code = reason.empty() ? Run(*options) : Fail(2, reason);
+    *exit_code = reason.empty() ? Run(*options) : FailRun(*options, 2, reason);
   });
 }
 

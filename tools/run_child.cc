@@ -43,7 +43,7 @@ int WaitFor(pid_t pid) {
 
 }  // namespace
 
-int RunChild(const std::string& path, const std::vector<std::string>& arguments, std::string* error) {
+int RunChild(const std::string& path, const std::vector<std::string>& arguments, bool output_to_stderr, std::string* error) {
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
     *error = strerror(errno);
@@ -57,6 +57,7 @@ int RunChild(const std::string& path, const std::vector<std::string>& arguments,
   const pid_t pid = fork();
   if (pid == 0) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (output_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
     Execute(path, arguments, report[1]);
   }
   close(report[1]);

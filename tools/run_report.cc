@@ -1,10 +1,15 @@
 #include "tools/run_report.h"
 
+#include <unistd.h>
+
 #include <cinttypes>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "nlohmann/json.hpp"
+#include "tools/load_curve.h"
+#include "tools/report/write_report.h"
 
 namespace hotpack {
 namespace {
@@ -47,9 +52,19 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string NextCommand(const RunOptions& options) {
-  if (!options.trace.empty()) return "hotpack show " + Quoted(options.trace);
-  return std::string("hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
+// The program's name; of an interpreter, its script's.
+std::string ProgramTitle(const std::vector<std::string>& command) {
+  const auto name = [](const std::string& word) { return std::filesystem::path(word).filename().string(); };
+  const std::string program = name(command.front());
+  const bool interpreted = program.rfind("python", 0) == 0 && command.size() > 1 && command[1].front() != '-';
+  return interpreted ? name(command[1]) : program;
+}
+
+std::string Next(const RunOptions& options, bool reported) {
+  const std::string report = reported ? ". Report: " + Quoted(options.report) : "";
+  if (!options.trace.empty()) return report + ". Next: hotpack show " + Quoted(options.trace);
+  if (reported) return report;
+  return std::string(". Next: hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
          Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
 }
 
@@ -116,7 +131,8 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
   return json.dump(2) + "\n";
 }
 
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals) {
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals,
+                        bool reported) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
   if (processes.empty() || processes.front().stats.requests == 0) {
@@ -132,7 +148,46 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
   return "hotpack: live peak " + Size(stats.live_peak) + ", arena " + Size(arena) + ", lower bound " +
          Size(stats.plan_lower_bound) + "; " + Percent(stats.planned, stats.requests) + " of " +
          std::to_string(stats.requests) + " requests by script, " + std::to_string(stats.planned) +
-         " driver calls avoided" + Others(processes) + checker + ". Next: " + NextCommand(options);
+         " driver calls avoided" + Others(processes) + checker + Next(options, reported);
+}
+
+namespace {
+
+// The recording of the process with most requests: the first process that asks for memory has the name itself, others
+// have their process id behind it.
+std::string BusiestRecording(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  std::string path = RecordingPath(options, directory);
+  const std::string own = path + "." + std::to_string(processes.front().pid);
+  std::error_code error;
+  return std::filesystem::exists(own, error) ? own : path;
+}
+
+}  // namespace
+
+std::string RecordedCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone
+  constexpr size_t kIndent = 9;              // below what follows "hotpack: "
+  if (RecordingPath(options, directory).empty() || processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
+  const std::string path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) > kMostBytes || error) return "";
+  const absl::StatusOr<TraceFile> file = LoadTrace(path);
+  if (!file.ok()) return "";
+  return CurveText(LoadWorthShowing(file->trace), CurveWidth(STDERR_FILENO, kIndent), 2, kIndent);
+}
+
+std::string WriteRunReport(const RunOptions& options, const std::string& directory,
+                           const std::vector<ProcessStats>& processes, const std::string& stats) {
+  if (processes.empty() || processes.front().stats.requests == 0) return "nothing was recorded";
+  ReportOptions report;
+  report.path = BusiestRecording(options, directory, processes);
+  report.out = options.report;
+  report.title = ProgramTitle(options.command);
+  report.command = std::string("hotpack run") + (options.simulate ? " --simulate --" : " --");
+  for (const std::string& word : options.command) report.command += " " + Quoted(word);
+  report.stats = nlohmann::ordered_json::parse(stats);
+  std::string summary;
+  return std::string(WriteReport(report, &summary).message());
 }
 
 }  // namespace hotpack

@@ -41,6 +41,9 @@ std::string Join(const std::vector<std::string>& parts) {
   return joined;
 }
 
+// A page shows no more of a run than some tens of millions of events.
+constexpr char kReportTraceMebibytes[] = "256";
+
 // What makes frameworks ask the driver for every tensor, instead of large pieces that they divide themselves. What the user
 // has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
 constexpr const char* kNoCaching[][2] = {
@@ -50,21 +53,6 @@ constexpr const char* kNoCaching[][2] = {
 };
 
 }  // namespace
-
-std::string CheckWritable(const std::string& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return "is a directory";
-    return access(path.c_str(), W_OK) == 0 ? "" : strerror(errno);
-  }
-  if (errno != ENOENT) return strerror(errno);
-  if (path.empty() || path.back() == '/') return "is a directory";
-  const std::string parent = fs::path(path).parent_path().string();
-  const std::string directory = parent.empty() ? "." : parent;
-  if (stat(directory.c_str(), &status) != 0) return strerror(errno);
-  if (!S_ISDIR(status.st_mode)) return strerror(ENOTDIR);
-  return access(directory.c_str(), W_OK | X_OK) == 0 ? "" : strerror(errno);
-}
 
 std::string FindProgram(const std::string& name, bool* found_but_not_executable) {
   *found_but_not_executable = false;
@@ -114,6 +102,14 @@ bool HasDriver() { return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != null
 
 std::string CheckerReportPath(const std::string& directory) { return directory + "/checker"; }
 
+std::string RecordingPath(const RunOptions& options, const std::string& directory) {
+  if (options.trace.empty()) return options.report.empty() ? "" : directory + "/job.trace";
+  std::error_code error;
+  const fs::path absolute = fs::absolute(options.trace, error);  // the program may change its directory
+  const fs::path followed = fs::weakly_canonical(absolute, error);  // what a link leads to is replaced
+  return (error ? absolute : followed).string();
+}
+
 std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory) {
   std::vector<std::string> preload;
   if (options.simulate) preload.push_back(libraries.simgpu_witness);
@@ -136,10 +132,12 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     for (const auto& [name, value] : kNoCaching) setenv(name, value, 0);
   }
   setenv("HOTPACK_STATS_DIR", directory.c_str(), 1);
+  if (options.record) setenv("HOTPACK", "record", 1);
+  if (options.doctor) setenv("HOTPACK_DOCTOR", directory.c_str(), 1);
   unsetenv("HOTPACK_TRACE");
-  if (!options.trace.empty()) {
-    std::error_code error;
-    setenv("HOTPACK_TRACE", fs::absolute(options.trace, error).c_str(), 1);
+  if (const std::string recording = RecordingPath(options, directory); !recording.empty()) {
+    setenv("HOTPACK_TRACE", recording.c_str(), 1);
+    if (options.trace.empty()) setenv("HOTPACK_TRACE_LIMIT_MB", kReportTraceMebibytes, 0);
   }
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   if (!options.plan.empty()) {  // the program may change its directory

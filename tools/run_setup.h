@@ -8,18 +8,20 @@
 namespace hotpack {
 
 struct RunOptions {
+  std::string subcommand = "run";
+  bool record = false;            // HOTPACK=record: nothing is served
+  bool doctor = false;            // the processes leave what they find out about themselves (preload/doctor_file.h)
+  bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
   bool keep_caching = false;  // frameworks go on keeping released memory to themselves
   std::string trace;       // empty: none
   std::string json_stats;  // empty: none
+  std::string report;      // empty: none
+  bool force = false;      // these may be written over
   std::map<std::string, std::string> variables;  // of preload/option_table.h, given as flags
   std::string plan;        // empty: none but what HOTPACK_PLAN says
   std::vector<std::string> command;
 };
-
-// Empty if `path` can be written: an existing file that is writable, or a new one in a directory that is. Otherwise the
-// reason. Touches nothing.
-std::string CheckWritable(const std::string& path);
 
 // The file that execvp would run, empty if there is none; *found_but_not_executable tells 126 from 127.
 std::string FindProgram(const std::string& name, bool* found_but_not_executable);
@@ -41,6 +43,9 @@ bool HasDriver();
 // Sets LD_PRELOAD and what else the program needs in this process's environment. `directory`: where the statistics and
 // the checker's report go. Empty, or the reason why it is not possible.
 std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& libraries, const std::string& directory);
+
+// Where the program's allocations are recorded: the file of --trace, with --report one below `directory`, else empty.
+std::string RecordingPath(const RunOptions& options, const std::string& directory);
 
 // Where the checker of the simulated device writes, below `directory`.
 std::string CheckerReportPath(const std::string& directory);

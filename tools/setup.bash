@@ -7,7 +7,7 @@
 source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev)
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv)
+test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 
@@ -109,6 +109,17 @@ setup_highs() {
          "$environment/bin/python3" -m pip install --disable-pip-version-check --retries 1 --timeout 15 highspy; } >>"$log" 2>&1; then
     say "highspy could not be installed, tests with the solver HiGHS are skipped; see $log"
   fi
+}
+
+# Brings Chromium to the machine, for the test of the report page (some 100 MB to fetch, less than a minute). Never fails:
+# without it that test is skipped.
+#   setup_browser INSTALL(yes|no)
+setup_browser() {
+  command -v dpkg-query >/dev/null && [ "$1" = yes ] || return 0
+  local -a missing
+  mapfile -t missing < <(missing_packages chromium chromium-driver)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if ! (install_packages yes "${missing[@]}"); then say "the report page is not tested in a browser"; fi
 }
 
 # Brings PyTorch to a build, in an environment of its own, for the tests and examples that use it: some gigabytes, since its

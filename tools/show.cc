@@ -1,6 +1,9 @@
 // hotpack show: what a recording holds, and its iterations. (Plan files: show_plan.cc.)
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/hot_iteration.h"
+#include "tools/load_curve.h"
 #include "tools/show_plan.h"
 #include "tools/trace_facts.h"
 #include "tools/units.h"
@@ -142,6 +146,15 @@ void PrintMarked(const std::vector<uint64_t>& lengths) {
   printf("%s\n", lengths.size() > kMost ? " ..." : "");
 }
 
+// Only on a terminal that can: a file or a pipe gets the figures alone.
+void PrintCurve(const char* name, const std::vector<uint64_t>& load) {
+  constexpr size_t kIndent = 15;
+  if (!ShowsCurves(STDOUT_FILENO)) return;
+  std::string text = CurveText(load, CurveWidth(STDOUT_FILENO, kIndent), 2, kIndent);
+  if (!text.empty()) text.replace(0, strlen(name), name);
+  fputs(text.c_str(), stdout);
+}
+
 void PrintText(const TraceFile& file, const TraceFacts& facts) {
   PrintOrigin(file.origin);
   auto u = [](uint64_t value) { return static_cast<unsigned long long>(value); };
@@ -154,15 +167,19 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
   if (facts.duration_ns > 0) printf("duration       %.3f s\n", static_cast<double>(facts.duration_ns) / 1e9);
   std::vector<uint64_t> lengths = Lengths(MarkedIterations(file.trace));
   if (!lengths.empty()) PrintMarked(lengths);
-  if (std::optional<HotIteration> marked = MarkedIteration(file.trace)) {
+  const std::optional<HotIteration> marked = MarkedIteration(file.trace), detected = DetectedIteration(file.trace);
+  if (marked) {
     printf("the last marked iteration\n");
     PrintFigures(FiguresOf(*marked));
+    PrintCurve("  load", LoadOf(marked->profile));
   }
-  if (std::optional<HotIteration> detected = DetectedIteration(file.trace)) {
+  if (detected) {
     printf("the iteration that is found without marks\n");
     PrintFigures(FiguresOf(*detected));
+    if (!marked) PrintCurve("  load", LoadOf(detected->profile));
   } else {
     printf("without marks no iteration is found that repeats\n");
+    if (!marked) PrintCurve("load", LoadOf(file.trace));
   }
 }
 

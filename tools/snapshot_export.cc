@@ -24,7 +24,7 @@ class Exporter {
  public:
   Exporter(const Trace& trace, uint64_t began_ns, const TextSink& sink)
       : trace_(trace), began_us_(static_cast<int64_t>(began_ns / 1000)), writer_(sink) {}
-  absl::Status Place(const std::atomic<bool>* cancel, ExportedSnapshot* exported);
+  absl::Status Place(ExportedSnapshot* exported);
   absl::Status Write();
 
  private:
@@ -50,12 +50,11 @@ class Exporter {
   std::vector<Live> live_;  // at the end of the recording
 };
 
-absl::Status Exporter::Place(const std::atomic<bool>* cancel, ExportedSnapshot* exported) {
+absl::Status Exporter::Place(ExportedSnapshot* exported) {
   instance_ = WholeRecording(trace_);
   PackOptions options;
   options.algorithm = Algorithm::kBestFit;
   options.time_limit_ns = std::numeric_limits<int64_t>::max() / 4;  // microseconds a block: it is let finish
-  options.cancel = cancel;
   PackResult result = Pack(instance_, options);
   if (result.status != PackStatus::kOk) return absl::InvalidArgumentError(PackStatusText(result.status));
   placement_ = std::move(result.placement);
@@ -183,10 +182,9 @@ absl::Status Exporter::Write() {
 
 }  // namespace
 
-absl::Status WriteSnapshot(const Trace& trace, uint64_t began_ns, const std::atomic<bool>* cancel, const TextSink& sink,
-                           ExportedSnapshot* exported) {
+absl::Status WriteSnapshot(const Trace& trace, uint64_t began_ns, const TextSink& sink, ExportedSnapshot* exported) {
   Exporter exporter(trace, began_ns, sink);
-  if (absl::Status status = exporter.Place(cancel, exported); !status.ok()) return status;
+  if (absl::Status status = exporter.Place(exported); !status.ok()) return status;
   return exporter.Write();
 }
 

@@ -1,7 +1,6 @@
 // A recording → a PyTorch memory snapshot, as torch.cuda._memory_viz and pytorch.org/memory_viz read it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -21,9 +20,7 @@ struct ExportedSnapshot {
 // Writes `trace` (a release has its allocation before it) as the history of device 0. Its blocks have the addresses of
 // a placement of the whole recording by the published best-fit, as `hotpack pack --algorithm best-fit` makes it where no
 // iteration repeats, in one segment that is allocated first and stays: the arena that would serve the recording.
-// `began_ns`: since 1970. `cancel` ends the placement early. Errors: the sink's, and a recording too large to be placed;
-// one line. O(events log events).
-absl::Status WriteSnapshot(const Trace& trace, uint64_t began_ns, const std::atomic<bool>* cancel, const TextSink& sink,
-                           ExportedSnapshot* exported);
+// `began_ns`: since 1970. Errors: the sink's, and a recording too large to be placed; one line. O(events log events).
+absl::Status WriteSnapshot(const Trace& trace, uint64_t began_ns, const TextSink& sink, ExportedSnapshot* exported);
 
 }  // namespace hotpack

@@ -3,11 +3,9 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "profiler/event_csv.h"
 #include "profiler/trace_record.h"
 #include "tools/file_sink.h"
-#include "tools/interrupt.h"
 
 namespace hotpack {
 namespace {
@@ -45,14 +43,13 @@ std::string Header(uint64_t record_bytes, uint64_t began_ns) {
 }
 
 // Hands on what has been collected.
-absl::Status Flush(const std::string& path, std::string* piece, FileSink* file) {
-  if (Interrupted()) return absl::CancelledError(absl::StrCat(path, ": interrupted"));
+absl::Status Flush(std::string* piece, FileSink* file) {
   absl::Status status = file->Append(*piece);
   piece->clear();
   return status;
 }
 
-absl::Status WriteTraceFile(const Trace& trace, uint64_t began_ns, const std::string& path, FileSink* file) {
+absl::Status WriteTraceFile(const Trace& trace, uint64_t began_ns, FileSink* file) {
   std::string piece = Header(RecordBytes(trace), began_ns);
   TraceRecordEncoder encoder;
   unsigned char record[kMaxRecordBytes];
@@ -60,9 +57,9 @@ absl::Status WriteTraceFile(const Trace& trace, uint64_t began_ns, const std::st
     piece.append(reinterpret_cast<const char*>(record), encoder.Encode(event, record));
     encoder.Accept(event);
     if (piece.size() < kPieceBytes) continue;
-    if (absl::Status status = Flush(path, &piece, file); !status.ok()) return status;
+    if (absl::Status status = Flush(&piece, file); !status.ok()) return status;
   }
-  return Flush(path, &piece, file);
+  return Flush(&piece, file);
 }
 
 }  // namespace
@@ -71,8 +68,7 @@ absl::Status WriteRecording(const Trace& trace, uint64_t began_ns, const std::st
   FileSink file(path);
   std::string text;
   if (absl::EndsWith(path, ".csv")) text = FormatEventCsv(trace);
-  absl::Status status =
-      text.empty() ? WriteTraceFile(trace, began_ns, path, &file) : Flush(path, &text, &file);
+  absl::Status status = text.empty() ? WriteTraceFile(trace, began_ns, &file) : Flush(&text, &file);
   if (status.ok()) status = file.Close();
   return status;
 }

@@ -17,6 +17,7 @@
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/instance_input.h"
+#include "tools/progress.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -182,6 +183,11 @@ void Print(const Candidate& candidate, const Comparison& comparison) {
   }
 }
 
+PackResult PackWithProgress(const Instance& instance, const PackOptions& options) {
+  const Progress progress("packing " + std::to_string(instance.blocks.size()) + " blocks, to compare");
+  return Pack(instance, options);
+}
+
 int RunVerify(const Options& options) {
   absl::StatusOr<InstanceInput> input = ReadInstance(options.instance);
   if (!input.ok()) return Fail(2, std::string(input.status().message()));
@@ -200,7 +206,7 @@ int RunVerify(const Options& options) {
   }
   PackOptions pack_options;
   pack_options.time_limit_ns = *ParseDuration(options.time_limit);
-  const Comparison comparison = Compare(*candidate, Pack(instance, pack_options));
+  const Comparison comparison = Compare(*candidate, PackWithProgress(instance, pack_options));
   if (candidate->placement.height < comparison.lower_bound) {
     return Fail(
         1, absl::StrCat(options.solution, ": valid and ", candidate->placement.height,

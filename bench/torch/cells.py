@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+SIMULATED_MEMORY = "80G"  # of each simulated device, unless SIMGPU_MEMORY says otherwise
 OUT_OF_MEMORY = 3  # train.py's exit code for it
 _SIMULATED = ("libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcudnn.so.9")
 _WORK_LINE = re.compile(r"(\d+) kernels with known parameters, (\d+) without; (\d+) library calls told, (\d+) not")
@@ -60,6 +61,18 @@ def find_python(build: Path = ROOT / "build") -> str:
                   "no Python with PyTorch: set HOTPACK_TORCH_PYTHON, or make build/torch-venv")
 
 
+def known_models(python: str) -> list[str]:
+    listed = subprocess.run([python, str(ROOT / "bench" / "torch" / "train.py"), "list"], capture_output=True, text=True)
+    if listed.returncode != 0:
+        raise Failure(f"train.py list: {listed.stderr.strip()}")
+    return listed.stdout.split()
+
+
+def has_gpu(python: str) -> bool:
+    asked = subprocess.run([python, "-c", "import sys, torch; sys.exit(not torch.cuda.is_available())"], capture_output=True)
+    return asked.returncode == 0
+
+
 class Machine:
     """Where cells run: on the simulated device or on a GPU, with what was built. Not thread-safe."""
 
@@ -75,8 +88,9 @@ class Machine:
             if not path.exists():
                 raise Failure(f"{path} is not built")
 
-    def run(self, job: Job, allocator: str) -> Cell:
-        """`allocator`: "default", "expandable" or "hotpack". Raises Failure, OutOfMemory."""
+    def run(self, job: Job, allocator: str, trace: Path | None = None) -> Cell:
+        """`allocator`: "default", "expandable" or "hotpack"; `trace`: where hotpack by preload leaves a recording of what
+        the job asked for. Raises Failure, OutOfMemory."""
         preload = allocator == "hotpack" and self.hotpack_by == "preload"
         with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
             out, stats = Path(scratch, "run.json"), Path(scratch, "stats.json")
@@ -85,6 +99,7 @@ class Machine:
                        "--allocator", "preload" if preload else allocator, "--json", str(out), "--losses", str(losses)]
             if preload:
                 flags = ["--simulate"] if self.simulate else []
+                flags += ["--trace", str(trace)] if trace is not None else []
                 program = [str(self._command), "run", *flags, "--json-stats", str(stats), "--", *program]
             self._execute(program, self._environment(preload, reports), job, allocator)
             cell = Cell(losses=losses.read_text(), **_read(out))
@@ -96,6 +111,17 @@ class Machine:
                 cell.hotpack = cell.figures.get("hotpack", {})
                 _take_reports(reports, cell)
             return cell
+
+    def compare(self, trace: Path, peers: tuple[str, ...]) -> dict:
+        """What `hotpack compare` says of a recording, the rows by their names. Raises Failure."""
+        program = [str(self._command), "compare", str(trace), "--json", "--repeat", "0", "--peers",
+                   ",".join(peers)]
+        done = subprocess.run(program, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(done.stderr.strip() or f"hotpack compare: exit code {done.returncode}")
+        compared = json.loads(done.stdout)
+        compared["rows"] = {row["name"]: row for row in compared["rows"]}
+        return compared
 
     def _environment(self, preload: bool, reports: Path) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items()

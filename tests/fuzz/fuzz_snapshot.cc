@@ -26,7 +26,7 @@ void RequireSurvives(const Trace& trace) {
   std::string bytes;
   ExportedSnapshot exported;
   const absl::Status status = WriteSnapshot(
-      trace, 1'000'000'000, nullptr,
+      trace, 1'000'000'000,
       [&](absl::string_view piece) {
         bytes.append(piece.data(), piece.size());
         return absl::OkStatus();

@@ -122,7 +122,7 @@ TEST(OptionWarnings, OthersAreLeftInPeace) {
 
 TEST(OptionWarnings, MalformedValuesGetOneLineAndTheDefault) {
   for (const auto& [name, value, line] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"HOTPACK", "no", "HOTPACK=no is not 0 or 1; 1 is used"},
+           {"HOTPACK", "no", "HOTPACK=no is not 0, 1 or record; 1 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "1.5", "HOTPACK_TRACE_LIMIT_MB=1.5 is not a number of mebibytes; 8192 is used"},
            {"HOTPACK_TRACE_LIMIT_MB", "99999999999999999999",
             "HOTPACK_TRACE_LIMIT_MB=99999999999999999999 is not a number of mebibytes; 8192 is used"},

@@ -63,12 +63,55 @@ TEST(Run, OneLineAndTheFigures) {
   EXPECT_GT(ReadFile(trace).size(), 0u);
 }
 
-TEST(Run, AnOldTraceIsReplaced) {
+TEST(Run, AReportOfTheRun) {
+  const TemporaryDirectory directory;
+  const std::string page = directory.path() + "/out.html", trace = directory.path() + "/job.trace";
+  const Outcome outcome = Hotpack({"run", "--report", page, "--", kClient, "end_return", "proc"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(Lines(outcome.err), 1) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::EndsWith(". Report: " + page + "\n"));
+  EXPECT_THAT(ReadFile(page), HasSubstr("<title>preload_client · hotpack report</title>"));
+  EXPECT_THAT(ReadFile(page), HasSubstr("end_return proc</code>"));
+  EXPECT_THAT(ReadFile(page), HasSubstr("\"requests\":1000"));
+  EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "the recording is not kept";
+  const Outcome both = Hotpack({"run", "--report", page, "--trace", trace, "--force", "--", kClient, "end_return", "proc"});
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.err, testing::EndsWith(". Report: " + page + ". Next: hotpack show " + trace + "\n"));
+  EXPECT_GT(ReadFile(trace).size(), 0u);
+}
+
+TEST(Run, AReportThatCannotBe) {
+  const TemporaryDirectory directory;
+  const std::string page = directory.path() + "/out.html", mark = directory.path() + "/mark";
+  const Outcome nowhere = Hotpack({"run", "--report", "/nonexistent/out.html", "--", "touch", mark});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_EQ(nowhere.err, "hotpack run: --report /nonexistent/out.html: No such file or directory\n");
+  EXPECT_FALSE(std::filesystem::exists(mark)) << "said before the program starts";
+  const Outcome same = Hotpack({"run", "--report", page, "--trace", page, "--", "touch", mark});
+  EXPECT_EQ(same.code, 2);
+  EXPECT_EQ(same.err, "hotpack run: --trace and --report name the same file " + page + "\n");
+  const Outcome nothing = Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 0"});
+  EXPECT_EQ(nothing.code, 2);
+  EXPECT_THAT(nothing.err, testing::EndsWith("hotpack run: --report " + page + ": nothing was recorded\n"));
+  EXPECT_FALSE(std::filesystem::exists(page));
+  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7) << "the program's own exit code is kept";
+  const std::string script = std::string(kClient) + " end_return link; exit 5";
+  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", script}).code, 5);
+  EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
+}
+
+TEST(Run, AnOldTraceIsReplacedWhenToldTo) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/job.trace";
   Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"});
   const size_t size = ReadFile(trace).size();
-  EXPECT_EQ(Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"}).code, 0);
+  const std::string old = ReadFile(trace);
+  const Outcome refused = Hotpack({"run", "--trace", trace, "--", kClient, "end_return", "link"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "hotpack run: --trace " + trace + ": is there already; --force writes over it\n");
+  EXPECT_EQ(ReadFile(trace), old);
+  EXPECT_EQ(Hotpack({"run", "--trace", trace, "--force", "--", kClient, "end_return", "link"}).code, 0);
   EXPECT_NEAR(static_cast<double>(ReadFile(trace).size()), static_cast<double>(size), size / 10.0);  // times differ
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }

@@ -170,7 +170,7 @@ TEST_F(CommandTest, PackJson) {
 TEST_F(CommandTest, PackInstancesAndAlgorithms) {
   std::string file = Write("i.csv", "id,lower,upper,size\r\na,0,4,10\r\nb,2,6,20\r\nc,4,8,10\r\n");
   for (const char* algorithm : {"auto", "exact", "best-fit", "first-fit"}) {
-    Outcome outcome = Hotpack({"pack", file, "--algorithm", algorithm, "--out", Path("placed.csv")});
+    Outcome outcome = Hotpack({"pack", file, "--algorithm", algorithm, "--out", Path("placed.csv"), "--force"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("blocks       3\nlower bound  30 (30 B)\nheight       30, 1.00000"));
     absl::StatusOr<hotpack::NamedInstance> placed = hotpack::ReadCsvFile(Path("placed.csv"));
@@ -191,7 +191,7 @@ TEST_F(CommandTest, PackOfARecordingWritesItsIteration) {
 TEST_F(CommandTest, PackRefusesWhatItCannotWrite) {
   std::string file = Write("i.csv", "id,lower,upper,size\n0,0,4,10\n");
   ExpectRefused({"pack", file, "--out", "/nonexistent/out.csv"},
-                "hotpack pack: /nonexistent/out.csv: cannot be written: No such file or directory");
+                "hotpack pack: --out /nonexistent/out.csv: No such file or directory");
   ExpectRefused({"pack", file, "--out", file}, "hotpack pack: --out " + file + " is the input");
   Outcome full = Hotpack({"pack", file, "--out", "/dev/full"});
   EXPECT_EQ(full.code, 2);
@@ -199,7 +199,7 @@ TEST_F(CommandTest, PackRefusesWhatItCannotWrite) {
   EXPECT_EQ(full.err, "hotpack pack: /dev/full: cannot be written: No space left on device\n");
   // Bad input leaves an output alone.
   std::string old = Write("old.csv", "old");
-  EXPECT_EQ(Hotpack({"pack", Write("bad.csv", "event,id,bytes\nfree,1,\n"), "--out", old}).code, 2);
+  EXPECT_EQ(Hotpack({"pack", Write("bad.csv", "event,id,bytes\nfree,1,\n"), "--out", old, "--force"}).code, 2);
   EXPECT_EQ(ReadFile(old), "old");
   EXPECT_EQ(Hotpack({"pack", Path("bad.csv"), "--out", Path("new.csv")}).code, 2);
   EXPECT_THAT(Files(), ElementsAre("bad.csv", "i.csv", "old.csv"));
@@ -341,7 +341,7 @@ TEST_F(ReplayCommandTest, OnTheSimulatedDevice) {
   const std::string simulated = HOTPACK_BINARY_DIR "/lib/simgpu";
   if (!std::filesystem::exists(simulated + "/libcudart.so.13")) GTEST_SKIP() << "no simulated device in " << simulated;
   for (const char* api : {"malloc", "async", "driver"}) {
-    Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("stats"), "--", HOTPACK_COMMAND, "replay",
+    Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("stats"), "--force", "--", HOTPACK_COMMAND, "replay",
                                kData + "cnn-carried.csv", "--api", api, "--repeat", "10", "--wait-plan"},
                               {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
     EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -149,7 +149,7 @@ TEST_F(PackCommandTest, TheSeedDecides) {
   const hotpack::Bytes load = hotpack::testing::ReferenceLoad(hotpack::testing::HardInstance(400, 1));
   const auto placed = [&](const std::string& seed) {
     EXPECT_EQ(PackJson(0, {file, "--capacity", std::to_string(load + load / 52), "--seed", seed, "--time-limit", "60s",
-                           "--out", Path("out.csv")})["status"],
+                           "--out", Path("out.csv"), "--force"})["status"],
               "packed");
     return ReadFile(Path("out.csv"));
   };

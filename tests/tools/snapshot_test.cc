@@ -258,7 +258,7 @@ std::string Exported(const Trace& trace, uint64_t began_ns = 1'700'000'000'000'0
   std::string bytes;
   ExportedSnapshot exported;
   absl::Status status = WriteSnapshot(
-      trace, began_ns, nullptr,
+      trace, began_ns,
       [&](absl::string_view piece) {
         bytes.append(piece.data(), piece.size());
         return absl::OkStatus();

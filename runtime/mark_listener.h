@@ -1,0 +1,14 @@
+// Who is told of the program's marks beside the arenas.
+#pragma once
+
+#include <atomic>
+
+#include "profiler/event.h"
+
+namespace hotpack {
+
+// Called with kMark, kInterrupt or kResume by hotpack_step, hotpack_interrupt and hotpack_resume; null: nobody. Set once,
+// by preload/recorder.cc.
+extern std::atomic<void (*)(EventKind)> mark_listener;
+
+}  // namespace hotpack

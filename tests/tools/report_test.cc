@@ -1,0 +1,342 @@
+// What the report, the SVG and the Chrome trace say of recordings: columns, iterations, notes, curves, files.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "packer/bounds.h"
+#include "packer/validator.h"
+#include "tests/tools/report_sample.h"
+#include "tools/report/chrome.h"
+#include "tools/report/columns.h"
+#include "tools/report/page.h"
+#include "tools/report/svg.h"
+
+namespace hotpack {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::ordered_json;
+
+Picture PictureOf(const TraceFile& file) {
+  absl::StatusOr<Picture> picture = MakePicture(file, {});
+  EXPECT_TRUE(picture.ok()) << picture.status();
+  return picture.ok() ? *std::move(picture) : Picture{};
+}
+
+std::vector<uint64_t> Read(const Json& column) {
+  absl::StatusOr<std::vector<uint64_t>> values = ReadColumn(column);
+  EXPECT_TRUE(values.ok()) << values.status();
+  return values.ok() ? *values : std::vector<uint64_t>();
+}
+
+// A recording of equal steps, each of these sizes in order, each block released when the next but `life` is asked for.
+TraceFile Steps(const std::vector<std::vector<uint64_t>>& steps, size_t life) {
+  TraceFile file;
+  std::vector<std::pair<uint64_t, uint64_t>> live;
+  uint64_t id = 0;
+  for (const auto& sizes : steps) {
+    for (uint64_t bytes : sizes) {
+      file.trace.events.push_back({EventKind::kAllocate, 0, 0, 0, id, bytes, 0});
+      live.emplace_back(id++, bytes);
+      if (live.size() <= life) continue;
+      file.trace.events.push_back({EventKind::kRelease, 0, 0, 0, live.front().first, live.front().second, 0});
+      live.erase(live.begin());
+    }
+  }
+  return file;
+}
+
+TEST(ColumnsTest, ComeBackInTheNarrowestType) {
+  const std::pair<const char*, std::vector<uint64_t>> columns[] = {
+      {"same", {}},         {"same", {7}},
+      {"same", {9, 9, 9}},  {"steps", {3, 5, 7, 9}},
+      {"u8", {0, 255, 3}},  {"u16", {256, 0, 65535}},
+      {"u32", {65536, 0, 4294967295}}, {"f64", {4294967296, 1, uint64_t{1} << 53}},
+      {"u8", {5, 4, 3}}};
+  for (const auto& [type, values] : columns) {
+    const Json column = Column(values);
+    EXPECT_EQ(column["type"], type) << ::testing::PrintToString(values);
+    EXPECT_EQ(column["count"], values.size());
+    EXPECT_EQ(Read(Json::parse(column.dump())), values);
+  }
+  EXPECT_EQ(Base64("\x01\xff"), "Af8=");
+  EXPECT_FALSE(ReadColumn(Json{{"type", "u32"}, {"count", 2}, {"data", "AAAA"}}).ok());
+  EXPECT_FALSE(ReadColumn(Json{{"type", "i7"}, {"count", 2}}).ok());
+}
+
+TEST(ReportTest, TheRunIsCutWhereTheHotIterationOccurs) {
+  const std::vector<uint64_t> step = {1024, 2048, 4096, 1536}, other = {1024, 2048, 8192, 4096, 1536};
+  const TraceFile file = Steps({{4096, 1536}, step, step, other, step, step, {1024, 2048}}, 1);
+  Profile hot;
+  hot.period = 4;
+  for (uint64_t bytes : step) hot.blocks.push_back({UnitsOf(bytes), 2, 2, true});
+  hot.blocks[1].age = 1;  // every block lives until two requests have been made: this one for longer than planned
+  const std::vector<RunIteration> run = CutRun(file.trace, CollectRequests(file.trace), hot);
+  std::vector<IterationState> states;
+  std::vector<uint64_t> requests, longer;
+  for (const RunIteration& iteration : run) {
+    states.push_back(iteration.state);
+    requests.push_back(iteration.requests);
+    longer.push_back(iteration.longer_lives);
+  }
+  using enum IterationState;
+  EXPECT_THAT(states, ElementsAre(kPart, kEqual, kEqual, kDiffers, kEqual, kEqual, kPart));
+  EXPECT_THAT(requests, ElementsAre(2, 4, 4, 5, 4, 4, 2));
+  EXPECT_THAT(longer, ElementsAre(0, 1, 1, 0, 1, 1, 0));
+  EXPECT_EQ(run[1].live_peak, 4096u + 2048u);
+  EXPECT_EQ(run[3].live_peak, 8192u + 4096u);
+  EXPECT_EQ(run[0].first_event, 0u);
+  for (size_t k = 1; k < run.size(); ++k) EXPECT_EQ(run[k].first_event, run[k - 1].end_event);
+  EXPECT_EQ(run.back().end_event, file.trace.events.size());
+}
+
+TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
+  const TraceFile file = hotpack_test::Sample();
+  const Picture picture = PictureOf(file);
+  ASSERT_EQ(picture.blocks.size(), 8u);
+  EXPECT_EQ(picture.period, 8u);
+  EXPECT_EQ(picture.retained_blocks, 3u);
+  EXPECT_EQ(picture.retained_bytes, 3 << 20);
+  auto name = [&](NameOrdinal ordinal) { return ordinal == kNoName ? std::string("-") : picture.names[ordinal]; };
+  std::map<std::string, int> ranges;
+  for (size_t i = 0; i < picture.blocks.size(); ++i) {
+    const PictureBlock& block = picture.blocks[i];
+    ++ranges[name(block.notes.range)];
+    const Bytes size = picture.instance.blocks[i].size;
+    if (size == 4 << 20) {
+      EXPECT_EQ(name(block.notes.first_kernel), "k_forward");
+      EXPECT_EQ(name(block.notes.last_kernel), "k_backward<float>");
+      EXPECT_EQ(block.notes.launches, 2u);
+      EXPECT_THAT(name(block.notes.stack), HasSubstr("train.py:7"));
+      EXPECT_EQ(block.thread, 0);
+    }
+    if (size < 1 << 20) {
+      EXPECT_EQ(name(block.notes.first_kernel), "k_backward<float>");
+      EXPECT_EQ(block.asked, 700'000);
+      EXPECT_EQ(size, 700'416);
+      EXPECT_EQ(block.stream, 2u);
+      EXPECT_EQ(block.thread, 1);
+    }
+  }
+  // The backward thread has no range of its own open: that of the thread that opened one.
+  EXPECT_THAT(ranges, ElementsAre(testing::Pair("step / backward", 4), testing::Pair("step / forward", 4)));
+}
+
+TEST(ReportTest, CurvesAreLoadAndTop) {
+  const Picture picture = PictureOf(hotpack_test::Sample());
+  EXPECT_EQ(Validate(picture.instance, picture.packed.placement), "");
+  const PlacementCurves& curves = picture.curves;
+  Bytes most = 0, top = 0;
+  for (size_t i = 0; i < curves.at.size(); ++i) {
+    Bytes load = 0, high = 0;
+    for (size_t b = 0; b < picture.instance.blocks.size(); ++b) {
+      for (const Residency& residency : picture.instance.blocks[b].residency) {
+        if (residency.begin > curves.at[i] || residency.end <= curves.at[i]) continue;
+        load += picture.instance.blocks[b].size;
+        high = std::max(high, picture.packed.placement.offsets[b] + picture.instance.blocks[b].size);
+      }
+    }
+    EXPECT_EQ(curves.load[i], load) << i;
+    EXPECT_EQ(curves.top[i], high) << i;
+    most = std::max(most, load);
+    top = std::max(top, high);
+  }
+  EXPECT_EQ(most, MaxLoad(picture.instance));
+  EXPECT_EQ(top, picture.packed.placement.height);
+}
+
+TEST(ReportTest, WhatDoesNotRepeatIsPackedWhole) {
+  const TraceFile file = Steps({{1024, 4096, 512, 9000}}, 2);
+  const Picture picture = PictureOf(file);
+  EXPECT_EQ(picture.period, 0u);
+  EXPECT_THAT(picture.what, HasSubstr("no iteration repeats"));
+  ASSERT_EQ(picture.blocks.size(), 4u);
+  EXPECT_EQ(picture.blocks[0].kind, BlockKind::kPacked);
+  EXPECT_EQ(picture.blocks[3].kind, BlockKind::kKept);
+  EXPECT_EQ(picture.blocks[3].asked, 9000);
+  EXPECT_TRUE(picture.iterations.empty());
+  TraceFile none;
+  none.trace.events.push_back({EventKind::kMark});
+  EXPECT_FALSE(MakePicture(none, {}).ok());
+}
+
+PageInput InputOf(const TraceFile& file, const Picture& picture) {
+  PageInput input;
+  input.name = "sample.trace";
+  input.file = &file;
+  input.picture = &picture;
+  return input;
+}
+
+TEST(ReportTest, ThePageHoldsEveryBlockExactly) {
+  const TraceFile file = hotpack_test::Sample();
+  const Picture picture = PictureOf(file);
+  const Json data = PageData(InputOf(file, picture));
+  const uint64_t unit = data["unit"];
+  const auto index = Read(data["blocks"]["index"]), begin = Read(data["blocks"]["begin"]), end = Read(data["blocks"]["end"]);
+  const auto offset = Read(data["blocks"]["offset"]), size = Read(data["blocks"]["size"]), range = Read(data["blocks"]["range"]);
+  ASSERT_EQ(index.size(), picture.blocks.size());
+  for (size_t k = 0; k < index.size(); ++k) {
+    const auto i = static_cast<size_t>(index[k]);
+    EXPECT_EQ(begin[k], static_cast<uint64_t>(picture.instance.blocks[i].residency[0].begin));
+    EXPECT_EQ(end[k], static_cast<uint64_t>(picture.instance.blocks[i].residency[0].end));
+    EXPECT_EQ(offset[k] * unit, static_cast<uint64_t>(picture.packed.placement.offsets[i]));
+    EXPECT_EQ(size[k] * unit, static_cast<uint64_t>(picture.instance.blocks[i].size));
+    EXPECT_EQ(data["names"][range[k] - 1], picture.names[picture.blocks[i].notes.range]);
+  }
+  EXPECT_TRUE(std::is_sorted(begin.begin(), begin.end()));
+  EXPECT_EQ(Read(data["run"]["most"]).size(), file.trace.events.size());
+  EXPECT_EQ(Read(data["iterations"]["state"]).size(), picture.iterations.size());
+}
+
+TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
+  const TraceFile file = hotpack_test::Sample();
+  const Picture picture = PictureOf(file);
+  PageInput input = InputOf(file, picture);
+  input.block_limit = 2;
+  const Json data = PageData(input);
+  EXPECT_EQ(data["figures"]["blocks"], 8);
+  EXPECT_EQ(data["figures"]["shown"], 2);
+  auto sizes = Read(data["blocks"]["size"]);
+  std::sort(sizes.begin(), sizes.end());
+  EXPECT_EQ(sizes.back() * data["unit"].get<uint64_t>(), uint64_t{4} << 20);
+  EXPECT_THAT(Page(input), HasSubstr("There are 8 blocks; the 2 with the largest area"));
+}
+
+TEST(ReportTest, ThePageNeedsNothingElseAndRunsNothingOfTheRecording) {
+  const TraceFile file = hotpack_test::Sample();
+  const Picture picture = PictureOf(file);
+  PageInput input = InputOf(file, picture);
+  input.command = "hotpack run -- 'a<b'";
+  std::string page = Page(input);
+  EXPECT_THAT(page, HasSubstr("<title>train &lt;b&gt;&amp;co · hotpack report</title>"));
+  EXPECT_THAT(page, HasSubstr("a&lt;b"));
+  EXPECT_THAT(page, Not(HasSubstr("</script><b>evil")));
+  EXPECT_THAT(page, HasSubstr("\\u003c/script>\\u003cb>evil"));
+  EXPECT_THAT(page, Not(HasSubstr("@DATA@")));
+  for (size_t at = 0; (at = page.find("http", at)) != std::string::npos; ++at) {
+    const std::string word = page.substr(at, 40);
+    EXPECT_TRUE(word.rfind("http://www.w3.org/2000/svg", 0) == 0 || word.rfind("http-equiv", 0) == 0) << word;
+  }
+  EXPECT_THAT(page, Not(HasSubstr(" src=")));
+}
+
+// Every element that is opened is closed, in order, and no character stands where XML has none.
+std::string XmlFault(const std::string& xml) {
+  std::vector<std::string> open;
+  for (size_t at = 0; at < xml.size();) {
+    if (xml[at] != '<') {
+      if (xml[at] == '&' && xml.find(';', at) > at + 6) return "an ampersand at " + std::to_string(at);
+      ++at;
+      continue;
+    }
+    const size_t end = xml.find('>', at);
+    if (end == std::string::npos) return "no end of a tag";
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (std::count(tag.begin(), tag.end(), '"') % 2 != 0 || tag.find('<') != std::string::npos) return "tag " + tag;
+    const std::string name = tag.substr(0, tag.find_first_of(" /\n", 1));
+    if (tag[0] == '/') {
+      if (open.empty() || "/" + open.back() != name) return "unexpected " + tag;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    at = end + 1;
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+size_t Count(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+// Rectangles in the paths of one class.
+size_t Rectangles(const std::string& svg, const std::string& name) {
+  size_t count = 0;
+  const std::string head = "class=\"" + name + "\"";
+  for (size_t at = 0; (at = svg.find(head, at)) != std::string::npos; at += head.size()) {
+    const size_t begin = svg.find(" d=\"", at) + 4;
+    count += Count(svg.substr(begin, svg.find('"', begin) - begin), "z");
+  }
+  return count;
+}
+
+TEST(SvgTest, OneRectangleABlockAndValidXml) {
+  const Picture picture = PictureOf(hotpack_test::Sample());
+  const std::string svg = Svg(picture, {});
+  EXPECT_EQ(XmlFault(svg), "");
+  EXPECT_EQ(Rectangles(svg, "blocks"), 8u);
+  EXPECT_EQ(Rectangles(svg, "merged"), 0u);
+  EXPECT_THAT(svg, HasSubstr(">8 blocks, the last marked iteration, 8 requests: plan "));
+  EXPECT_THAT(svg, HasSubstr(">lower bound "));
+}
+
+TEST(SvgTest, TinyBlocksAreMergedAndABlockAloneIsDrawn) {
+  // 50,000 blocks that lie side by side, in a picture of 744 by 360 pixels.
+  Instance many;
+  for (int i = 0; i < 50'000; ++i) {
+    Block block;
+    block.size = 512;
+    block.residency.push_back({i / 50, i / 50 + 1});
+    many.blocks.push_back(block);
+  }
+  many.blocks[0].size = 512 * 2000;
+  const absl::StatusOr<Picture> picture = MakePicture(many, {}, {});
+  ASSERT_TRUE(picture.ok());
+  const std::string svg = Svg(*picture, {});
+  EXPECT_EQ(XmlFault(svg), "");
+  EXPECT_LT(svg.size(), 300'000u);
+  EXPECT_GT(Rectangles(svg, "merged"), 0u);
+  Instance one;
+  one.blocks.push_back(many.blocks[0]);
+  const absl::StatusOr<Picture> alone = MakePicture(one, {}, {});
+  ASSERT_TRUE(alone.ok());
+  EXPECT_EQ(Rectangles(Svg(*alone, {}), "blocks"), 1u);
+}
+
+TEST(ChromeTest, SlicesBeginAndEndAndTheCounterIsTheLiveMemory) {
+  const TraceFile file = hotpack_test::Sample();
+  std::string text;
+  ChromeCounts counts;
+  ASSERT_TRUE(WriteChromeTrace(file, [&](absl::string_view piece) { text.append(piece.data(), piece.size()); return absl::OkStatus(); }, &counts).ok());
+  const Json trace = Json::parse(text);
+  std::map<uint64_t, int> open;
+  std::map<std::string, int> phases;
+  uint64_t peak = 0, last_counter = 0;
+  int depth = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    const std::string phase = event["ph"];
+    ++phases[phase];
+    if (phase == "b") ++open[event["id"]];
+    if (phase == "e") --open[event["id"]];
+    if (phase == "C") peak = std::max(peak, last_counter = event["args"]["bytes"]);
+    if (phase == "B") ++depth;
+    if (phase == "E") --depth;
+    EXPECT_GE(depth, 0);
+    if (phase == "X") {
+      EXPECT_DOUBLE_EQ(event["dur"], 0.5);
+    }
+  }
+  EXPECT_EQ(open.size(), 35u);  // 3 weights, 4 times 8
+  for (const auto& [id, left] : open) EXPECT_EQ(left, 0) << id;
+  EXPECT_EQ(phases["b"], 35);
+  EXPECT_EQ(phases["X"], 5);
+  EXPECT_EQ(phases["B"], 3);
+  EXPECT_EQ(phases["E"], 3);
+  EXPECT_EQ(phases["i"], 5);
+  EXPECT_EQ(depth, 0);
+  EXPECT_EQ(last_counter, 3u << 20);
+  EXPECT_EQ(peak, (3u << 20) + (10u << 20) + 700'416u);
+  EXPECT_EQ(counts.blocks, 35u);
+  EXPECT_EQ(counts.ranges, 3u);
+  EXPECT_TRUE(counts.times);
+}
+
+}  // namespace
+}  // namespace hotpack

@@ -1,0 +1,27 @@
+// A recording played on the real engine, on a device that only counts: what hotpack's arena would hold.
+#pragma once
+
+#include <cstdint>
+
+#include "profiler/event.h"
+#include "runtime/include/hotpack.h"
+#include "tools/peers/recording.h"
+
+namespace hotpack {
+
+struct EngineReplay {
+  hotpack_stats stats = {};      // as of the end of the recording
+  uint64_t reserved_peak = 0;    // bytes: most chunks held at once
+  uint64_t reserved_steady = 0;  // ... during the last iteration; reserved_peak where there is none
+  uint64_t device_calls = 0;     // as the peers' are counted: calls that take or give back memory
+  bool out_of_memory = false;    // of `capacity`: at the request `failed_request` for so many bytes
+  uint64_t failed_request = 0;
+  uint64_t failed_bytes = 0;
+};
+
+// Events as they were recorded, marks included, on an arena with chunks of 2 MiB and the engine's defaults. Before each
+// request all planning is waited for, so the result does not depend on how quick this machine is; a plan gets 50 ms at
+// most. `recording` is TakeRecording(trace); capacity: bytes, 0: no limit. About 0.2 microseconds an event, and the plans.
+EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity);
+
+}  // namespace hotpack

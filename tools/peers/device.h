@@ -1,0 +1,39 @@
+// The driver's side of a simulated policy: so much memory, and what is taken of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hotpack {
+
+// Not thread-safe.
+class PeerDevice {
+ public:
+  explicit PeerDevice(uint64_t capacity) : capacity_(capacity) {}  // bytes; 0: no limit
+
+  // The driver is asked for `bytes`, by so many calls. False: it has not so much left (the calls were made).
+  bool Take(uint64_t bytes, uint64_t calls) {
+    calls_ += calls;
+    if (capacity_ > 0 && bytes > capacity_ - held_) return false;
+    held_ += bytes;
+    peak_ = std::max(peak_, held_);
+    window_peak_ = std::max(window_peak_, held_);
+    return true;
+  }
+  void Give(uint64_t bytes, uint64_t calls) {
+    held_ -= bytes;
+    calls_ += calls;
+  }
+  void BeginWindow() { window_peak_ = held_; }
+
+  uint64_t peak() const { return peak_; }                // the most held at once
+  uint64_t window_peak() const { return window_peak_; }  // ... since BeginWindow()
+  uint64_t held() const { return held_; }
+  uint64_t calls() const { return calls_; }
+
+ private:
+  const uint64_t capacity_;
+  uint64_t held_ = 0, peak_ = 0, window_peak_ = 0, calls_ = 0;
+};
+
+}  // namespace hotpack

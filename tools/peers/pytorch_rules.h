@@ -1,0 +1,39 @@
+// What PyTorch's caching allocator does alike with and without expandable segments. Sources: PyTorch's documentation ("CUDA
+// semantics", memory management and PYTORCH_ALLOC_CONF) and the behaviour of torch.cuda's allocator, which
+// bench/torch/peers_agree holds against these simulations; docs/peers.md. Options have their defaults: no maximal size
+// of a split, no rounding to parts of powers of two, no garbage collection.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <tuple>
+
+#include "tools/peers/segments.h"
+
+namespace hotpack::pytorch {
+
+inline constexpr uint64_t kMiB = uint64_t{1} << 20;
+inline constexpr uint64_t kUnit = 512;               // sizes are multiples of it
+inline constexpr uint64_t kLargestSmall = kMiB;      // up to this a request belongs to the small pool
+inline constexpr uint64_t kSmallSegment = 2 * kMiB;  // what the small pool grows by
+inline constexpr uint64_t kLargeSegment = 20 * kMiB; // what the large pool grows by, for requests below kOwnSegment
+inline constexpr uint64_t kOwnSegment = 10 * kMiB;   // from here on a segment is made for the request ...
+inline constexpr uint64_t kOwnUnit = 2 * kMiB;       // ... and is a multiple of this
+
+enum Pool : uint32_t { kSmall = 0, kLarge = 1 };
+
+constexpr uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr uint64_t SizeOf(uint64_t bytes) { return bytes < kUnit ? kUnit : RoundUp(bytes, kUnit); }
+constexpr Pool PoolOf(uint64_t size) { return size <= kLargestSmall ? kSmall : kLarge; }
+
+// Free chunks of one pool in the order in which they are chosen: of one stream the smallest, of equal ones the lowest.
+using Key = std::tuple<uint32_t, uint64_t, uint64_t, int32_t>;  // stream, size, address, chunk
+using FreeSet = std::set<Key>;
+
+inline Key KeyOf(const Segments& segments, int32_t chunk) {
+  const Chunk& c = segments[chunk];
+  return {c.stream, c.size, c.address, chunk};
+}
+inline int32_t ChunkOf(const Key& key) { return std::get<3>(key); }
+
+}  // namespace hotpack::pytorch

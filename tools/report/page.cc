@@ -1,0 +1,144 @@
+#include "tools/report/page.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "tools/report/page_parts.h"
+#include "tools/report/svg.h"
+#include "tools/show_plan.h"
+#include "tools/units.h"
+
+namespace hotpack {
+namespace {
+
+std::string SizeText(Bytes bytes) { return FormatSize(static_cast<uint64_t>(bytes)); }
+
+// The recorded program's name, else the recording's.
+std::string Heading(const PageInput& input) {
+  if (!input.title.empty()) return input.title;
+  const std::string& program = input.file != nullptr ? input.file->origin.program : "";
+  const std::string name = std::filesystem::path(program.empty() ? input.name : program).filename().string();
+  return name.empty() ? "recording" : name;
+}
+
+std::string Subtitle(const PageInput& input) {
+  const Picture& picture = *input.picture;
+  std::string text;
+  if (!input.command.empty()) absl::StrAppend(&text, "<code>", EscapeHtml(input.command), "</code> · ");
+  absl::StrAppend(&text, EscapeHtml(picture.what), " · ", picture.blocks.size(), picture.blocks.size() == 1 ? " block" : " blocks");
+  if (!picture.iterations.empty()) {
+    const auto equal = std::count_if(picture.iterations.begin(), picture.iterations.end(),
+                                     [](const RunIteration& iteration) { return iteration.state == IterationState::kEqual; });
+    absl::StrAppend(&text, ", ", equal, equal == 1 ? " time" : " times");
+  }
+  if (input.file == nullptr) return text;
+  const TraceOrigin& origin = input.file->origin;
+  if (origin.created_ns > 0) absl::StrAppend(&text, " · ", UtcText(origin.created_ns));
+  if (input.command.empty()) absl::StrAppend(&text, " · ", EscapeHtml(std::filesystem::path(input.name).filename().string()));
+  return text;
+}
+
+std::string Cards(const PageInput& input) {
+  const Picture& picture = *input.picture;
+  const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
+  std::string cards;
+  auto card = [&](absl::string_view term, const std::string& value, const std::string& below) {
+    absl::StrAppend(&cards, "<div class=\"card\"><dl style=\"margin:0\"><dt>", term, "</dt><dd>", value, "</dd></dl><p>", below, "</p></div>\n");
+  };
+  card("Plan", SizeText(height), absl::StrFormat("%.4f of the lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
+                                                  picture.packed.proven_optimal ? ", optimal" : ""));
+  card("Lower bound", SizeText(bound), "no placement is lower");
+  if (picture.retained_blocks > 0) card("Retained", SizeText(picture.retained_bytes), absl::StrCat(picture.retained_blocks, picture.retained_blocks == 1 ? " block" : " blocks", " beside the plan"));
+  const PeerResult* largest = nullptr;
+  for (const PeerResult& peer : input.peers) {
+    if (peer.name == "pytorch" || largest == nullptr) largest = &peer;
+  }
+  if (largest != nullptr) {
+    const uint64_t holds = largest->reserved_steady > 0 ? largest->reserved_steady : largest->reserved_peak;
+    const double more = 100.0 * (static_cast<double>(holds) / static_cast<double>(std::max<Bytes>(1, height + picture.retained_bytes)) - 1);
+    card(EscapeHtml(largest->title), FormatSize(holds), absl::StrFormat("%.1f %% %s than plan and retained", std::abs(more), more < 0 ? "less" : "more"));
+  }
+  Bytes in_all = 0;
+  for (const Block& block : picture.instance.blocks) in_all += block.size;
+  card("Blocks", std::to_string(picture.blocks.size()), absl::StrCat(SizeText(in_all), " in all, ", absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0), " times the bound"));
+  if (input.stats.is_object() && input.stats.value("requests", uint64_t{0}) > 0) {
+    const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) / static_cast<double>(input.stats.value("requests", uint64_t{1}));
+    card("Served by script", absl::StrFormat("%.1f %%", share), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
+  }
+  return cards;
+}
+
+std::string Notices(const PageInput& input) {
+  const Picture& picture = *input.picture;
+  std::string notices;
+  auto notice = [&](const std::string& text) { absl::StrAppend(&notices, "<p class=\"notice\">", text, "</p>\n"); };
+  if (picture.blocks.size() > input.block_limit) {
+    notice(absl::StrCat("There are ", picture.blocks.size(), " blocks; the ", input.block_limit,
+                        " with the largest area (size times life) are drawn and listed. Curves and figures are of all of them."));
+  }
+  if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kLimitReached) {
+    notice("The recording reached its size limit: what came later is not in it.");
+  }
+  if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kDiskFull) {
+    notice("The disk was full: what came later is not in the recording.");
+  }
+  return notices;
+}
+
+// Without a script: the picture for paper, and the largest blocks.
+std::string Fallback(const PageInput& input) {
+  const Picture& picture = *input.picture;
+  std::vector<uint32_t> order(picture.blocks.size());
+  std::iota(order.begin(), order.end(), 0);
+  constexpr size_t kMost = 20;
+  const size_t shown = std::min(kMost, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(), [&](uint32_t a, uint32_t b) {
+    const Bytes size_a = picture.instance.blocks[a].size, size_b = picture.instance.blocks[b].size;
+    return size_a != size_b ? size_a > size_b : a < b;
+  });
+  std::string rows;
+  for (size_t k = 0; k < shown; ++k) {
+    const Block& block = picture.instance.blocks[order[k]];
+    absl::StrAppend(&rows, "<tr><td>", picture.blocks[order[k]].request, "</td><td>", SizeText(block.size), "</td><td>[", block.residency[0].begin,
+                    ", ", block.residency[0].end, ")</td><td>", picture.packed.placement.offsets[order[k]], "</td></tr>\n");
+  }
+  return absl::StrCat("<style>.paper { display: block } .stage, .tools, .help, #peers-section, #run-section, .columns { display: none }</style>\n"
+                      "<section><p class=\"notice\">This page draws with a script, which is off here: there is the picture alone.</p>\n<h2>Largest blocks</h2><table><thead><tr><th>request</th><th>size</th><th>residency</th><th>offset</th></tr></thead><tbody>\n",
+                      rows, "</tbody></table></section>");
+}
+
+}  // namespace
+
+std::string EscapeHtml(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+std::string Page(const PageInput& input) {
+  using Handler = nlohmann::ordered_json::error_handler_t;
+  // "<" cannot end the element that holds the data, nor begin a comment in it, when it is written as an escape.
+  const std::string data = absl::StrReplaceAll(PageData(input).dump(-1, ' ', false, Handler::replace), {{"<", "\\u003c"}});
+  const std::string heading = EscapeHtml(Heading(input));
+  const std::pair<absl::string_view, std::string> parts[] = {
+      {"@TITLE@", heading + " · hotpack report"}, {"@STYLE@", kPageCss}, {"@HEADING@", heading}, {"@SUBTITLE@", Subtitle(input)},
+      {"@NOTICES@", Notices(input)}, {"@CARDS@", Cards(input)}, {"@PAPER@", Svg(*input.picture, SvgOptions{1120, 430})}, {"@FALLBACK@", Fallback(input)},
+      {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) + ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +
+           (input.picture->period > 0 ? "requests of the iteration." : "requests and releases.")},
+      {"@DATA@", data}, {"@SCRIPT@", kPageScript}};
+  std::string page;
+  absl::string_view rest = kPageHtml;
+  for (const auto& [name, text] : parts) {  // in the order of the template; what is put in is not looked at again
+    const size_t at = rest.find(name);
+    if (at == absl::string_view::npos) continue;
+    absl::StrAppend(&page, rest.substr(0, at), text);
+    rest.remove_prefix(at + name.size());
+  }
+  return absl::StrCat(page, rest);
+}
+
+}  // namespace hotpack

@@ -1,0 +1,127 @@
+// The curves below the blocks: load, holes, and lines for bound, height and what other allocators hold.
+
+// Those that a job would otherwise run with; the table has all.
+const drawnPeers = ["chainer", "pytorch", "pytorch-expandable", "best-fit"];
+
+class Curves {
+  constructor(data) {
+    this.unit = data.unit;
+    this.end = data.figures.clock_end;
+    this.at = column(data.curves.at);
+    this.load = column(data.curves.load);
+    this.top = column(data.curves.top);
+    this.retained = data.figures.retained_bytes;
+    const figures = data.figures;
+    this.lines = [
+      { name: "height", title: "plan", bytes: figures.height + this.retained, kind: "ours" },
+      { name: "bound", title: "lower bound", bytes: figures.lower_bound + this.retained, kind: "bound" },
+      ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady || peer.peak, kind: "peer" })),
+    ];
+    // Peers that hold a multiple would press the curve flat: they are named above the frame's upper edge.
+    const limit = 1.6 * (figures.height + this.retained);
+    this.most = Math.max(1, ...this.lines.map((line) => line.bytes).filter((bytes) => bytes <= limit)) * 1.04;
+  }
+
+  peak() {
+    let best = 0;
+    for (let i = 1; i < this.load.length; ++i) if (this.load[i] > this.load[best]) best = i;
+    return best;
+  }
+
+  indexAt(t) { return Math.max(0, lowerBound(this.at, t + 1e-9) - 1); }
+
+  // The largest load and top in each of `width` columns of [t0, t1), in bytes; the load's least too.
+  sample(t0, t1, width) {
+    const load = new Float64Array(width), low = new Float64Array(width), top = new Float64Array(width), step = (t1 - t0) / width;
+    let i = this.indexAt(t0);
+    for (let x = 0; x < width; ++x) {
+      const until = t0 + (x + 1) * step;
+      while (i + 1 < this.at.length && this.at[i + 1] <= t0 + x * step) ++i;
+      let most = 0, least = Infinity, high = 0;
+      for (let k = i; k < this.at.length && (k === i || this.at[k] < until); ++k) {
+        most = Math.max(most, this.load[k]);
+        least = Math.min(least, this.load[k]);
+        high = Math.max(high, this.top[k]);
+        i = k;
+      }
+      load[x] = most * this.unit;
+      low[x] = least * this.unit;
+      top[x] = high * this.unit;
+    }
+    return { load, low, top };
+  }
+
+  // frame: {x, y, width, height} in CSS pixels; view: the clock values shown.
+  draw(context, frame, view, theme) {
+    const { x, y, width, height } = frame, columns = Math.max(1, Math.round(width));
+    const { load, top } = this.sample(view.t0, view.t1, columns), scale = height / this.most;
+    const level = (bytes) => y + height - bytes * scale;
+    const area = (upper, lower, colour) => {
+      context.beginPath();
+      for (let i = 0; i < columns; ++i) { context.lineTo(x + i, level(upper(i))); context.lineTo(x + i + 1, level(upper(i))); }
+      for (let i = columns - 1; i >= 0; --i) { context.lineTo(x + i + 1, level(lower(i))); context.lineTo(x + i, level(lower(i))); }
+      context.fillStyle = colour;
+      context.fill();
+    };
+    context.save();
+    context.beginPath();
+    context.rect(x, y - 1, width, height + 2);
+    context.clip();
+    if (this.retained > 0) area(() => this.retained, () => 0, theme.base);
+    area((i) => this.retained + load[i], () => this.retained, theme.fill);
+    area((i) => this.retained + Math.max(top[i], load[i]), (i) => this.retained + load[i], theme.hole);
+    context.beginPath();
+    for (let i = 0; i < columns; ++i) { context.lineTo(x + i, level(this.retained + load[i])); context.lineTo(x + i + 1, level(this.retained + load[i])); }
+    context.strokeStyle = theme.accent;
+    context.lineWidth = 1.25;
+    context.stroke();
+    context.restore();
+    if (this.retained * scale > 15 && width > 200) {
+      context.fillStyle = theme.soft;
+      context.fillText("retained, beside the plan: " + sizeText(this.retained), x + 6, level(this.retained) + 11);
+    }
+    this.drawLines(context, frame, level, theme);
+  }
+
+  drawLines(context, frame, level, theme) {
+    const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, peer: theme.warm };
+    const labels = [];
+    for (const line of this.lines) {
+      const beyond = line.bytes > this.most, at = beyond ? y : Math.round(level(line.bytes)) + 0.5;
+      if (!beyond) {
+        context.beginPath();
+        context.setLineDash(line.kind === "ours" ? [] : line.kind === "bound" ? [5, 4] : [2, 3]);
+        context.moveTo(x, at);
+        context.lineTo(x + width, at);
+        context.strokeStyle = strokes[line.kind];
+        context.lineWidth = line.kind === "ours" ? 1.5 : 1;
+        context.stroke();
+      }
+      labels.push({ at, text: (beyond ? "↑ " : "") + line.title + " " + sizeText(line.bytes), colour: strokes[line.kind], beyond });
+    }
+    context.setLineDash([]);
+    if (frame.margin < 60) return;
+    labels.sort((a, b) => a.at - b.at || b.beyond - a.beyond);
+    const rows = spread(labels.map((label) => label.at), 13, y + 4, y + frame.height - 4);
+    context.textBaseline = "middle";
+    labels.forEach((label, i) => {
+      context.fillStyle = label.colour;
+      context.fillText(fitText(context, label.text, frame.margin - 10), x + width + 8, rows[i]);
+    });
+  }
+}
+
+// Ascending positions moved apart to at least `gap`, within [low, high] as far as there is room.
+function spread(positions, gap, low, high) {
+  const rows = positions.slice();
+  for (let i = 0; i < rows.length; ++i) rows[i] = Math.max(rows[i], i === 0 ? low : rows[i - 1] + gap);
+  for (let i = rows.length - 1, limit = high; i >= 0; --i, limit -= gap) rows[i] = Math.min(rows[i], limit);
+  return rows;
+}
+
+function fitText(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let end = text.length;
+  while (end > 1 && context.measureText(text.slice(0, end) + "…").width > width) --end;
+  return end > 1 ? text.slice(0, end) + "…" : "";
+}

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <numeric>
+
+#include "tools/report/columns.h"
+#include "tools/report/page.h"
+#include "tools/report/palette.h"
+#include "tools/show_plan.h"
+#include "tools/trace_facts.h"
+
+namespace hotpack {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kRunColumns = 2000;       // of the curve along the run
+constexpr size_t kRunIterations = 20'000;  // of the list of iterations
+
+double Area(const Block& block) {
+  double ticks = 0;
+  for (const Residency& residency : block.residency) ticks += static_cast<double>(residency.end - residency.begin);
+  return ticks * static_cast<double>(block.size);
+}
+
+// The blocks that the page has, in the order of their first tick.
+std::vector<uint32_t> ShownBlocks(const Instance& instance, size_t limit) {
+  std::vector<uint32_t> shown(instance.blocks.size());
+  std::iota(shown.begin(), shown.end(), 0);
+  if (shown.size() > limit) {
+    std::vector<double> areas;
+    for (const Block& block : instance.blocks) areas.push_back(Area(block));
+    std::nth_element(shown.begin(), shown.begin() + static_cast<ptrdiff_t>(limit), shown.end(),
+                     [&](uint32_t a, uint32_t b) { return areas[a] > areas[b]; });
+    shown.resize(limit);
+  }
+  std::sort(shown.begin(), shown.end(), [&](uint32_t a, uint32_t b) {
+    const Clock begin_a = instance.blocks[a].residency[0].begin, begin_b = instance.blocks[b].residency[0].begin;
+    return begin_a != begin_b ? begin_a < begin_b : a < b;
+  });
+  return shown;
+}
+
+// The largest number that divides all sizes and offsets: what the page counts them in.
+uint64_t CommonUnit(const Picture& picture) {
+  uint64_t unit = 0;
+  for (const Block& block : picture.instance.blocks) unit = std::gcd(unit, static_cast<uint64_t>(block.size));
+  for (Offset offset : picture.packed.placement.offsets) unit = std::gcd(unit, static_cast<uint64_t>(offset));
+  return std::max<uint64_t>(unit, 1);
+}
+
+// One column of the shown blocks.
+template <typename Value>
+Json BlockColumn(const std::vector<uint32_t>& shown, Value value) {
+  std::vector<uint64_t> values;
+  values.reserve(shown.size());
+  for (uint32_t i : shown) values.push_back(static_cast<uint64_t>(value(i)));
+  return Column(values);
+}
+
+template <typename T>
+Json NumberColumn(const std::vector<T>& numbers, uint64_t unit = 1) {
+  std::vector<uint64_t> values;
+  values.reserve(numbers.size());
+  for (T number : numbers) values.push_back(static_cast<uint64_t>(number) / unit);
+  return Column(values);
+}
+
+// Residencies beyond the second (no recording has them) are left to the load curve. A name is its ordinal + 1, 0 for none.
+Json BlockColumns(const Picture& picture, const std::vector<uint32_t>& shown, uint64_t unit) {
+  const auto& instance = picture.instance.blocks;
+  const auto& facts = picture.blocks;
+  auto second = [&](uint32_t i) { return instance[i].residency.size() > 1 ? instance[i].residency[1] : Residency{0, 0}; };
+  auto name = [](NameOrdinal ordinal) { return ordinal == kNoName ? uint64_t{0} : uint64_t{ordinal} + 1; };
+  return {
+      {"index", BlockColumn(shown, [&](uint32_t i) { return i; })},
+      {"begin", BlockColumn(shown, [&](uint32_t i) { return instance[i].residency[0].begin; })},
+      {"end", BlockColumn(shown, [&](uint32_t i) { return instance[i].residency[0].end; })},
+      {"begin2", BlockColumn(shown, [&](uint32_t i) { return second(i).begin; })},
+      {"end2", BlockColumn(shown, [&](uint32_t i) { return second(i).end; })},
+      {"offset", BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(picture.packed.placement.offsets[i]) / unit; })},
+      {"size", BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(instance[i].size) / unit; })},
+      {"asked", BlockColumn(shown, [&](uint32_t i) { return facts[i].asked; })},
+      {"request", BlockColumn(shown, [&](uint32_t i) { return facts[i].request; })},
+      {"kind", BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(facts[i].kind); })},
+      {"stream", BlockColumn(shown, [&](uint32_t i) { return facts[i].stream; })},
+      {"thread", BlockColumn(shown, [&](uint32_t i) { return facts[i].thread; })},
+      {"range", BlockColumn(shown, [&](uint32_t i) { return name(facts[i].notes.range); })},
+      {"first_kernel", BlockColumn(shown, [&](uint32_t i) { return name(facts[i].notes.first_kernel); })},
+      {"last_kernel", BlockColumn(shown, [&](uint32_t i) { return name(facts[i].notes.last_kernel); })},
+      {"launches", BlockColumn(shown, [&](uint32_t i) { return facts[i].notes.launches; })},
+      {"stack", BlockColumn(shown, [&](uint32_t i) { return name(facts[i].notes.stack); })},
+  };
+}
+
+// Sums that the page states in words.
+Json Figures(const Picture& picture, const std::vector<uint32_t>& shown) {
+  Bytes sizes = 0, asked = 0, carried_bytes = 0, kept_bytes = 0;
+  uint64_t carried = 0, kept = 0;
+  for (size_t i = 0; i < picture.blocks.size(); ++i) {
+    const Bytes size = picture.instance.blocks[i].size;
+    sizes += size;
+    asked += picture.blocks[i].asked;
+    carried += picture.blocks[i].kind == BlockKind::kCarried;
+    carried_bytes += picture.blocks[i].kind == BlockKind::kCarried ? size : 0;
+    kept += picture.blocks[i].kind == BlockKind::kKept;
+    kept_bytes += picture.blocks[i].kind == BlockKind::kKept ? size : 0;
+  }
+  double area = 0, shown_area = 0;
+  for (const Block& block : picture.instance.blocks) area += Area(block);
+  for (uint32_t i : shown) shown_area += Area(picture.instance.blocks[i]);
+  return {
+      {"what", picture.what},
+      {"period", picture.period},
+      {"unroll", picture.unroll},
+      {"clock_end", picture.curves.end},
+      {"blocks", picture.blocks.size()},
+      {"shown", shown.size()},
+      {"shown_area", area > 0 ? shown_area / area : 1.0},
+      {"bytes", sizes},
+      {"asked", asked},
+      {"carried_blocks", carried},
+      {"carried_bytes", carried_bytes},
+      {"kept_blocks", kept},
+      {"kept_bytes", kept_bytes},
+      {"retained_blocks", picture.retained_blocks},
+      {"retained_bytes", picture.retained_bytes},
+      {"unplanned_requests", picture.unplanned_requests},
+      {"lower_bound", picture.packed.lower_bound},
+      {"height", picture.packed.placement.height},
+      {"peak", picture.curves.load.empty() ? 0 : *std::max_element(picture.curves.load.begin(), picture.curves.load.end())},
+      {"proven_optimal", picture.packed.proven_optimal},
+      {"algorithm", picture.packed.algorithm},
+      {"seconds", static_cast<double>(picture.packed.nanoseconds) / 1e9},
+  };
+}
+
+Json RunFacts(const PageInput& input) {
+  const TraceFacts facts = CountFacts(input.file->trace);
+  const TraceOrigin& origin = input.file->origin;
+  Json run = {{"program", origin.program},
+              {"process", origin.process},
+              {"created", origin.created_ns > 0 ? UtcText(origin.created_ns) : ""},
+              {"cut", origin.end != TraceOrigin::End::kClosed},
+              {"requests", facts.requests},
+              {"releases", facts.releases},
+              {"marks", facts.marks},
+              {"streams", facts.streams},
+              {"threads", facts.threads},
+              {"live_peak", facts.live_peak},
+              {"live_end", facts.live_end},
+              {"seconds", static_cast<double>(facts.duration_ns) / 1e9},
+              {"launches", input.file->notes.launches.size()},
+              {"ranges", input.file->notes.ranges.size()}};
+  const RunCurve curve = CurveOfRun(input.file->trace, kRunColumns);
+  run["events"] = curve.events;
+  run["least"] = NumberColumn(curve.least, kUnitBytes);
+  run["most"] = NumberColumn(curve.most, kUnitBytes);
+  run["unit"] = kUnitBytes;
+  return run;
+}
+
+Json IterationColumns(const std::vector<RunIteration>& iterations) {
+  std::vector<uint64_t> requests, first_request, first_event, live_peak, state, longer;
+  for (size_t k = 0; k < iterations.size() && k < kRunIterations; ++k) {
+    requests.push_back(iterations[k].requests);
+    first_request.push_back(iterations[k].first_request);
+    first_event.push_back(iterations[k].first_event);
+    live_peak.push_back(iterations[k].live_peak);
+    state.push_back(static_cast<uint64_t>(iterations[k].state));
+    longer.push_back(iterations[k].longer_lives);
+  }
+  return {{"count", iterations.size()},
+          {"first_request", Column(first_request)},
+          {"requests", Column(requests)},
+          {"first_event", Column(first_event)},
+          {"live_peak", Column(live_peak)},
+          {"state", Column(state)},
+          {"longer_lives", Column(longer)}};
+}
+
+}  // namespace
+
+Json PageData(const PageInput& input) {
+  const Picture& picture = *input.picture;
+  const std::vector<uint32_t> shown = ShownBlocks(picture.instance, input.block_limit);
+  const uint64_t unit = CommonUnit(picture);
+  Json data = {{"name", input.name}, {"command", input.command}, {"unit", unit}, {"figures", Figures(picture, shown)}};
+  data["blocks"] = BlockColumns(picture, shown, unit);
+  data["names"] = picture.names;
+  if (!picture.ids.empty()) {
+    for (uint32_t i : shown) data["ids"].push_back(picture.ids[i]);
+  }
+  data["curves"] = {{"at", NumberColumn(picture.curves.at)},
+                    {"load", NumberColumn(picture.curves.load, unit)},
+                    {"top", NumberColumn(picture.curves.top, unit)}};
+  data["peers"] = Json::array();
+  for (const PeerResult& peer : input.peers) {
+    data["peers"].push_back({{"name", peer.name},
+                             {"title", peer.title},
+                             {"peak", peer.reserved_peak},
+                             {"steady", peer.reserved_steady},
+                             {"calls", peer.device_calls},
+                             {"offline", peer.offline}});
+  }
+  data["run"] = input.file != nullptr ? RunFacts(input) : Json();
+  data["iterations"] = IterationColumns(picture.iterations);
+  data["stats"] = input.stats;
+  data["ramp"] = kRamp;
+  data["kinds"] = kKinds;
+  return data;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,38 @@
+// From a file to its picture and its report: what `hotpack report`, `hotpack export --format svg` and `hotpack run --report`
+// have in common.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "tools/report/page.h"
+#include "tools/report/picture.h"
+
+namespace hotpack {
+
+struct ReadPictureResult {
+  std::optional<TraceFile> file;  // nothing: a packing instance
+  Picture picture;
+};
+
+// Reads a recording or a minimalloc CSV and packs it. Errors are one line, "FILE: reason" or as of
+// profiler/trace_file.h.
+absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options);
+
+struct ReportOptions {
+  std::string path;        // of the recording
+  std::string out;         // empty: standard output
+  std::string title;       // of the page; empty: the recorded program's name, or the recording's
+  std::string command;     // what was run; empty if not known
+  nlohmann::ordered_json stats;  // of that run, or null
+  int64_t time_limit_ns = 1'000'000'000;
+  size_t block_limit = kPageBlocks;
+  bool peers = true;       // whether the others are simulated
+};
+
+// Writes the page; what is at `out` stays until it is complete (tools/file_sink.h). *summary: one line about it.
+absl::Status WriteReport(const ReportOptions& options, std::string* summary);
+
+}  // namespace hotpack
