@@ -1,7 +1,4 @@
 // The command `hotpack`: one file a subcommand.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -32,17 +29,6 @@ int UsageError(const CLI::App& app, const char* first_argument, std::string reas
   }
   fprintf(stderr, "%s: %s\n", name.c_str(), reason.c_str());
   return hotpack::kExitBadUse;
-}
-
-// A closed standard descriptor would be the next file that is opened, and the file would get what is printed. What is put
-// in its place refuses to be read or written, and a program that is started finds it closed.
-void FillStandardDescriptors() {
-  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-      [[maybe_unused]] const int opened = open("/dev/null", kModes[fd] | O_CLOEXEC);  // the lowest that is free: fd
-    }
-  }
 }
 
 // What was printed has arrived, or the command has failed. (A reader that went away ends it by SIGPIPE.)
@@ -79,7 +65,6 @@ int Parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  FillStandardDescriptors();
   CLI::App app("hotpack: plans a CUDA job's device memory", "hotpack");
   app.require_subcommand(1);
   app.set_version_flag("--version", "hotpack " HOTPACK_VERSION_TEXT);

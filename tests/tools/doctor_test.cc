@@ -130,6 +130,7 @@ TEST_F(Doctor, WhatPassesHotpackBy) {
   }
   EXPECT_EQ(looked_up, 2u) << libraries.dump(2);
   EXPECT_EQ(hooked, 1u) << libraries.dump(2);
+  EXPECT_EQ(deep["processes"][0]["hooks_looked_up"], 1);
   const json twice = Look(1, {client, "namespace"});
   EXPECT_THAT(Sentences(twice, "to_do"), Contains("libcuda.so.1 loaded twice")) << twice.dump(2);
   EXPECT_THAT(Sentences(Look(1, {client, "deepbind"}), "to_do"), testing::Not(Contains("loaded twice")));
