@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <new>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -56,6 +57,8 @@ int Parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return UsageError(app, argc > 1 ? argv[1] : nullptr, error.what());
+  } catch (const std::bad_alloc&) {
+    return UsageError(app, nullptr, "there is not enough memory for it");
   } catch (const std::exception& error) {
     return UsageError(app, nullptr, error.what());
   }
