@@ -149,7 +149,7 @@ TEST_F(Doctor, Executables) {
   }
   const json script = Look(1, {"sh", "-c", "exit 3"});
   EXPECT_EQ(script["exit_code"], 3);
-  EXPECT_THAT(Sentences(script, "notes"), Contains("exit code 3"));
+  EXPECT_THAT(Sentences(script, "to_do"), Contains("exit code 3"));
   std::ofstream(Path("job")) << "#!/usr/bin/env sh\nexec \"" << HOTPACK_COMMAND << "\" replay \"" << kLstm << "\"\n";
   chmod(Path("job").c_str(), 0755);
   const json found = Look(0, {Path("job")});
