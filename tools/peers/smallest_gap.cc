@@ -1,7 +1,6 @@
 #include "tools/peers/smallest_gap.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace hotpack {
 namespace {
@@ -24,7 +23,7 @@ class PlacedResidencies {
     for (size_t i = 0; i < entries_.size(); ++i) slots_[static_cast<size_t>(entries_[i].block)].push_back(i);
   }
 
-  void Place(int32_t block) {
+  void Add(int32_t block) {
     for (size_t slot : slots_[static_cast<size_t>(block)]) {
       size_t node = leaves_ + slot;
       last_end_[node] = entries_[slot].residency.end;
@@ -67,16 +66,23 @@ class PlacedResidencies {
   size_t leaves_ = 1;
 };
 
-// `taken`: [offset, top) of the blocks in the way, ascending offsets.
-Offset SmallestGap(const std::vector<std::pair<Offset, Offset>>& taken, const Block& block) {
+// The addresses [offset, top) of a placed block.
+struct Place {
+  Offset offset, top;
+};
+
+// `taken`: of the blocks in the way, ascending offsets.
+Offset SmallestGap(const std::vector<Place>& taken, const Block& block) {
   Offset best = -1, best_gap = INT64_MAX, top = 0;
-  for (const auto& [offset, end] : taken) {
-    const Offset from = RoundUp(top, block.alignment);
-    if (from + block.size <= offset && offset - top < best_gap) {
-      best = from;
-      best_gap = offset - top;
+  for (const Place& place : taken) {
+    if (place.offset > top) {
+      const Offset from = RoundUp(top, block.alignment);
+      if (from + block.size <= place.offset && place.offset - top < best_gap) {
+        best = from;
+        best_gap = place.offset - top;
+      }
     }
-    top = std::max(top, end);
+    top = std::max(top, place.top);
   }
   return best >= 0 ? best : RoundUp(top, block.alignment);
 }
@@ -87,22 +93,21 @@ Placement PlaceInSmallestGaps(const Instance& instance, const std::vector<int32_
   PlacedResidencies placed(instance);
   Placement placement;
   placement.offsets.assign(instance.blocks.size(), 0);
+  std::vector<Place> places(instance.blocks.size());  // those of placement, side by side
   std::vector<int32_t> meeting;
-  std::vector<std::pair<Offset, Offset>> taken;
+  std::vector<Place> taken;
   for (int32_t index : order) {
     const Block& block = instance.blocks[static_cast<size_t>(index)];
     meeting.clear();
     for (const Residency& residency : block.residency) placed.Meeting(residency, &meeting);
     taken.clear();
-    for (int32_t other : meeting) {
-      const Offset offset = placement.offsets[static_cast<size_t>(other)];
-      taken.emplace_back(offset, offset + instance.blocks[static_cast<size_t>(other)].size);
-    }
-    std::sort(taken.begin(), taken.end());
+    for (int32_t other : meeting) taken.push_back(places[static_cast<size_t>(other)]);
+    std::sort(taken.begin(), taken.end(), [](const Place& a, const Place& b) { return a.offset < b.offset; });
     const Offset offset = SmallestGap(taken, block);
+    places[static_cast<size_t>(index)] = {offset, offset + block.size};
     placement.offsets[static_cast<size_t>(index)] = offset;
     placement.height = std::max(placement.height, offset + block.size);
-    placed.Place(index);
+    placed.Add(index);
   }
   return placement;
 }
