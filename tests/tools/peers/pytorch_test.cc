@@ -44,6 +44,16 @@ TEST(PyTorchTest, TheRestOfALargeChunkStaysWithTheBlockUnlessItIsMoreThanOneMebi
   player.Ask(10 * kMiB);  // a size that gets a segment of its own when nothing fits
   EXPECT_EQ(player.HeldMiB(), 40);
 
+  // Nor does the rest become part of what is freed behind it: 20 MiB ├── 9 (and 1) ──┼─ 8 freed ─┼ 2 ┤
+  PolicyPlayer behind(MakePyTorch);
+  behind.Give(behind.Ask(9 * kMiB));
+  const uint32_t first = behind.Ask(10 * kMiB), second = behind.Ask(8 * kMiB);
+  behind.Give(first);
+  EXPECT_EQ(behind.At(behind.Ask(9 * kMiB)), 0u);
+  behind.Give(second);
+  behind.Ask(11 * kMiB);
+  EXPECT_EQ(behind.HeldMiB(), 32);
+
   PolicyPlayer cut(MakePyTorch);
   cut.Ask(10 * kMiB - 512 - 1024 * kKiB - 512);  // leaves more than 10 MiB + 1 MiB
   cut.Ask(10 * kMiB - 1024 * kKiB);              // leaves more than 1 MiB
