@@ -91,6 +91,30 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(Row(compared, "xla")["reserved_steady"], needed) << "it is as good as the bound here";
 }
 
+// 40 MiB while the job begins, then steps of 14 MiB beside 2 MiB that stay: the engine gives back what the steps do not need.
+TEST(CompareTest, TheEngineIsTheOneThatServes) {
+  TemporaryDirectory folder;
+  const std::string path = folder.path() + "/job.csv";
+  std::ofstream file(path);
+  file << "event,id,bytes\nalloc,9,2097152\nalloc,8,41943040\nfree,8,\n";
+  for (int step = 1; step < 4; ++step) {
+    file << "mark," << step << ",\nalloc,1,10485760\nalloc,2,4194304\nfree,1,\nfree,2,\n";
+  }
+  file << "mark,4,\n";
+  file.close();
+  const Json compared = CompareJson({path, "--peers", "cudamalloc"});
+  EXPECT_EQ(compared["iteration"]["plan_height"], 14 << 20);
+  EXPECT_EQ(compared["iteration"]["not_planned"], 2 << 20);
+  const Json hotpack = Row(compared, "hotpack");
+  EXPECT_EQ(hotpack["reserved_peak"], 42 << 20);
+  EXPECT_EQ(hotpack["reserved_steady"], 16 << 20);
+  EXPECT_FALSE(Row(CompareJson({path, "--capacity", "42M"}), "hotpack")["out_of_memory"]);
+  const Json small = Row(CompareJson({path, "--capacity", "40M"}), "hotpack");
+  EXPECT_TRUE(small["out_of_memory"]);
+  EXPECT_EQ(small["failed_request"], 1);
+  EXPECT_EQ(small["failed_bytes"], 40 << 20);
+}
+
 TEST(CompareTest, RepetitionsAreMoreRequests) {
   const uint64_t once = CompareJson({kCarried, "--repeat", "0"})["requests"];
   EXPECT_EQ(CompareJson({kCarried, "--repeat", "3"})["requests"], once + 3 * 54);
