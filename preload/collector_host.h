@@ -80,6 +80,15 @@ typedef struct hotpack_collector_host {
   // `function` is called once, before the recordings close: at the end of the process, from the library's destructor (so the
   // driver may be on its way out; the thread is whichever ends the process). 0, or -1: no room for more (there is for 8).
   int (*on_end)(void (*function)(void));
+
+  // As on_end, but before each recording closes, also where that is because its context ends (the driver still works then).
+  int (*on_close)(void (*function)(void));
+  // Iterations that have been served by the plan in the first recording; -1: there is no plan yet.
+  int64_t (*planned_iterations)(void);
+  // HOTPACK_CUPTI: how many of these are to be profiled; 0: all to the end.
+  uint64_t (*cupti_iterations)(void);
+  // The calling thread is the collector's own: its driver calls are never the program's, now and for ever.
+  void (*enter_hook)(void);
 } hotpack_collector_host;
 
 // Exported by both libraries. Null: no such version.
