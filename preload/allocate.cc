@@ -1,6 +1,7 @@
 #include "preload/allocate.h"
 
 #include "preload/arena_factory.h"
+#include "preload/collector_load.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/out_of_memory.h"
@@ -112,7 +113,10 @@ bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
 }
 
 void ContextEnd::Prepare() {
-  if (Arenas().Find(context_) != nullptr) Order().Synchronize(context_);
+  if (Arenas().Find(context_) != nullptr) {
+    Order().Synchronize(context_);
+    TellClosing();
+  }
   Order().ForgetContext(context_, nullptr);
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <new>
 
+#include "preload/collector_load.h"
 #include "preload/current_scope.h"
 #include "preload/debug_options.h"
 #include "preload/device_limits.h"
@@ -146,7 +147,9 @@ ContextArena* MakeArena(CUcontext context) {
   WarnOfOptions();
   if (LeftToTool()) return nullptr;
   Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
-  return Arenas().FindOrMake(context, [&] { return Make(driver, context); });
+  ContextArena* arena = Arenas().FindOrMake(context, [&] { return Make(driver, context); });
+  if (arena != nullptr) StartCuptiCollector();
+  return arena;
 }
 
 // At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 namespace hotpack {
 namespace {
@@ -118,8 +119,14 @@ struct InterposerSearch {
   const char* name;
   bool after_us;  // this library has been visited
   bool earlier;   // the caller's object came before it
-  bool found;     // the caller's object came after it and defines `name`
+  bool found;     // the caller's object came after it and defines `name`, or is CUPTI's
 };
+
+// CUPTI takes device memory for itself by functions of the driver that it looks up: that is not the program's.
+bool IsCupti(const char* path) {
+  const char* slash = path != nullptr ? strrchr(path, '/') : nullptr;
+  return slash != nullptr && strncmp(slash, "/libcupti.so", 12) == 0;
+}
 
 // Objects are visited in load order, which is search order for the program and its preloads.
 int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
@@ -131,7 +138,7 @@ int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
     return 1;
   }
   if (!Contains(*info, search->caller)) return 0;
-  search->found = Lookup(ReadDynamic(*info), info->dlpi_addr, search->name) != nullptr;
+  search->found = IsCupti(info->dlpi_name) || Lookup(ReadDynamic(*info), info->dlpi_addr, search->name) != nullptr;
   return 1;
 }
 

@@ -82,6 +82,18 @@ bool ParseArena(const char* value, Options* options) {
   return true;
 }
 
+bool ParseCupti(const char* value, Options* options) {
+  if (strcmp(value, "all") == 0) {
+    options->cupti = true;
+    return true;
+  }
+  if (value[0] == '\0' || value[strspn(value, "0123456789")] != '\0' || strlen(value) > 9) return false;
+  const uint64_t iterations = strtoull(value, nullptr, 10);
+  options->cupti = iterations != 0;
+  options->cupti_iterations = iterations;
+  return iterations != 0;
+}
+
 bool ParseExcept(const char* value, Options* options) {
   options->except = value;
   return true;

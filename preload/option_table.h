@@ -17,6 +17,8 @@ namespace hotpack {
   X(Enabled, "HOTPACK", "", "0 or 1", "1", "`0` turns hotpack off: every hook hands on what it gets")                  \
   X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                         \
     "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                       \
+  X(Cupti, "HOTPACK_CUPTI", "--cupti", "a number of iterations, or all", "none",                                       \
+    "with a trace: for how many iterations served by the plan kernel times are recorded by CUPTI (`collectors.md`)")   \
   X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \
     "debug mode: gaps around blocks that are looked at, released memory overwritten")                                  \
   X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                                \
