@@ -116,6 +116,7 @@ void ContextEnd::Prepare() {
   if (Arenas().Find(context_) != nullptr) {
     Order().Synchronize(context_);
     TellClosing();
+    told_ = true;
   }
   Order().ForgetContext(context_, nullptr);
 }
@@ -127,6 +128,7 @@ void ContextEnd::Retire(bool alive) {
   Order().ForgetContext(context_, arena);
   GraphBlocks().ForgetContext(context_, arena);
   if (arena == nullptr) return;
+  if (!told_) TellClosing();
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Finish();  // its last figures, its trace, its plan
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on

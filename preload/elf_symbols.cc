@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 
 namespace hotpack {
 namespace {
@@ -124,8 +123,11 @@ struct InterposerSearch {
 
 // CUPTI takes device memory for itself by functions of the driver that it looks up: that is not the program's.
 bool IsCupti(const char* path) {
-  const char* slash = path != nullptr ? strrchr(path, '/') : nullptr;
-  return slash != nullptr && strncmp(slash, "/libcupti.so", 12) == 0;
+  const char* name = path;
+  for (const char* at = path; at != nullptr && *at != '\0'; ++at) {
+    if (*at == '/') name = at + 1;
+  }
+  return name != nullptr && StartsWith(name, "libcupti.so");
 }
 
 // Objects are visited in load order, which is search order for the program and its preloads.
