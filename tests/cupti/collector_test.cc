@@ -94,6 +94,8 @@ class CollectorTest : public ::testing::Test {
     cupti_standin_reset(words);
     told_.wanted = iterations;
     collector_ = new Collector;
+    static auto* kept = new std::vector<Collector*>;
+    kept->push_back(collector_);
     return collector_->Start(&kHost);
   }
   std::vector<std::string> Lines() {

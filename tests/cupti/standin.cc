@@ -282,6 +282,7 @@ void cupti_standin_reset(const char* words) {
   state.subscriber = nullptr;
   state.kinds.clear();
   state.calls.clear();
+  free(state.buffer.data);  // the client's, which has lost it
   state.buffer = {};
   state.busy_until = 0;
   state.dropped = 0;
