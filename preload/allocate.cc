@@ -4,6 +4,7 @@
 #include "preload/collector_load.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
+#include "preload/kernel_table.h"
 #include "preload/out_of_memory.h"
 #include "preload/plan_store.h"
 #include "preload/pool_rule.h"
@@ -127,6 +128,7 @@ void ContextEnd::Retire(bool alive) {
   ContextArena* arena = Arenas().Remove(context_);
   Order().ForgetContext(context_, arena);
   GraphBlocks().ForgetContext(context_, arena);
+  ForgetKernels();
   if (arena == nullptr) return;
   if (!told_) TellClosing();
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live

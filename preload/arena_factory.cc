@@ -10,14 +10,17 @@
 #include <new>
 
 #include "preload/collector_load.h"
+#include "preload/collectors.h"
 #include "preload/current_scope.h"
 #include "preload/debug_options.h"
 #include "preload/device_limits.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
+#include "preload/launch_notes.h"
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/plan_store.h"
+#include "preload/range_watch.h"
 #include "preload/stream_order.h"
 #include "preload/tools_present.h"
 #include "profiler/trace_writer.h"
@@ -81,6 +84,7 @@ void AfterForkInChild() {
   Order().ResetAfterFork();
   GraphBlocks().ResetAfterFork();
   ForgetPlanStores();
+  ForgetCollectorsAfterFork();
   new (&files) Files;
 }
 
@@ -112,6 +116,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
+  options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;
   options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
   options.say = Say;
@@ -120,6 +125,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
     options.plan = store->Load();
   }
   arena->engine = new Engine(arena->memory.get(), options);
+  TellOfRanges(arena->engine);
   return arena.release();
 }
 
@@ -154,6 +160,8 @@ ContextArena* MakeArena(CUcontext context) {
 
 // At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
 __attribute__((destructor)) static void FlushAtExit() {
+  EndCollectors();
+  WarnOfUnmatchedRanges();
   Arenas().ForEach([](ContextArena* arena) { arena->engine->Finish(); });
 }
 

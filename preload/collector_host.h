@@ -5,8 +5,8 @@
 //     hotpack_get_collector_host() ──── table of functions ────► notes: launches, their times, ranges, memory
 //     on_end ◄──── "the recordings are about to close" ────────  hands over what it still has
 //
-// All functions are thread-safe, may be called from within a driver callback and inside a hook, never call the driver
-// unless they say so, never throw. Those that write notes do nothing, and cost a load and a branch, while nothing is
+// All functions are thread-safe, may be called from within a driver callback and inside a hook, call nothing of the driver
+// but cuCtxGetCurrent, never throw. Those that write notes do nothing, and cost a load and a branch, while nothing is
 // recorded. Notes go to the recording of the arena whose blocks they concern, else to that of the calling thread's
 // current context, else to the first one.
 //
@@ -66,8 +66,10 @@ typedef struct hotpack_collector_host {
   void (*work)(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns);
   void (*memory)(const hotpack_note_memory* memory);
 
-  // An edge of a range, or a mark; `name` of PUSH, START, MARK, copied; `id` of START and END.
-  void (*range)(enum hotpack_note_range kind, uint64_t id, const char* name);
+  // An edge of a range, or a mark: noted, and compared with HOTPACK_ITERATION_RANGE and HOTPACK_INTERRUPT_RANGE. `name`: of
+  // PUSH, START and MARK; copied. `id`: of START and END, unique in the process; of PUSH and POP the domain, each of which has
+  // a stack of its own in each thread, 0: the default one. Answers the level of PUSH and POP, from 0; -1: nothing to pop.
+  int (*range)(enum hotpack_note_range kind, uint64_t id, const char* name);
 
   // hotpack_step, hotpack_interrupt, hotpack_resume.
   void (*step)(void);
@@ -92,7 +94,7 @@ typedef struct hotpack_collector_host {
 } hotpack_collector_host;
 
 // Exported by both libraries. Null: no such version.
-const hotpack_collector_host* hotpack_get_collector_host(uint32_t version);
+__attribute__((visibility("default"))) const hotpack_collector_host* hotpack_get_collector_host(uint32_t version);
 
 // What a collector that is loaded by the preload exports. 0: it is on; else it said why and may be left alone. The host
 // lives for ever. Called on the thread that makes the first request, with the recording open and a context current,

@@ -25,8 +25,14 @@ namespace hotpack {
     "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
   X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \
     "when `cuMemFree` waits for the device: where order needs it, or always")                                          \
+  X(InterruptRange, "HOTPACK_INTERRUPT_RANGE", "--interrupt-range", "a list of patterns", "none",                      \
+    "ranges (NVTX) in which monitoring is interrupted: patterns of `*` and `?` with commas between (`collectors.md`)") \
   X(Ipc, "HOTPACK_IPC", "--ipc", "sizes in bytes with commas between", "none",                                         \
     "`cuMemAlloc` requests of these sizes are left to the driver, for blocks shared by `cuIpcGetMemHandle`")           \
+  X(IterationRange, "HOTPACK_ITERATION_RANGE", "--iteration-range", "a list of patterns", "none",                      \
+    "ranges and marks (NVTX) that each begin an iteration: patterns as above")                                         \
+  X(Launches, "HOTPACK_LAUNCHES", "--launches", "0 or 1", "0",                                                         \
+    "whether a trace holds the launches of kernels, copies and memsets, with the blocks they name (`collectors.md`)")  \
   X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \
     "the only programs that are served, by executable name, as above")                                                 \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
@@ -68,5 +74,8 @@ const char* NearestVariable(const char* name, size_t length);
 // Whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one). Null `patterns`:
 // false. No heap.
 bool MatchesName(const char* patterns, const char* path);
+
+// The same of all of `text`.
+bool MatchesPattern(const char* patterns, const char* text);
 
 }  // namespace hotpack
