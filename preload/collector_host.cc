@@ -81,43 +81,49 @@ int64_t Iterations() {
   return iterations > 0 ? static_cast<int64_t>(iterations) : -1;
 }
 
-void LaunchSeen(uint64_t correlation, const char* name, void* stream, int per_thread) noexcept try {
-  if (hook_depth > 0 || FirstRecording() == nullptr) return;  // in a hook it is hotpack's own work
+int LaunchSeen(uint64_t correlation, const char* name, void* stream, int per_thread) noexcept try {
+  if (hook_depth > 0 || FirstRecording() == nullptr) return 0;  // in a hook it is hotpack's own work
+  auto handle = static_cast<CUstream>(stream);
+  if (handle == nullptr && per_thread != 0) handle = CU_STREAM_PER_THREAD;
   const bool named = name != nullptr && name[0] != '\0';
   NotedLaunch noted = noted_launch;
   noted_launch.engine = nullptr;
   bool has_name = true;  // the launch collector's note has one, or none can be had
   if (noted.engine == nullptr) {
-    auto handle = static_cast<CUstream>(stream);
-    if (handle == nullptr && per_thread != 0) handle = CU_STREAM_PER_THREAD;
+    if (Order().IsCapturing(handle)) return 0;
     LaunchNote note;
     if (named) note.name = name;
     note.stream = StreamOrdinal(handle);
     noted.engine = Home();
     noted.ordinal = noted.engine != nullptr ? noted.engine->NoteLaunch(note, false) : Engine::kNoLaunch;
-    if (noted.ordinal == Engine::kNoLaunch) return;
+    if (noted.ordinal == Engine::kNoLaunch) return 0;
     has_name = named;
   }
   State& state = Use();
   std::lock_guard<std::mutex> lock(state.mutex);
-  if (state.awaited.size() < kMostAwaited) state.awaited[correlation] = {noted.engine, noted.ordinal, has_name};
+  if (state.awaited.size() >= kMostAwaited) return 0;
+  state.awaited[correlation] = {noted.engine, noted.ordinal, has_name};
+  return 1;
 } catch (...) {  // no host memory: the launch has no times
+  return 0;
 }
 
-void WorkDone(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns) noexcept try {
-  if (!used.load(std::memory_order_relaxed)) return;
+int WorkDone(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns) noexcept try {
+  if (!used.load(std::memory_order_relaxed)) return 0;
   State& state = TheState();
   Awaited launch{};
   {
     std::lock_guard<std::mutex> lock(state.mutex);
     const auto found = state.awaited.find(correlation);
-    if (found == state.awaited.end()) return;
+    if (found == state.awaited.end()) return 0;
     launch = found->second;
     state.awaited.erase(found);
   }
   const bool wanted = !launch.named && name != nullptr;
   launch.engine->NoteWork(launch.ordinal, wanted ? name : "", start_ns, end_ns);
+  return 1;
 } catch (...) {
+  return 1;
 }
 
 void MemorySeen(const hotpack_note_memory* memory) noexcept try {

@@ -59,11 +59,13 @@ typedef struct hotpack_collector_host {
   // among the work whose times are still to come). `name`: of the kernel, may be null; copied. `stream`: the CUstream
   // named in the call, null for the default stream; `per_thread`: null is the thread's own default stream there.
   // If the launch collector has noted the same call (it does so before the driver is called), the id is given to that
-  // note and nothing is written; else a launch is noted, without blocks. Once for each id.
-  void (*launch)(uint64_t correlation, const char* name, void* stream, int per_thread);
+  // note and nothing is written; else a launch is noted, without blocks. Once for each id. 1: its times are awaited; 0: it is
+  // not noted, or no more can be awaited. What is captured into a graph is not noted: it does not run now.
+  int (*launch)(uint64_t correlation, const char* name, void* stream, int per_thread);
   // The same work's times on the device, in any order, from any thread, later. `name`: of the kernel if launch() did not
   // have it; may be null. An id that is not known (from before the recording, dropped) is ignored. Forgets the id.
-  void (*work)(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns);
+  // 1: it was known.
+  int (*work)(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns);
   void (*memory)(const hotpack_note_memory* memory);
 
   // An edge of a range, or a mark: noted, and compared with HOTPACK_ITERATION_RANGE and HOTPACK_INTERRUPT_RANGE. `name`: of

@@ -121,8 +121,8 @@ void Collector::End() {
 void Collector::Submitted(CUpti_CallbackId call, const CUpti_CallbackData& data) {
   if (!noting_.load(std::memory_order_acquire) || data.callbackSite != CUPTI_API_ENTER) return;
   const Submission submission = SubmissionOf(call, data.functionParams);
-  host_->launch(data.correlationId, submission.kernel ? data.symbolName : nullptr, submission.stream,
-                submission.per_thread ? 1 : 0);
+  const char* name = submission.kernel ? data.symbolName : submission.name;
+  if (host_->launch(data.correlationId, name, submission.stream, submission.per_thread ? 1 : 0) == 0) return;
   launches_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -173,7 +173,7 @@ void Collector::Watch() {
     const bool look = end || flush || tick % kLookTicks == 0;
     if (look && Lost(true)) return;
     if (look) clock_.Measure(library_, *host_);
-    if (end) return Detach({100, 1500});
+    if (end) return Detach({500, 1500});
     if (Enough()) return Lost(true) ? void() : Detach({500, 5000});
     if (flush) {
       Drain({100, 1500});
@@ -191,7 +191,7 @@ bool Collector::Enough() const {
 }
 
 // Waits, without a call that waits for the device, until the records of what was launched have arrived. Launches that
-// were captured never have any, and nobody says which ones: when nothing comes any more, that is the end.
+// failed, and dropped records, never do, and nobody says which ones: when nothing comes any more, that is the end.
 void Collector::Drain(Patience patience) {
   constexpr int kStepMs = 5;
   uint64_t arrived = works_.load(std::memory_order_relaxed);

@@ -75,8 +75,8 @@ class Collector {
 
   std::atomic<bool> noting_{false};  // launches are handed to the host
   std::atomic<bool> abandoned_{false};
-  std::atomic<uint64_t> launches_{0};
-  std::atomic<uint64_t> works_{0};
+  std::atomic<uint64_t> launches_{0};  // that the host awaits the times of
+  std::atomic<uint64_t> works_{0};     // ... and has got them
 
   pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;  // for what follows; never held in a CUPTI call or a host call
   pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;  // Start makes it one of CLOCK_MONOTONIC

@@ -32,7 +32,7 @@ const char* CopyName(uint8_t kind) {
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH: return "memcpy DtoH";
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD: return "memcpy DtoD";
     case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH: return "memcpy HtoH";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP: return "memcpy PtoP";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP: return "memcpy peer";
     default: return "memcpy";
   }
 }
@@ -81,8 +81,7 @@ uint64_t HandOver(const Library& library, const hotpack_collector_host& host, co
                   size_t valid_bytes) {
   uint64_t works = 0;
   const auto work = [&](uint32_t correlation, const char* name, uint64_t start, uint64_t end) {
-    host.work(correlation, name, clock.ToHost(start), clock.ToHost(end));
-    ++works;
+    works += host.work(correlation, name, clock.ToHost(start), clock.ToHost(end)) != 0 ? 1 : 0;
   };
   // An incomplete record (CUPTI_ERROR_INVALID_KIND) ends the buffer, as its end (CUPTI_ERROR_MAX_LIMIT_REACHED) does.
   CUpti_Activity* activity = nullptr;

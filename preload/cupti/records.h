@@ -46,7 +46,7 @@ class ClockDifference {
   std::atomic<uint64_t> difference_{0};  // modulo 2^64
 };
 
-// Hands the records of a buffer to the host. Returns how many were of work (kernels, copies, memsets, graphs). Calls
+// Hands the records of a buffer to the host. Returns how many were of work that it awaited. Calls
 // nothing of CUPTI but the iteration over the buffer. O(records).
 uint64_t HandOver(const Library& library, const hotpack_collector_host& host, const ClockDifference& clock, uint8_t* buffer,
                   size_t valid_bytes);

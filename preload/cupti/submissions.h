@@ -73,6 +73,7 @@ struct Submission {
   CUstream stream = nullptr;
   bool per_thread = false;  // a null stream is the calling thread's own default stream
   bool kernel = false;      // CUpti_CallbackData::symbolName is a kernel's; of other calls it means nothing
+  const char* name = nullptr;  // of what is no kernel, if the function alone tells it
 };
 
 // What the call submits, and where. `parameters`: CUpti_CallbackData::functionParams of that call.

@@ -147,7 +147,8 @@ void Busy() {
   std::thread([context] {
     cuCtxSetCurrent(context);
     for (;;) {
-      void* parameters[] = {nullptr};
+      CUdeviceptr none = 0;
+      void* parameters[] = {&none};
       cuLaunchKernel(first, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
       usleep(100);
     }

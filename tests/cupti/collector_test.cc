@@ -53,13 +53,15 @@ uint64_t Monotonic() {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-void OnLaunch(uint64_t correlation, const char* name, void* stream, int) {
+int OnLaunch(uint64_t correlation, const char* name, void* stream, int) {
   std::lock_guard lock(told->mutex);
   told->launches.push_back({correlation, name != nullptr ? name : "", stream, Monotonic()});
+  return 1;
 }
-void OnWork(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns) {
+int OnWork(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns) {
   std::lock_guard lock(told->mutex);
   told->works[correlation] = {name != nullptr ? name : "", start_ns, end_ns};
+  return 1;
 }
 void OnMemory(const hotpack_note_memory*) {}
 void OnSay(const char* line) {

@@ -191,7 +191,8 @@ void AllocateForItself() {
 
 void WriteLog() {
   const char* path = getenv("CUPTI_STANDIN_LOG");
-  FILE* file = path != nullptr ? fopen(path, "w") : nullptr;
+  // Of the program, not of whatever else inherits the environment.
+  FILE* file = path != nullptr && The().figures.submissions > 0 ? fopen(path, "w") : nullptr;
   if (file == nullptr) return;
   const Figures& f = The().figures;
   const std::pair<const char*, uint64_t> lines[] = {
