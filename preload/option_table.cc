@@ -132,6 +132,9 @@ bool ParseLaunches(const char* value, Options* options) {
   return true;
 }
 
+// For libhotpack_nvtx.so, which reads it itself.
+bool ParseNvtxNext(const char*, Options*) { return true; }
+
 bool ParseOnly(const char* value, Options* options) {
   options->only = value;
   return true;

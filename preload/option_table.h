@@ -33,6 +33,8 @@ namespace hotpack {
     "ranges and marks (NVTX) that each begin an iteration: patterns as above")                                         \
   X(Launches, "HOTPACK_LAUNCHES", "--launches", "0 or 1", "0",                                                         \
     "whether a trace holds the launches of kernels, copies and memsets, with the blocks they name (`collectors.md`)")  \
+  X(NvtxNext, "HOTPACK_NVTX_NEXT", "", "a library", "none",                                                            \
+    "the NVTX injection library that ranges are handed on to; `hotpack run` sets it where there was one")              \
   X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \
     "the only programs that are served, by executable name, as above")                                                 \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \

@@ -73,6 +73,10 @@ void AddOptionFlags(CLI::App* command, RunOptions* options) {
     if (!IsPlainOption(row)) continue;
     std::string meaning = row.meaning;
     std::erase(meaning, '`');
+    if (std::string_view(row.values) == "0 or 1") {  // --launches, --launches=0
+      command->add_flag(std::string(row.flag) + "{1}", options->variables[row.variable], meaning);
+      continue;
+    }
     command->add_option(row.flag, options->variables[row.variable], meaning + " (" + row.values + ")")
         ->default_str(row.fallback);
   }
@@ -114,6 +118,10 @@ std::string CheckOutputs(const RunOptions& options) {
   if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
     const std::string reason = CheckPlanFile(options.plan);
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
+  }
+  const auto launches = options.variables.find("HOTPACK_LAUNCHES");
+  if (options.trace.empty() && launches != options.variables.end() && launches->second == "1") {
+    return "--launches needs --trace FILE: launches are recorded there";
   }
   std::error_code error;
   if (!options.trace.empty() && fs::weakly_canonical(options.trace, error) == fs::weakly_canonical(options.json_stats, error)) {

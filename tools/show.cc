@@ -10,6 +10,7 @@
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/hot_iteration.h"
+#include "tools/show_notes.h"
 #include "tools/show_plan.h"
 #include "tools/trace_facts.h"
 #include "tools/units.h"
@@ -108,6 +109,7 @@ void PrintJson(const TraceFile& file, const TraceFacts& facts) {
   object["marked_iterations"] = Lengths(MarkedIterations(file.trace));
   object["marked"] = ToJson(MarkedIteration(file.trace));
   object["detected"] = ToJson(DetectedIteration(file.trace));
+  AddNotesJson(file, &object);
   printf("%s\n", object.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
@@ -164,6 +166,7 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
   } else {
     printf("without marks no iteration is found that repeats\n");
   }
+  PrintNotes(file);
 }
 
 int RunShow(const Options& options) {

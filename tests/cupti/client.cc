@@ -127,6 +127,7 @@ void Graph() {
 
 void Threads() {
   Begin();
+  Step();  // the recording begins
   CUcontext context = nullptr;
   OK(cuCtxGetCurrent(&context));
   std::thread threads[3];
