@@ -41,7 +41,8 @@ STANDIN_API cuptiGetVersion(uint32_t* version) {
 }
 
 STANDIN_API cuptiGetResultString(CUptiResult result, const char** text) {
-  *text = result == CUPTI_ERROR_NOT_INITIALIZED           ? "CUPTI_ERROR_NOT_INITIALIZED"
+  *text = result == CUPTI_SUCCESS                         ? "CUPTI_SUCCESS"
+          : result == CUPTI_ERROR_NOT_INITIALIZED         ? "CUPTI_ERROR_NOT_INITIALIZED"
           : result == CUPTI_ERROR_INVALID_PARAMETER       ? "CUPTI_ERROR_INVALID_PARAMETER"
           : result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
                                                           : "another CUPTI error";

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
 #include "tests/preload/subprocess.h"
 
@@ -139,6 +140,19 @@ TEST(CuptiRun, EveryLaunchIsNotedWhereItWasWithItsTimes) {
   ExpectSteps(result, 40);
   ExpectTimed(result);
   ExpectGivenBack(result);
+}
+
+TEST(CuptiRun, WithTheLaunchCollectorEachLaunchIsThereOnce) {
+  const Result result = Play({kClient, "loop", "40"}, {.environment = {{"HOTPACK_LAUNCHES", "1"}}});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  ExpectSteps(result, 40);
+  ExpectTimed(result);
+  for (size_t i = 0; i < result.file.notes.launches.size(); ++i) {
+    const Launch& launch = result.file.notes.launches[i];
+    ASSERT_EQ(launch.blocks, 1u) << i;
+    const auto& asked = result.file.trace.events[4 * (i / 3) + (i % 3 == 0 ? 0 : 1)];
+    EXPECT_EQ(result.file.notes.launch_blocks[launch.first_block], asked.id) << "the block that this launch was for";
+  }
 }
 
 TEST(CuptiRun, WhereItIsTakenOneLineSaysByWhom) {
@@ -334,6 +348,20 @@ TEST(CuptiRun, ATrainingProgram) {
   for (const Launch& launch : result.file.notes.launches) ++names[result.Name(launch)];
   EXPECT_EQ(names.count(""), 0u);
   EXPECT_GT(names.size(), 5u);
+}
+
+// The case of the check on a GPU, as it runs there: it is the other tool.
+TEST(CuptiRun, TheProbeOfTheCheckOnAGpu) {
+  const std::string program = HOTPACK_BINARY_DIR "/bin/gpu_probe";
+  if (!std::filesystem::exists(program)) GTEST_SKIP() << "gpu_probe was not built";
+  const Result result = Play({program, "--case", "cupti", "--quick"}, {.iterations = "3"});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  const auto told = nlohmann::json::parse(result.outcome.out);
+  std::map<std::string, std::string> findings;
+  for (const auto& finding : told["findings"]) findings[finding["name"]] = finding["result"];
+  for (const char* name : {"cupti.taken", "cupti.free", "cupti.enable", "cupti.records"}) EXPECT_EQ(findings[name], "pass") << name;
+  EXPECT_EQ(told["figures"].size(), 2u);
+  EXPECT_GT(result.Timed(), 0u);
 }
 
 }  // namespace
