@@ -11,8 +11,8 @@ namespace hotpack {
 // library and starts it; one line if it cannot be. Inside a hook, after the first arena was made, no lock held.
 void StartCuptiCollector();
 
-// Some recording is about to close: collectors hand over what they have. Inside a hook, no lock held; may wait for a second
-// or two.
+// Some recording is about to close: collectors hand over what they have. Inside a hook, no lock held; may wait for a
+// second or two.
 void TellClosing();
 
 // The functions of hotpack_collector_host by these names.

@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kNot[] = "kernel times are not recorded: ";
 
-// A tool that is about to come, or is there in a way that subscribing does not show: the driver loads what the first names;
-// Nsight Systems sets the second for what it runs.
+// A tool that is about to come, or is there in a way that subscribing does not show: the driver loads what the first
+// names; Nsight Systems sets the second for what it runs.
 const char* ToolToCome() {
   for (const char* variable : {"CUDA_INJECTION64_PATH", "NSYS_PROFILING_SESSION_ID"}) {
     const char* value = getenv(variable);
@@ -102,8 +102,8 @@ bool Collector::Enable() {
 // them then: nothing is disabled, flushed or given up.
 bool Collector::Lost(bool watching) {
   uint32_t enabled = 0;
-  const CUptiResult result =
-      library_.cuptiGetCallbackState(&enabled, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+  const CUptiResult result = library_.cuptiGetCallbackState(&enabled, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API,
+                                                            CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
   if (result == CUPTI_SUCCESS && (enabled != 0 || !watching)) return false;
   noting_.store(false, std::memory_order_release);
   Say("kernel times are recorded no further: another tool has taken CUPTI (%s)",

@@ -12,9 +12,9 @@
 namespace hotpack::cupti {
 namespace {
 
-constexpr int kTickMs = 20;      // between looks at the iterations
-constexpr int kLookTicks = 10;   // between looks at the subscription, the clocks and what has arrived
-constexpr int kStartMs = 2000;   // the program's thread waits no longer than this
+constexpr int kTickMs = 20;     // between looks at the iterations
+constexpr int kLookTicks = 10;  // between looks at the subscription, the clocks and what has arrived
+constexpr int kStartMs = 2000;  // the program's thread waits no longer than this
 constexpr int kAnswerMs = 3000;
 
 timespec After(int milliseconds) {
@@ -195,7 +195,8 @@ bool Collector::Enough() const {
 void Collector::Drain(Patience patience) {
   constexpr int kStepMs = 5;
   uint64_t arrived = works_.load(std::memory_order_relaxed);
-  for (int waited = 0, still = 0; waited <= patience.in_all_ms && still <= patience.without_progress_ms; waited += kStepMs) {
+  for (int waited = 0, still = 0; waited <= patience.in_all_ms && still <= patience.without_progress_ms;
+       waited += kStepMs) {
     if (library_.cuptiActivityFlushAll(0) != CUPTI_SUCCESS) return;
     const uint64_t now = works_.load(std::memory_order_relaxed);
     if (now >= launches_.load(std::memory_order_relaxed)) return;

@@ -4,9 +4,9 @@
 //                   │
 //                   └── another tool has CUPTI now: lost. It is left alone from then on.
 //
-// One thread of ours makes all CUPTI calls but those that its callbacks need, so they are in one order and no lock of the
-// program's is held in them. CUPTI calls us on the program's threads (a driver call begins) and on threads of its own
-// (buffers); what runs there takes no lock of ours.
+// One thread of ours makes all CUPTI calls but those that its callbacks need, so they are in one order and no lock of
+// the program's is held in them. CUPTI calls us on the program's threads (a driver call begins) and on threads of its
+// own (buffers); what runs there takes no lock of ours.
 //
 // cuptiFinalize is never called: it is safe only at the exit of a driver call with nothing else under way, and whoever
 // profiles next needs no more than that the subscription, the activities and the buffers are given back.

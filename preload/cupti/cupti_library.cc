@@ -28,7 +28,7 @@ void* Open() {
 
 // The first function that is missing; null: none.
 const char* Bind(void* handle, Library* library) {
-#define HOTPACK_CUPTI_BIND(function)                                                          \
+#define HOTPACK_CUPTI_BIND(function)                                                     \
   library->function = reinterpret_cast<decltype(&::function)>(dlsym(handle, #function)); \
   if (library->function == nullptr) return #function;
   HOTPACK_CUPTI_FUNCTIONS(HOTPACK_CUPTI_BIND)
@@ -43,7 +43,8 @@ const char* Bind(void* handle, Library* library) {
 bool LoadLibrary(Library* library, char* why, size_t size) {
   void* handle = Open();
   if (handle == nullptr) {
-    snprintf(why, size, "libcupti.so.13 cannot be loaded (it comes with the CUDA toolkit; LD_LIBRARY_PATH says where it is)");
+    snprintf(why, size,
+             "libcupti.so.13 cannot be loaded (it comes with the CUDA toolkit; LD_LIBRARY_PATH says where it is)");
     return false;
   }
   if (const char* missing = Bind(handle, library)) {
@@ -52,7 +53,8 @@ bool LoadLibrary(Library* library, char* why, size_t size) {
   }
   uint32_t version = 0;
   if (library->cuptiGetVersion(&version) != CUPTI_SUCCESS || version < kOldestVersion) {
-    snprintf(why, size, "this libcupti is of version %u; %u (CUDA 12) is the oldest that will do", version, kOldestVersion);
+    snprintf(why, size, "this libcupti is of version %u; %u (CUDA 12) is the oldest that will do", version,
+             kOldestVersion);
     return false;
   }
   return true;

@@ -17,11 +17,12 @@ void AfterForkInChild() { collector.AbandonAfterFork(); }
 }  // namespace
 
 // A name of its own here: the header has a type of the exported one.
-extern "C" __attribute__((visibility("default"))) int StartCupti(const hotpack_collector_host* host)
-    __asm__(HOTPACK_COLLECTOR_START);
+extern "C" __attribute__((visibility("default"))) int StartCupti(const hotpack_collector_host* host) __asm__(
+    HOTPACK_COLLECTOR_START);
 
 int StartCupti(const hotpack_collector_host* host) {
-  if (host == nullptr || host->version != HOTPACK_COLLECTOR_HOST_VERSION || host->size < sizeof(hotpack_collector_host)) {
+  if (host == nullptr || host->version != HOTPACK_COLLECTOR_HOST_VERSION ||
+      host->size < sizeof(hotpack_collector_host)) {
     return -1;
   }
   pthread_atfork(nullptr, nullptr, AfterForkInChild);

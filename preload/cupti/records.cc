@@ -28,16 +28,23 @@ const Record& As(const CUpti_Activity* activity) {
 
 const char* CopyName(uint8_t kind) {
   switch (kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD: return "memcpy HtoD";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH: return "memcpy DtoH";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD: return "memcpy DtoD";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH: return "memcpy HtoH";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP: return "memcpy peer";
-    default: return "memcpy";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return "memcpy HtoD";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return "memcpy DtoH";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return "memcpy DtoD";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH:
+      return "memcpy HtoH";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+      return "memcpy peer";
+    default:
+      return "memcpy";
   }
 }
 
-void HandOverMemory(const hotpack_collector_host& host, const ClockDifference& clock, const CUpti_ActivityMemory3& record) {
+void HandOverMemory(const hotpack_collector_host& host, const ClockDifference& clock,
+                    const CUpti_ActivityMemory3& record) {
   hotpack_note_memory note = {};
   note.time_ns = clock.ToHost(record.timestamp);
   note.address = record.address;
@@ -77,8 +84,8 @@ void ClockDifference::Measure(const Library& library, const hotpack_collector_ho
   }
 }
 
-uint64_t HandOver(const Library& library, const hotpack_collector_host& host, const ClockDifference& clock, uint8_t* buffer,
-                  size_t valid_bytes) {
+uint64_t HandOver(const Library& library, const hotpack_collector_host& host, const ClockDifference& clock,
+                  uint8_t* buffer, size_t valid_bytes) {
   uint64_t works = 0;
   const auto work = [&](uint32_t correlation, const char* name, uint64_t start, uint64_t end) {
     works += host.work(correlation, name, clock.ToHost(start), clock.ToHost(end)) != 0 ? 1 : 0;

@@ -14,8 +14,11 @@ namespace hotpack::cupti {
 // has one correlation id, and costs one record however many nodes it has.
 inline constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,  // without this one nothing is collected
-    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
+    CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_MEMORY2,
+    CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
 
 // Buffers for CUPTI: it has at most kMost of them at a time, 32 MiB in all, and drops records (and counts them) beyond
 // that. From malloc one by one, so that another tool that takes CUPTI over with a buffer of ours in it can free it, as
@@ -48,7 +51,7 @@ class ClockDifference {
 
 // Hands the records of a buffer to the host. Returns how many were of work that it awaited. Calls
 // nothing of CUPTI but the iteration over the buffer. O(records).
-uint64_t HandOver(const Library& library, const hotpack_collector_host& host, const ClockDifference& clock, uint8_t* buffer,
-                  size_t valid_bytes);
+uint64_t HandOver(const Library& library, const hotpack_collector_host& host, const ClockDifference& clock,
+                  uint8_t* buffer, size_t valid_bytes);
 
 }  // namespace hotpack::cupti

@@ -34,14 +34,14 @@ static_assert(IsPerThread("cuMemcpy_ptds") && IsPerThread("cuLaunchKernel_ptsz")
 
 #define HOTPACK_STREAM_STREAM(function) static_cast<const function##_params*>(parameters)->hStream
 #define HOTPACK_STREAM_CONFIG(function)                                     \
-  (static_cast<const function##_params*>(parameters)->config != nullptr \
+  (static_cast<const function##_params*>(parameters)->config != nullptr     \
        ? static_cast<const function##_params*>(parameters)->config->hStream \
        : nullptr)
 #define HOTPACK_STREAM_DEFAULT(function) nullptr
 
 Submission SubmissionOf(CUpti_CallbackId call, const void* parameters) {
   switch (call) {
-#define HOTPACK_CASE(function, where)             \
+#define HOTPACK_CASE(function, where)      \
   case CUPTI_DRIVER_TRACE_CBID_##function: \
     return {HOTPACK_STREAM_##where(function), IsPerThread(#function), IsKernel(#function), NameOf(#function)};
     HOTPACK_CUPTI_SUBMISSIONS(HOTPACK_CASE)

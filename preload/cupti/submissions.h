@@ -15,45 +15,45 @@
 #define HOTPACK_CUPTI_BOTH(X, function, where) X(function, where) X(function##_ptsz, where)
 #define HOTPACK_CUPTI_SYNC(X, function) X(function, DEFAULT) X(function##_ptds, DEFAULT)
 
-#define HOTPACK_CUPTI_SUBMISSIONS_12(X)                   \
-  HOTPACK_CUPTI_BOTH(X, cuLaunchKernel, STREAM)           \
-  HOTPACK_CUPTI_BOTH(X, cuLaunchKernelEx, CONFIG)         \
+#define HOTPACK_CUPTI_SUBMISSIONS_12(X)                    \
+  HOTPACK_CUPTI_BOTH(X, cuLaunchKernel, STREAM)            \
+  HOTPACK_CUPTI_BOTH(X, cuLaunchKernelEx, CONFIG)          \
   HOTPACK_CUPTI_BOTH(X, cuLaunchCooperativeKernel, STREAM) \
-  HOTPACK_CUPTI_BOTH(X, cuGraphLaunch, STREAM)            \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpy)                         \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpyHtoD_v2)                  \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpyDtoH_v2)                  \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpyDtoD_v2)                  \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpy2D_v2)                    \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpy2DUnaligned_v2)           \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpy3D_v2)                    \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpyPeer)                     \
-  HOTPACK_CUPTI_SYNC(X, cuMemcpy3DPeer)                   \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpyAsync, STREAM)            \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpyHtoDAsync_v2, STREAM)     \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpyDtoHAsync_v2, STREAM)     \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpyDtoDAsync_v2, STREAM)     \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpy2DAsync_v2, STREAM)       \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpy3DAsync_v2, STREAM)       \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpyPeerAsync, STREAM)        \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpy3DPeerAsync, STREAM)      \
-  HOTPACK_CUPTI_SYNC(X, cuMemsetD8_v2)                    \
-  HOTPACK_CUPTI_SYNC(X, cuMemsetD16_v2)                   \
-  HOTPACK_CUPTI_SYNC(X, cuMemsetD32_v2)                   \
-  HOTPACK_CUPTI_SYNC(X, cuMemsetD2D8_v2)                  \
-  HOTPACK_CUPTI_SYNC(X, cuMemsetD2D16_v2)                 \
-  HOTPACK_CUPTI_SYNC(X, cuMemsetD2D32_v2)                 \
-  HOTPACK_CUPTI_BOTH(X, cuMemsetD8Async, STREAM)          \
-  HOTPACK_CUPTI_BOTH(X, cuMemsetD16Async, STREAM)         \
-  HOTPACK_CUPTI_BOTH(X, cuMemsetD32Async, STREAM)         \
-  HOTPACK_CUPTI_BOTH(X, cuMemsetD2D8Async, STREAM)        \
-  HOTPACK_CUPTI_BOTH(X, cuMemsetD2D16Async, STREAM)       \
+  HOTPACK_CUPTI_BOTH(X, cuGraphLaunch, STREAM)             \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpy)                          \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpyHtoD_v2)                   \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpyDtoH_v2)                   \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpyDtoD_v2)                   \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpy2D_v2)                     \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpy2DUnaligned_v2)            \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpy3D_v2)                     \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpyPeer)                      \
+  HOTPACK_CUPTI_SYNC(X, cuMemcpy3DPeer)                    \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpyAsync, STREAM)             \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpyHtoDAsync_v2, STREAM)      \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpyDtoHAsync_v2, STREAM)      \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpyDtoDAsync_v2, STREAM)      \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpy2DAsync_v2, STREAM)        \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpy3DAsync_v2, STREAM)        \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpyPeerAsync, STREAM)         \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpy3DPeerAsync, STREAM)       \
+  HOTPACK_CUPTI_SYNC(X, cuMemsetD8_v2)                     \
+  HOTPACK_CUPTI_SYNC(X, cuMemsetD16_v2)                    \
+  HOTPACK_CUPTI_SYNC(X, cuMemsetD32_v2)                    \
+  HOTPACK_CUPTI_SYNC(X, cuMemsetD2D8_v2)                   \
+  HOTPACK_CUPTI_SYNC(X, cuMemsetD2D16_v2)                  \
+  HOTPACK_CUPTI_SYNC(X, cuMemsetD2D32_v2)                  \
+  HOTPACK_CUPTI_BOTH(X, cuMemsetD8Async, STREAM)           \
+  HOTPACK_CUPTI_BOTH(X, cuMemsetD16Async, STREAM)          \
+  HOTPACK_CUPTI_BOTH(X, cuMemsetD32Async, STREAM)          \
+  HOTPACK_CUPTI_BOTH(X, cuMemsetD2D8Async, STREAM)         \
+  HOTPACK_CUPTI_BOTH(X, cuMemsetD2D16Async, STREAM)        \
   HOTPACK_CUPTI_BOTH(X, cuMemsetD2D32Async, STREAM)
 
 // Of CUDA 13; an older libcupti refuses to watch them, and says so by an error that is ignored.
 #if CUPTI_API_VERSION >= 130000
-#define HOTPACK_CUPTI_SUBMISSIONS_13(X)                    \
-  HOTPACK_CUPTI_BOTH(X, cuMemcpyBatchAsync_v2, STREAM)     \
+#define HOTPACK_CUPTI_SUBMISSIONS_13(X)                \
+  HOTPACK_CUPTI_BOTH(X, cuMemcpyBatchAsync_v2, STREAM) \
   HOTPACK_CUPTI_BOTH(X, cuMemcpy3DBatchAsync_v2, STREAM)
 #else
 #define HOTPACK_CUPTI_SUBMISSIONS_13(X)
@@ -71,8 +71,8 @@ inline constexpr CUpti_CallbackId kSubmissions[] = {
 
 struct Submission {
   CUstream stream = nullptr;
-  bool per_thread = false;  // a null stream is the calling thread's own default stream
-  bool kernel = false;      // CUpti_CallbackData::symbolName is a kernel's; of other calls it means nothing
+  bool per_thread = false;     // a null stream is the calling thread's own default stream
+  bool kernel = false;         // CUpti_CallbackData::symbolName is a kernel's; of other calls it means nothing
   const char* name = nullptr;  // of what is no kernel, if the function alone tells it
 };
 

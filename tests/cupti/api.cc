@@ -9,7 +9,8 @@ namespace {
 
 CUptiResult Usable() { return The().ended ? CUPTI_ERROR_NOT_INITIALIZED : CUPTI_SUCCESS; }
 
-CUptiResult Subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user, CUpti_SubscriberParams* parameters) {
+CUptiResult Subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user,
+                      CUpti_SubscriberParams* parameters) {
   std::lock_guard lock(The().mutex);
   State& state = The();
   if (handle == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -20,10 +21,12 @@ CUptiResult Subscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callbac
     }
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   }
-  state.owner = std::string("CUPTI for ") +
-                (parameters != nullptr && parameters->subscriberName != nullptr ? parameters->subscriberName : "a tool without a name");
+  state.owner = std::string("CUPTI for ") + (parameters != nullptr && parameters->subscriberName != nullptr
+                                                 ? parameters->subscriberName
+                                                 : "a tool without a name");
   state.subscriber = *handle = state.next_subscriber;
-  state.next_subscriber = reinterpret_cast<CUpti_SubscriberHandle>(reinterpret_cast<uintptr_t>(state.next_subscriber) + 16);
+  state.next_subscriber =
+      reinterpret_cast<CUpti_SubscriberHandle>(reinterpret_cast<uintptr_t>(state.next_subscriber) + 16);
   state.callback = callback;
   state.user = user;
   state.calls.clear();
@@ -61,7 +64,8 @@ STANDIN_API cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc ca
 #ifndef STANDIN_OLD
 STANDIN_API cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user,
                               CUpti_SubscriberParams* parameters) {
-  if (parameters != nullptr && parameters->structSize < CUpti_SubscriberParams_STRUCT_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (parameters != nullptr && parameters->structSize < CUpti_SubscriberParams_STRUCT_SIZE)
+    return CUPTI_ERROR_INVALID_PARAMETER;
   return Subscribe(handle, callback, user, parameters);
 }
 #endif
@@ -82,7 +86,8 @@ STANDIN_API cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
   return CUPTI_SUCCESS;
 }
 
-STANDIN_API cuptiGetCallbackState(uint32_t* enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain, CUpti_CallbackId call) {
+STANDIN_API cuptiGetCallbackState(uint32_t* enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain,
+                                  CUpti_CallbackId call) {
   std::lock_guard lock(The().mutex);
   if (Usable() != CUPTI_SUCCESS) return Usable();
   if (handle == nullptr || handle != The().subscriber) return CUPTI_ERROR_INVALID_PARAMETER;
@@ -90,7 +95,8 @@ STANDIN_API cuptiGetCallbackState(uint32_t* enable, CUpti_SubscriberHandle handl
   return CUPTI_SUCCESS;
 }
 
-STANDIN_API cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, CUpti_CallbackId call) {
+STANDIN_API cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+                                CUpti_CallbackId call) {
   std::lock_guard lock(The().mutex);
   State& state = The();
   if (Usable() != CUPTI_SUCCESS) return Usable();
@@ -98,12 +104,16 @@ STANDIN_API cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, 
     if (Foreign()) ++state.figures.disturbed;
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
-  if (enable != 0) state.calls.insert(call); else state.calls.erase(call);
+  if (enable != 0)
+    state.calls.insert(call);
+  else
+    state.calls.erase(call);
   state.figures.calls_watched = state.calls.size();
   return CUPTI_SUCCESS;
 }
 
-STANDIN_API cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete) {
+STANDIN_API cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                           CUpti_BuffersCallbackCompleteFunc complete) {
   if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   std::lock_guard lock(The().mutex);
   if (Foreign()) ++The().figures.disturbed;

@@ -29,8 +29,8 @@ constexpr size_t kBytes = 1 << 20;
 CUfunction first = nullptr, second = nullptr;
 
 CUfunction Kernel(const std::string& name) {
-  const std::string ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry " + name + "(.param .u64 " + name +
-                          "_param_0) { ret; }\n";
+  const std::string ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry " + name + "(.param .u64 " +
+                          name + "_param_0) { ret; }\n";
   CUmodule module = nullptr;
   CUfunction kernel = nullptr;
   OK(cuModuleLoadData(&module, ptx.c_str()));
@@ -74,11 +74,13 @@ void Second() {
   CHECK(subscribe != nullptr);
   void* handle = nullptr;
   Step();
-  CHECK(subscribe(&handle, [](void*, int, unsigned, const void*) {}, nullptr) != 0);
+  CHECK(subscribe(
+            &handle, [](void*, int, unsigned, const void*) {}, nullptr) != 0);
   for (int i = 0; i < 2000; ++i) {
     Step();
     usleep(2000);
-    if (subscribe(&handle, [](void*, int, unsigned, const void*) {}, nullptr) == 0) {
+    if (subscribe(
+            &handle, [](void*, int, unsigned, const void*) {}, nullptr) == 0) {
       printf("free\n");
       Steps(10);
       return;

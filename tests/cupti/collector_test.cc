@@ -143,7 +143,8 @@ class CollectorTest : public ::testing::Test {
 // What another tool does first.
 CUptiResult SubscribeAsAnother() {
   CUpti_SubscriberHandle handle = nullptr;
-  return cuptiSubscribe(&handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr);
+  return cuptiSubscribe(
+      &handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr);
 }
 
 TEST_F(CollectorTest, WhereCuptiIsFreeLaunchesGetTheirTimes) {
@@ -168,7 +169,8 @@ TEST_F(CollectorTest, WhereItIsTakenOneLineSaysByWhom) {
   collector_->Flush();
   collector_->End();
   const auto figures = cupti_standin_figures();
-  EXPECT_EQ(figures.kinds_on + figures.calls_watched + figures.buffers_out + figures.flushes + figures.forced_flushes, 0u);
+  EXPECT_EQ(figures.kinds_on + figures.calls_watched + figures.buffers_out + figures.flushes + figures.forced_flushes,
+            0u);
 }
 
 TEST_F(CollectorTest, AToolThatIsToComeGoesFirst) {
@@ -187,8 +189,10 @@ TEST_F(CollectorTest, LostMidwayItIsLeftAlone) {
   ASSERT_TRUE(Start("lose=100"));
   for (int i = 0; i < 150; ++i) cupti_standin_launch("kernel", nullptr);
   ASSERT_TRUE(Eventually([&] { return !Lines().empty(); }));
-  EXPECT_THAT(Lines(), ElementsAre(
-                           "kernel times are recorded no further: another tool has taken CUPTI (CUPTI_ERROR_INVALID_PARAMETER)"));
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre(
+          "kernel times are recorded no further: another tool has taken CUPTI (CUPTI_ERROR_INVALID_PARAMETER)"));
   EXPECT_EQ(told_.launches.size(), 99u);
   const auto begin = std::chrono::steady_clock::now();
   collector_->Flush();
@@ -291,15 +295,18 @@ TEST_F(CollectorTest, BuffersOfOtherThreadsAreReadAsWell) {
 
 TEST_F(CollectorTest, ADeviceThatMayNotBeProfiledIsSaid) {
   EXPECT_FALSE(Start("deny"));
-  EXPECT_THAT(Lines(), ElementsAre(
-                           "kernel times are not recorded: CUPTI cannot be used here (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)"));
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre("kernel times are not recorded: CUPTI cannot be used here (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)"));
   ExpectGivenBack();
 }
 
 TEST_F(CollectorTest, AnOldVersionIsSaid) {
   EXPECT_FALSE(Start("version=16"));
-  EXPECT_THAT(Lines(), ElementsAre(
-                           "kernel times are not recorded: this libcupti is of version 16; 19 (CUDA 12) is the oldest that will do"));
+  EXPECT_THAT(
+      Lines(),
+      ElementsAre(
+          "kernel times are not recorded: this libcupti is of version 16; 19 (CUDA 12) is the oldest that will do"));
   EXPECT_EQ(cupti_standin_figures().subscribed, 0u);
 }
 

@@ -1,5 +1,5 @@
-// The collector of kernel times under `hotpack run --simulate`, with the stand-in in libcupti's place: what ends up in the
-// trace, and what CUPTI is left with.
+// The collector of kernel times under `hotpack run --simulate`, with the stand-in in libcupti's place: what ends up in
+// the trace, and what CUPTI is left with.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -52,9 +52,9 @@ struct Result {
 };
 
 struct Setting {
-  std::string words = "";               // CUPTI_STANDIN
-  std::string standin = kNew;           // empty: none
-  std::string iterations = "all";       // --cupti
+  std::string words = "";          // CUPTI_STANDIN
+  std::string standin = kNew;      // empty: none
+  std::string iterations = "all";  // --cupti
   std::map<std::string, std::string> environment = {};
   bool trace = true;
 };
@@ -66,13 +66,10 @@ Result Play(std::vector<std::string> program, const Setting& setting = {}) {
   if (setting.trace) command.insert(command.end(), {"--trace", trace});
   command.push_back("--");
   command.insert(command.end(), program.begin(), program.end());
-  std::map<std::string, std::string> environment = {{"LD_PRELOAD", setting.standin},
-                                                    {"LD_LIBRARY_PATH", ""},
-                                                    {"HOTPACK", ""},
-                                                    {"CUDA_INJECTION64_PATH", ""},
-                                                    {"NSYS_PROFILING_SESSION_ID", ""},
-                                                    {"CUPTI_STANDIN", setting.words},
-                                                    {"CUPTI_STANDIN_LOG", log}};
+  std::map<std::string, std::string> environment = {
+      {"LD_PRELOAD", setting.standin}, {"LD_LIBRARY_PATH", ""},           {"HOTPACK", ""},
+      {"CUDA_INJECTION64_PATH", ""},   {"NSYS_PROFILING_SESSION_ID", ""}, {"CUPTI_STANDIN", setting.words},
+      {"CUPTI_STANDIN_LOG", log}};
   for (const auto& [name, value] : setting.environment) environment[name] = value;
   Result result;
   result.outcome = hotpack_test::RunProgram(command, environment);
@@ -107,7 +104,8 @@ void ExpectTimed(const Result& result) {
   uint64_t last_start = 0;
   for (const Launch& launch : result.file.notes.launches) {
     EXPECT_LT(launch.start_ns, launch.end_ns);
-    EXPECT_GT(launch.start_ns + 100'000, launch.time_ns) << "work comes after its launch, but for the two clocks' difference";
+    EXPECT_GT(launch.start_ns + 100'000, launch.time_ns)
+        << "work comes after its launch, but for the two clocks' difference";
     EXPECT_GT(launch.start_ns + 100'000, last_start) << "one stream: in order";
     last_start = launch.start_ns;
   }
@@ -165,7 +163,8 @@ TEST(CuptiRun, WhereItIsTakenOneLineSaysByWhom) {
 TEST(CuptiRun, LostMidwayTheProgramGoesOn) {
   const Result result = Play({kClient, "loop", "2000"}, {.words = "lose=31"});
   EXPECT_EQ(result.outcome.code, 0);
-  EXPECT_THAT(result.outcome.err, HasSubstr("hotpack: kernel times are recorded no further: another tool has taken CUPTI"));
+  EXPECT_THAT(result.outcome.err,
+              HasSubstr("hotpack: kernel times are recorded no further: another tool has taken CUPTI"));
   EXPECT_EQ(result.file.notes.launches.size(), 30u);
   EXPECT_EQ(result.file.trace.events.size(), 8000u);
   auto cupti = result.cupti;
@@ -225,7 +224,8 @@ TEST(CuptiRun, WithoutLibcupti) {
 
 TEST(CuptiRun, AnOldVersionOrADeviceThatMayNotBeProfiled) {
   ExpectNone(Play({kClient, "loop"}, {.words = "version=16"}), "this libcupti is of version 16;");
-  ExpectNone(Play({kClient, "loop"}, {.words = "deny"}), "CUPTI cannot be used here (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)");
+  ExpectNone(Play({kClient, "loop"}, {.words = "deny"}),
+             "CUPTI cannot be used here (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)");
 }
 
 // NVIDIA's own, if it is here: it finds no device that it knows, says so, and the program goes on.
@@ -300,9 +300,12 @@ TEST(CuptiRun, ThreadsAndAnEndInTheMidstOfIt) {
 TEST(CuptiRun, WhatCuptiTakesForItselfIsNotTheProgramS) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/trace";
-  const Outcome outcome = hotpack_test::RunProgram(
-      {kClient, "loop", "40"}, {{"LD_PRELOAD", std::string(HOTPACK_PRELOAD) + ":" + kNew}, {"LD_LIBRARY_PATH", HOTPACK_SIMGPU},
-                                {"CUPTI_STANDIN", "allocate"}, {"HOTPACK_TRACE", trace}, {"HOTPACK_CUPTI", "all"}});
+  const Outcome outcome =
+      hotpack_test::RunProgram({kClient, "loop", "40"}, {{"LD_PRELOAD", std::string(HOTPACK_PRELOAD) + ":" + kNew},
+                                                         {"LD_LIBRARY_PATH", HOTPACK_SIMGPU},
+                                                         {"CUPTI_STANDIN", "allocate"},
+                                                         {"HOTPACK_TRACE", trace},
+                                                         {"HOTPACK_CUPTI", "all"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   Result result;
   auto loaded = LoadTrace(trace);
@@ -330,7 +333,8 @@ TEST(CuptiRun, WrongValuesAreSaid) {
   for (const char* wrong : {"0", "-1", "some", "3x", "12345678901"}) {
     const Result result = Play({kClient, "loop"}, {.iterations = wrong});
     EXPECT_EQ(result.outcome.code, 2);
-    EXPECT_EQ(result.outcome.err, std::string("hotpack run: --cupti ") + wrong + ": not a number of iterations, or all\n");
+    EXPECT_EQ(result.outcome.err,
+              std::string("hotpack run: --cupti ") + wrong + ": not a number of iterations, or all\n");
   }
 }
 
@@ -359,7 +363,8 @@ TEST(CuptiRun, TheProbeOfTheCheckOnAGpu) {
   const auto told = nlohmann::json::parse(result.outcome.out);
   std::map<std::string, std::string> findings;
   for (const auto& finding : told["findings"]) findings[finding["name"]] = finding["result"];
-  for (const char* name : {"cupti.taken", "cupti.free", "cupti.enable", "cupti.records"}) EXPECT_EQ(findings[name], "pass") << name;
+  for (const char* name : {"cupti.taken", "cupti.free", "cupti.enable", "cupti.records"})
+    EXPECT_EQ(findings[name], "pass") << name;
   EXPECT_EQ(told["figures"].size(), 2u);
   EXPECT_GT(result.Timed(), 0u);
 }

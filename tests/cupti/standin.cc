@@ -132,10 +132,14 @@ uint8_t* NewRecord(std::unique_lock<std::mutex>& lock) {
 
 CUpti_ActivityKind KindOf(Work work) {
   switch (work) {
-    case Work::kKernel: return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    case Work::kCopy: return CUPTI_ACTIVITY_KIND_MEMCPY;
-    case Work::kSet: return CUPTI_ACTIVITY_KIND_MEMSET;
-    case Work::kGraph: return CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+    case Work::kKernel:
+      return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    case Work::kCopy:
+      return CUPTI_ACTIVITY_KIND_MEMCPY;
+    case Work::kSet:
+      return CUPTI_ACTIVITY_KIND_MEMSET;
+    case Work::kGraph:
+      return CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
   }
   return CUPTI_ACTIVITY_KIND_INVALID;
 }
@@ -195,12 +199,19 @@ void WriteLog() {
   FILE* file = path != nullptr && The().figures.submissions > 0 ? fopen(path, "w") : nullptr;
   if (file == nullptr) return;
   const Figures& f = The().figures;
-  const std::pair<const char*, uint64_t> lines[] = {
-      {"subscribed", f.subscribed},       {"unsubscribed", f.unsubscribed}, {"kinds_on", f.kinds_on},
-      {"calls_watched", f.calls_watched}, {"buffers_out", f.buffers_out},   {"submissions", f.submissions},
-      {"callbacks", f.callbacks},         {"records", f.records},           {"delivered", f.delivered},
-      {"flushes", f.flushes},             {"forced_flushes", f.forced_flushes}, {"disturbed", f.disturbed},
-      {"finalized", f.finalized}};
+  const std::pair<const char*, uint64_t> lines[] = {{"subscribed", f.subscribed},
+                                                    {"unsubscribed", f.unsubscribed},
+                                                    {"kinds_on", f.kinds_on},
+                                                    {"calls_watched", f.calls_watched},
+                                                    {"buffers_out", f.buffers_out},
+                                                    {"submissions", f.submissions},
+                                                    {"callbacks", f.callbacks},
+                                                    {"records", f.records},
+                                                    {"delivered", f.delivered},
+                                                    {"flushes", f.flushes},
+                                                    {"forced_flushes", f.forced_flushes},
+                                                    {"disturbed", f.disturbed},
+                                                    {"finalized", f.finalized}};
   for (const auto& [name, value] : lines) fprintf(file, "%s %llu\n", name, static_cast<unsigned long long>(value));
   fclose(file);
 }

@@ -1,8 +1,8 @@
 // A stand-in for libcupti: our own library under its soname, of its documented functions, for programs on the simulated
 // device. Made from NVIDIA's headers and documentation; it has nothing of theirs inside.
 //
-// It sits where CUPTI sits, inside the driver call: preloaded behind hotpack, it defines the driver functions that submit
-// work (driver.cc) and calls the next one. Each such call gets a correlation id, an entry callback and a record.
+// It sits where CUPTI sits, inside the driver call: preloaded behind hotpack, it defines the driver functions that
+// submit work (driver.cc) and calls the next one. Each such call gets a correlation id, an entry callback and a record.
 //
 // What it does wrong, or has happen to it, is said by CUPTI_STANDIN, words with commas between:
 //   taken=NAME    a subscriber of this name has it
@@ -27,17 +27,17 @@ namespace cupti_standin {
 struct Figures {
   uint64_t subscribed = 0;
   uint64_t unsubscribed = 0;
-  uint64_t kinds_on = 0;        // of activities, now
-  uint64_t calls_watched = 0;   // driver functions with a callback, now
-  uint64_t buffers_out = 0;     // asked for and not completed, now
-  uint64_t submissions = 0;     // driver calls that submit work
-  uint64_t callbacks = 0;       // made
-  uint64_t records = 0;         // of work and memory, written
-  uint64_t delivered = 0;       // ... and completed
+  uint64_t kinds_on = 0;       // of activities, now
+  uint64_t calls_watched = 0;  // driver functions with a callback, now
+  uint64_t buffers_out = 0;    // asked for and not completed, now
+  uint64_t submissions = 0;    // driver calls that submit work
+  uint64_t callbacks = 0;      // made
+  uint64_t records = 0;        // of work and memory, written
+  uint64_t delivered = 0;      // ... and completed
   uint64_t flushes = 0;
   uint64_t forced_flushes = 0;
-  uint64_t disturbed = 0;       // calls that changed something while CUPTI belonged to somebody else
-  uint64_t finalized = 0;       // calls of cuptiFinalize
+  uint64_t disturbed = 0;  // calls that changed something while CUPTI belonged to somebody else
+  uint64_t finalized = 0;  // calls of cuptiFinalize
 };
 
 enum class Work : uint8_t { kKernel, kCopy, kSet, kGraph };
@@ -45,7 +45,8 @@ enum class Work : uint8_t { kKernel, kCopy, kSet, kGraph };
 // A driver call that submits work. `captured`: it has no record. Thread-safe, like all here.
 class Submission {
  public:
-  Submission(CUpti_CallbackId call, const char* function, const void* parameters, Work work, const char* name, bool captured);
+  Submission(CUpti_CallbackId call, const char* function, const void* parameters, Work work, const char* name,
+             bool captured);
   ~Submission();  // the call returns
   Submission(const Submission&) = delete;
   Submission& operator=(const Submission&) = delete;

@@ -92,7 +92,8 @@ double Step(cudaStream_t stream) {
 }
 
 CUptiResult Subscribe(CUpti_SubscriberHandle* handle) {
-  return cupti.subscribe(handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr);
+  return cupti.subscribe(
+      handle, [](void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}, nullptr);
 }
 
 // Steps until CUPTI is free, at most 20 s. False: it never is.
@@ -107,10 +108,13 @@ bool StepUntilFree(const Probe& probe, cudaStream_t stream, CUpti_SubscriberHand
     if (result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && result != CUPTI_ERROR_MAX_LIMIT_REACHED) break;
   }
   const bool asked = getenv("HOTPACK_CUPTI") != nullptr;
-  if (asked) probe.found->Check(profiled.size() > 1, "cupti.taken", "hotpack has it while it profiles", std::to_string(profiled.size()) + " steps");
+  if (asked)
+    probe.found->Check(profiled.size() > 1, "cupti.taken", "hotpack has it while it profiles",
+                       std::to_string(profiled.size()) + " steps");
   probe.found->AddFigure("cupti.step_profiled", "ns", asked ? profiled : std::vector<double>());
-  return probe.Must(result == CUPTI_SUCCESS, "cupti.free", "another tool finds CUPTI free, after a while if hotpack profiles",
-                    result == CUPTI_SUCCESS ? "free after " + std::to_string(profiled.size()) + " steps" : cupti.NameOf(result));
+  return probe.Must(
+      result == CUPTI_SUCCESS, "cupti.free", "another tool finds CUPTI free, after a while if hotpack profiles",
+      result == CUPTI_SUCCESS ? "free after " + std::to_string(profiled.size()) + " steps" : cupti.NameOf(result));
 }
 
 }  // namespace

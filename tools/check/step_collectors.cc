@@ -15,7 +15,8 @@ constexpr double kTimedShare = 0.99;  // what was captured into a graph and neve
 
 std::string Percent(size_t part, size_t whole) {
   char text[64];
-  snprintf(text, sizeof text, "%.2f %% of %zu", whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0, whole);
+  snprintf(text, sizeof text, "%.2f %% of %zu",
+           whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0, whole);
   return text;
 }
 
@@ -43,18 +44,23 @@ void CheckLaunches(const std::string& trace, Step* step) {
   size_t named = 0, timed = 0, right = 0;
   std::set<NameOrdinal> kernels;
   const uint64_t events_end = loaded->trace.events.empty() ? 0 : loaded->trace.events.back().time_ns;
-  constexpr uint64_t kClocks = 1'000'000;        // ns: the device's clock and the host's are compared by CUPTI
-  constexpr uint64_t kAfter = 60'000'000'000;    // ns: work may end after the last request
+  constexpr uint64_t kClocks = 1'000'000;      // ns: the device's clock and the host's are compared by CUPTI
+  constexpr uint64_t kAfter = 60'000'000'000;  // ns: work may end after the last request
   for (const Launch& launch : notes.launches) {
     if (launch.name != kNoName) kernels.insert(launch.name);
     named += launch.name != kNoName ? 1 : 0;
     if (launch.end_ns == 0) continue;
     ++timed;
-    right += launch.start_ns < launch.end_ns && launch.start_ns + kClocks >= launch.time_ns && launch.end_ns <= events_end + kAfter ? 1 : 0;
+    right += launch.start_ns < launch.end_ns && launch.start_ns + kClocks >= launch.time_ns &&
+                     launch.end_ns <= events_end + kAfter
+                 ? 1
+                 : 0;
   }
   step->Check(launches > 0, "launches", "launches are recorded", std::to_string(launches));
-  step->Check(named == launches, "names", "every launch has a name", Percent(named, launches) + ", " + std::to_string(kernels.size()) + " names");
-  step->Check(timed >= static_cast<size_t>(kTimedShare * static_cast<double>(launches)), "times", "99 % have times", Percent(timed, launches));
+  step->Check(named == launches, "names", "every launch has a name",
+              Percent(named, launches) + ", " + std::to_string(kernels.size()) + " names");
+  step->Check(timed >= static_cast<size_t>(kTimedShare * static_cast<double>(launches)), "times", "99 % have times",
+              Percent(timed, launches));
   step->Check(right == timed, "order", "begins before it ends, and not before it was launched", Percent(right, timed));
 }
 
@@ -66,7 +72,8 @@ void CheckDetach(Session& session) {
   if (!session.full()) job.command.push_back("--quick");
   job.tells_findings = true;
   std::string trace;
-  if (Step* step = RunRecorded(session, job, "3", &trace); step != nullptr && !step->Failed()) CheckLaunches(trace, step);
+  if (Step* step = RunRecorded(session, job, "3", &trace); step != nullptr && !step->Failed())
+    CheckLaunches(trace, step);
 }
 
 // The same run with a recording alone, and with times of every launch.
@@ -79,7 +86,8 @@ void CheckTraining(Session& session) {
     std::string trace;
     const std::string suffix = rounds > 1 ? "/round" + std::to_string(round) : "";
     job.name = "train_mlp/recorded" + suffix;
-    if (const Step* step = RunRecorded(session, job, "", &trace); step != nullptr && !step->Failed()) plain.push_back(step->seconds);
+    if (const Step* step = RunRecorded(session, job, "", &trace); step != nullptr && !step->Failed())
+      plain.push_back(step->seconds);
     job.name = "train_mlp/cupti" + suffix;
     Step* step = RunRecorded(session, job, "all", &trace);
     if (step == nullptr || step->Failed()) continue;
