@@ -73,8 +73,8 @@ void AddOptionFlags(CLI::App* command, RunOptions* options) {
     if (!IsPlainOption(row)) continue;
     std::string meaning = row.meaning;
     std::erase(meaning, '`');
-    if (std::string_view(row.values) == "0 or 1") {  // --launches, --launches=0
-      command->add_flag(std::string(row.flag) + "{1}", options->variables[row.variable], meaning);
+    if (std::string_view(row.values) == "0 or 1") {
+      command->add_flag_callback(row.flag, [options, &row] { options->variables[row.variable] = "1"; }, meaning);
       continue;
     }
     command->add_option(row.flag, options->variables[row.variable], meaning + " (" + row.values + ")")
