@@ -77,6 +77,21 @@ endif()
 add_library(hotpack_cuda_headers INTERFACE)
 target_include_directories(hotpack_cuda_headers SYSTEM INTERFACE "${HOTPACK_CUDA_INCLUDE_DIR}")
 
+# CUPTI's headers, for the collector of kernel times alone; beside cuda.h, or in the toolkit's extras. Target
+# hotpack_cupti_headers, where they are there. Nothing links to libcupti: it is loaded at run time.
+find_path(HOTPACK_CUPTI_INCLUDE_DIR cupti.h
+  HINTS "${HOTPACK_CUDA_INCLUDE_DIR}" "${HOTPACK_CUDA_INCLUDE_DIR}/../extras/CUPTI/include" ENV CUDA_HOME ENV CUDA_PATH
+  PATHS /usr/local/cuda /opt/cuda /usr/lib/cuda
+  PATH_SUFFIXES extras/CUPTI/include include)
+mark_as_advanced(HOTPACK_CUPTI_INCLUDE_DIR)
+if(HOTPACK_CUPTI_INCLUDE_DIR)
+  add_library(hotpack_cupti_headers INTERFACE)
+  target_include_directories(hotpack_cupti_headers SYSTEM INTERFACE "${HOTPACK_CUPTI_INCLUDE_DIR}")
+  target_link_libraries(hotpack_cupti_headers INTERFACE hotpack_cuda_headers)
+else()
+  message(STATUS "cupti.h was not found: the collector of kernel times (libhotpack_cupti.so) is left out")
+endif()
+
 # hotpack_library(NAME SOURCES... [LIBS...]): one static, position-independent target a room, named hotpack_NAME.
 function(hotpack_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})

@@ -5,6 +5,8 @@
 #   lib/libhotpack_preload.so.0        preloaded by it, or by hand
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
 #   lib/libhotpack_torch.so.0          PyTorch's pluggable allocator (python/hotpack registers it)
+#   lib/libhotpack_cupti.so.0          kernel times (hotpack run --cupti), where CUPTI's headers were found
+#   lib/libhotpack_nvtx.so.0           what NVTX loads under `hotpack run` (docs/collectors.md)
 #   lib/hotpack/simgpu/                the simulated device
 #   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
 include(CMakePackageConfigHelpers)
@@ -17,7 +19,7 @@ if(TARGET hotpack_command)
   install(FILES "${completion}" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME hotpack)
 endif()
 
-foreach(library hotpack_preload hotpack_torch)
+foreach(library hotpack_preload hotpack_torch hotpack_cupti hotpack_nvtx)
   if(TARGET ${library})
     install(TARGETS ${library} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()

@@ -1,8 +1,10 @@
 #include "preload/allocate.h"
 
 #include "preload/arena_factory.h"
+#include "preload/collector_load.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
+#include "preload/kernel_table.h"
 #include "preload/out_of_memory.h"
 #include "preload/plan_store.h"
 #include "preload/pool_rule.h"
@@ -120,7 +122,11 @@ bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
 }
 
 void ContextEnd::Prepare() {
-  if (Arenas().Find(context_) != nullptr) Order().Synchronize(context_);
+  if (Arenas().Find(context_) != nullptr) {
+    Order().Synchronize(context_);
+    TellClosing();
+    told_ = true;
+  }
   Order().ForgetContext(context_, nullptr);
 }
 
@@ -131,7 +137,9 @@ void ContextEnd::Retire(bool alive) {
   Order().ForgetContext(context_, arena);
   GraphBlocks().ForgetContext(context_, arena);
   if (IsRecording()) EndRecording(context_);
+  ForgetKernels();
   if (arena == nullptr) return;
+  if (!told_) TellClosing();
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Finish();  // its last figures, its trace, its plan
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on

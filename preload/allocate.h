@@ -41,6 +41,7 @@ class ContextEnd {
 
  private:
   const CUcontext context_;
+  bool told_ = false;  // collectors know that a recording may close
 };
 
 }  // namespace hotpack

@@ -9,14 +9,18 @@
 #include <mutex>
 #include <new>
 
+#include "preload/collector_load.h"
+#include "preload/collectors.h"
 #include "preload/current_scope.h"
 #include "preload/debug_options.h"
 #include "preload/device_limits.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
+#include "preload/launch_notes.h"
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/plan_store.h"
+#include "preload/range_watch.h"
 #include "preload/recorder.h"
 #include "preload/stream_order.h"
 #include "preload/tools_present.h"
@@ -86,6 +90,7 @@ void AfterForkInChild() {
   GraphBlocks().ResetAfterFork();
   ForgetPlanStores();
   ForgetRecordings();
+  ForgetCollectorsAfterFork();
   new (&files) Files;
 }
 
@@ -117,6 +122,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   EngineOptions options;
   options.stats = NewStatsSlot();
   options.trace = NewTrace();
+  options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;
   options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
   options.say = Say;
@@ -125,6 +131,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
     options.plan = store->Load();
   }
   arena->engine = new Engine(arena->memory.get(), options);
+  TellOfRanges(arena->engine);
   return arena.release();
 }
 
@@ -152,11 +159,15 @@ ContextArena* MakeArena(CUcontext context) {
   WarnOfOptions();
   if (LeftToTool() || IsRecording()) return nullptr;
   Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
-  return Arenas().FindOrMake(context, [&] { return Make(driver, context); });
+  ContextArena* arena = Arenas().FindOrMake(context, [&] { return Make(driver, context); });
+  if (arena != nullptr) StartCuptiCollector();
+  return arena;
 }
 
 // At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
 __attribute__((destructor)) static void FlushAtExit() {
+  EndCollectors();
+  WarnOfUnmatchedRanges();
   Arenas().ForEach([](ContextArena* arena) { arena->engine->Finish(); });
   EndRecordings();
 }

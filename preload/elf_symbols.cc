@@ -118,8 +118,17 @@ struct InterposerSearch {
   const char* name;
   bool after_us;  // this library has been visited
   bool earlier;   // the caller's object came before it
-  bool found;     // the caller's object came after it and defines `name`
+  bool found;     // the caller's object came after it and defines `name`, or is CUPTI's
 };
+
+// CUPTI takes device memory for itself by functions of the driver that it looks up: that is not the program's.
+bool IsCupti(const char* path) {
+  const char* name = path;
+  for (const char* at = path; at != nullptr && *at != '\0'; ++at) {
+    if (*at == '/') name = at + 1;
+  }
+  return name != nullptr && StartsWith(name, "libcupti.so");
+}
 
 // Objects are visited in load order, which is search order for the program and its preloads.
 int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
@@ -131,7 +140,7 @@ int VisitInterposer(dl_phdr_info* info, size_t, void* data) {
     return 1;
   }
   if (!Contains(*info, search->caller)) return 0;
-  search->found = Lookup(ReadDynamic(*info), info->dlpi_addr, search->name) != nullptr;
+  search->found = IsCupti(info->dlpi_name) || Lookup(ReadDynamic(*info), info->dlpi_addr, search->name) != nullptr;
   return 1;
 }
 

@@ -18,7 +18,8 @@ DlvsymFunction RealDlvsym();
 DlopenFunction RealDlopen();
 
 // True if the object that contains `caller` (a code address) defines `name` and was loaded after this library: another
-// preload behind us. What it looks up is what lies behind it, and giving it our hook would make a circle.
+// preload behind us. What it looks up is what lies behind it, and giving it our hook would make a circle. Also if the
+// object is libcupti.
 bool IsLaterInterposer(const void* caller, const char* name);
 
 // True if the object that contains `caller` was loaded before this library: the program, or a preload in front of us.

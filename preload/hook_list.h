@@ -99,6 +99,14 @@
   X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, 1,           \
     (CUDA_LAUNCH_PARAMS * launches, unsigned int count, unsigned int flags))
 
+// kernel_hooks.cc
+#define HOTPACK_KERNEL_HOOKS(X)                                                                      \
+  X(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1, (CUfunction * function, CUmodule module, const char* name)) \
+  X(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, 1, (CUkernel * kernel, CUlibrary library, const char* name)) \
+  X(cuKernelGetFunction, "cuKernelGetFunction", 12000, 1, (CUfunction * function, CUkernel kernel))  \
+  X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module))                                    \
+  X(cuLibraryUnload, "cuLibraryUnload", 12000, 1, (CUlibrary library))
+
 #define HOTPACK_CONTEXT_HOOKS(X)                                                                     \
   X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                         \
     (CUcontext * context, CUctxCreateParams * parameters, unsigned int flags, CUdevice device))      \
@@ -126,5 +134,6 @@
   HOTPACK_RETRY_HOOKS(X)   \
   HOTPACK_STREAM_HOOKS(X)  \
   HOTPACK_LAUNCH_HOOKS(X)  \
+  HOTPACK_KERNEL_HOOKS(X)  \
   HOTPACK_CONTEXT_HOOKS(X) \
   HOTPACK_LOOKUP_HOOKS(X)

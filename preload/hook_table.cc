@@ -9,11 +9,22 @@
 #include "preload/driver_access.h"
 #include "preload/elf_symbols.h"
 #include "preload/hook_scope.h"
+#include "preload/launch_notes.h"
+
+namespace hotpack {
+// What hotpack_noted_* of work_hooks.cc goes on by.
+struct NotedCell {
+  void* next;
+  const NotedWork* row;
+};
+}  // namespace hotpack
 
 // work_hooks.cc: the assembler code of each watched function and the pointer that it jumps through.
 #define HOTPACK_DECLARE_WORK(symbol, ...)               \
   extern "C" void hotpack_work_##symbol() __asm__(#symbol); \
-  extern "C" void* hotpack_next_##symbol;
+  extern "C" void* hotpack_next_##symbol;               \
+  extern "C" void hotpack_noted_##symbol();             \
+  extern "C" hotpack::NotedCell hotpack_noted_cell_##symbol;
 HOTPACK_WORK(HOTPACK_DECLARE_WORK)
 #undef HOTPACK_DECLARE_WORK
 
@@ -32,12 +43,15 @@ struct Row {
   cuuint64_t stream;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM or _PER_THREAD_DEFAULT_STREAM
   void* hook;
   void** jump;  // of a watched function; null otherwise
+  void* noted;      // ... and its way by the launch collector
+  NotedCell* cell;
 };
 
 #define HOTPACK_ROW(symbol, base, version, stream, parameters) \
-  {#symbol, base, version, stream, reinterpret_cast<void*>(&Hook_##symbol), nullptr},
+  {#symbol, base, version, stream, reinterpret_cast<void*>(&Hook_##symbol), nullptr, nullptr, nullptr},
 #define HOTPACK_WORK_ROW(symbol, base, version, stream, where) \
-  {#symbol, base, version, stream, reinterpret_cast<void*>(&hotpack_work_##symbol), &hotpack_next_##symbol},
+  {#symbol, base, version, stream, reinterpret_cast<void*>(&hotpack_work_##symbol), &hotpack_next_##symbol, \
+   reinterpret_cast<void*>(&hotpack_noted_##symbol), &hotpack_noted_cell_##symbol},
 const Row kRows[] = {HOTPACK_HOOKS(HOTPACK_ROW) HOTPACK_WORK(HOTPACK_WORK_ROW)};
 #undef HOTPACK_ROW
 #undef HOTPACK_WORK_ROW
@@ -74,7 +88,14 @@ bool BelongsToAnotherRow(int self, const void* function) {
 
 void BindNext(int i, void* function) {
   states[i].next.store(function, std::memory_order_release);
-  if (kRows[i].jump != nullptr) __atomic_store_n(kRows[i].jump, function, __ATOMIC_RELEASE);
+  if (kRows[i].jump == nullptr) return;
+  void* to = function;
+  if (const NotedWork* row = NotesLaunches() ? FindNotedWork(kRows[i].symbol) : nullptr) {
+    kRows[i].cell->row = row;
+    __atomic_store_n(&kRows[i].cell->next, function, __ATOMIC_RELEASE);
+    to = kRows[i].noted;
+  }
+  __atomic_store_n(kRows[i].jump, to, __ATOMIC_RELEASE);
 }
 
 }  // namespace

@@ -36,6 +36,9 @@ bool Matches(const char* pattern, const char* pattern_end, const char* name) {
   return pattern == pattern_end;
 }
 
+// Empty patterns match nothing: a list of them is a slip.
+bool IsPatternList(const char* value) { return value[strspn(value, ",")] != '\0'; }
+
 constexpr size_t kLongest = 64;  // of names that are compared
 
 // Levenshtein's. Both at most kLongest characters.
@@ -85,6 +88,17 @@ bool ParseArena(const char* value, Options* options) {
 }
 
 bool ParseDoctor(const char* value, Options*) { return value[0] != '\0'; }  // preload/doctor.cc reads it at load
+bool ParseCupti(const char* value, Options* options) {
+  if (strcmp(value, "all") == 0) {
+    options->cupti = true;
+    return true;
+  }
+  if (value[0] == '\0' || value[strspn(value, "0123456789")] != '\0' || strlen(value) > 9) return false;
+  const uint64_t iterations = strtoull(value, nullptr, 10);
+  options->cupti = iterations != 0;
+  options->cupti_iterations = iterations;
+  return iterations != 0;
+}
 
 bool ParseExcept(const char* value, Options* options) {
   options->except = value;
@@ -97,11 +111,32 @@ bool ParseFreeSync(const char* value, Options* options) {
   return true;
 }
 
+bool ParseInterruptRange(const char* value, Options* options) {
+  if (!IsPatternList(value)) return false;
+  options->interrupt_range = value;
+  return true;
+}
+
 bool ParseIpc(const char* value, Options* options) {
   if (value[strspn(value, "0123456789,")] != '\0' || value[strspn(value, "0,")] == '\0') return false;
   options->ipc_sizes = value;
   return true;
 }
+
+bool ParseIterationRange(const char* value, Options* options) {
+  if (!IsPatternList(value)) return false;
+  options->iteration_range = value;
+  return true;
+}
+
+bool ParseLaunches(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->launches = value[0] == '1';
+  return true;
+}
+
+// For libhotpack_nvtx.so, which reads it itself.
+bool ParseNvtxNext(const char*, Options*) { return true; }
 
 bool ParseOnly(const char* value, Options* options) {
   options->only = value;
@@ -156,16 +191,19 @@ const char* NearestVariable(const char* name, size_t length) {
   return least <= kMeant ? nearest : nullptr;
 }
 
-bool MatchesName(const char* patterns, const char* path) {
+bool MatchesPattern(const char* patterns, const char* text) {
   if (patterns == nullptr) return false;
-  const char* slash = strrchr(path, '/');
-  const char* name = slash != nullptr ? slash + 1 : path;
   for (const char* begin = patterns;; ++begin) {
     const char* end = strchrnul(begin, ',');
-    if (end != begin && Matches(begin, end, name)) return true;
+    if (end != begin && Matches(begin, end, text)) return true;
     if (*end == '\0') return false;
     begin = end;
   }
+}
+
+bool MatchesName(const char* patterns, const char* path) {
+  const char* slash = strrchr(path, '/');
+  return MatchesPattern(patterns, slash != nullptr ? slash + 1 : path);
 }
 
 }  // namespace hotpack

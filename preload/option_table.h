@@ -18,6 +18,8 @@ namespace hotpack {
     "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
   X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                         \
     "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                       \
+  X(Cupti, "HOTPACK_CUPTI", "--cupti", "a number of iterations, or all", "none",                                       \
+    "with a trace: for how many iterations served by the plan kernel times are recorded by CUPTI (`collectors.md`)")   \
   X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \
     "debug mode: gaps around blocks that are looked at, released memory overwritten")                                  \
   X(Doctor, "HOTPACK_DOCTOR", "", "a directory", "none",                                                               \
@@ -26,8 +28,16 @@ namespace hotpack {
     "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
   X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \
     "when `cuMemFree` waits for the device: where order needs it, or always")                                          \
+  X(InterruptRange, "HOTPACK_INTERRUPT_RANGE", "--interrupt-range", "a list of patterns", "none",                      \
+    "ranges (NVTX) in which monitoring is interrupted: patterns of `*` and `?` with commas between (`collectors.md`)") \
   X(Ipc, "HOTPACK_IPC", "--ipc", "sizes in bytes with commas between", "none",                                         \
     "`cuMemAlloc` requests of these sizes are left to the driver, for blocks shared by `cuIpcGetMemHandle`")           \
+  X(IterationRange, "HOTPACK_ITERATION_RANGE", "--iteration-range", "a list of patterns", "none",                      \
+    "ranges and marks (NVTX) that each begin an iteration: patterns as above")                                         \
+  X(Launches, "HOTPACK_LAUNCHES", "--launches", "0 or 1", "0",                                                         \
+    "whether a trace holds the launches of kernels, copies and memsets, with the blocks they name (`collectors.md`)")  \
+  X(NvtxNext, "HOTPACK_NVTX_NEXT", "", "a library", "none",                                                            \
+    "the NVTX injection library that ranges are handed on to; `hotpack run` sets it where there was one")              \
   X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \
     "the only programs that are served, by executable name, as above")                                                 \
   X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
@@ -69,5 +79,8 @@ const char* NearestVariable(const char* name, size_t length);
 // Whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one). Null `patterns`:
 // false. No heap.
 bool MatchesName(const char* patterns, const char* path);
+
+// The same of all of `text`.
+bool MatchesPattern(const char* patterns, const char* text);
 
 }  // namespace hotpack

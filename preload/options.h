@@ -25,6 +25,11 @@ struct Options {
   bool overcommit = false;                // HOTPACK_OVERCOMMIT=managed
   uint64_t overcommit_bytes = 0;          // HOTPACK_OVERCOMMIT=managed:<MiB>, in bytes here; 0: ManagedLimit() decides
   const char* ipc_sizes = nullptr;        // HOTPACK_IPC: sizes that are left to the driver (preload/outside.h)
+  bool cupti = false;                     // HOTPACK_CUPTI: kernel times are recorded, where there is a trace
+  uint64_t cupti_iterations = 0;          // ... of so many iterations with the plan in force; 0: to the end
+  bool launches = false;                  // HOTPACK_LAUNCHES=1: launches are noted in the trace
+  const char* iteration_range = nullptr;  // HOTPACK_ITERATION_RANGE: patterns of ranges that begin an iteration
+  const char* interrupt_range = nullptr;  // HOTPACK_INTERRUPT_RANGE: patterns of ranges that interrupt the monitoring
   const char* plan = nullptr;             // HOTPACK_PLAN: where the plan is kept from run to run (preload/plan_store.h)
 };
 

@@ -78,8 +78,11 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
 #define HOTPACK_AT_HOST_ARG1 HOTPACK_HOST HOTPACK_LOAD_ARG1 HOTPACK_LEGACY
 #define HOTPACK_AT_OWN_HOST_ARG1 HOTPACK_HOST HOTPACK_LOAD_ARG1 HOTPACK_OWN
 #define HOTPACK_AT_PER_THREAD ""
+#define HOTPACK_AT_NONE "jmp 1f\n"
 
-// The pointer starts at a piece of code that binds all hooks and then jumps through it again.
+// The pointer starts at a piece of code that binds all hooks and then jumps through it again. With the launch collector
+// (launch_notes.h) it leads to hotpack_noted_*, which hands the arguments to hotpack_note_work and goes on; the function
+// that comes next and the row of launch_hooks.cc are then in the cell.
 #define HOTPACK_WORK_CODE(symbol, base, version, stream, where)      \
   asm(".data\n"                                                      \
       ".balign 8\n"                                                  \
@@ -103,7 +106,23 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
       "1: jmp *hotpack_next_" #symbol "(%rip)\n"                     \
       "3: leaq hotpack_next_" #symbol "(%rip), %r11\n"               \
       " jmp hotpack_first_use_and_jump\n"                            \
-      ".size " #symbol ", . - " #symbol "\n");
+      ".size " #symbol ", . - " #symbol "\n"                        \
+      ".data\n"                                                      \
+      ".balign 8\n"                                                  \
+      ".globl hotpack_noted_cell_" #symbol "\n"                      \
+      ".hidden hotpack_noted_cell_" #symbol "\n"                     \
+      ".type hotpack_noted_cell_" #symbol ", @object\n"              \
+      ".size hotpack_noted_cell_" #symbol ", 16\n"                   \
+      "hotpack_noted_cell_" #symbol ": .quad 0, 0\n"                 \
+      ".text\n"                                                      \
+      ".globl hotpack_noted_" #symbol "\n"                           \
+      ".hidden hotpack_noted_" #symbol "\n"                          \
+      ".type hotpack_noted_" #symbol ", @function\n"                 \
+      "hotpack_noted_" #symbol ":\n"                                 \
+      " endbr64\n"                                                   \
+      " leaq hotpack_noted_cell_" #symbol "(%rip), %r11\n"           \
+      " jmp hotpack_note_and_jump\n"                                 \
+      ".size hotpack_noted_" #symbol ", . - hotpack_noted_" #symbol "\n");
 
 // Entry: %rax the address of the pointer, %r11 its unbound value, the caller's arguments untouched, %rsp at the return
 // address. Answers CUDA_ERROR_NOT_INITIALIZED (3) if there is still nothing to jump to.
@@ -133,5 +152,17 @@ asm(".text\n"
     "hotpack_host_wait_and_jump:\n" HOTPACK_SAVE
     " call hotpack_first_host_wait\n" HOTPACK_RESTORE
     " jmp *%r11\n");
+
+// Entry: %r11 the address of the cell. What is pushed is the array of the arguments in registers, the first one lowest; the
+// seventh argument lies behind it and the return address.
+asm(".text\n"
+    "hotpack_note_and_jump:\n"
+    " pushq %r9\n pushq %r8\n pushq %rcx\n pushq %rdx\n pushq %rsi\n pushq %rdi\n pushq %r11\n"
+    " movq 8(%r11), %rdi\n"
+    " leaq 8(%rsp), %rsi\n"
+    " leaq 64(%rsp), %rdx\n"
+    " call hotpack_note_work\n"
+    " popq %r11\n popq %rdi\n popq %rsi\n popq %rdx\n popq %rcx\n popq %r8\n popq %r9\n"
+    " jmp *(%r11)\n");
 
 HOTPACK_WORK(HOTPACK_WORK_CODE)

@@ -6,11 +6,27 @@
 //   CONFIG           the first parameter points to a CUlaunchConfig
 //   HOST_ARG1        the first parameter; the work may wait for the host
 //   OWN_...          the same, but 0 is the calling thread's default stream
+//   NONE             none: the legacy default stream, whose use says nothing. Listed for the launch collector
 //   PER_THREAD       always the calling thread's default stream
 // Signatures: cuda.h, both the public part and the one behind CUDA_FORCE_API_VERSION for the older generations.
 #pragma once
 
 #define HOTPACK_WORK(X) \
+  X(cuMemcpy, "cuMemcpy", 4000, 1, NONE)                                                              \
+  X(cuMemcpyPeer, "cuMemcpyPeer", 4000, 1, NONE)                                                      \
+  X(cuMemcpy3DPeer, "cuMemcpy3DPeer", 4000, 1, NONE)                                                  \
+  X(cuMemcpyHtoD_v2, "cuMemcpyHtoD", 3020, 1, NONE)                                                   \
+  X(cuMemcpyDtoH_v2, "cuMemcpyDtoH", 3020, 1, NONE)                                                   \
+  X(cuMemcpyDtoD_v2, "cuMemcpyDtoD", 3020, 1, NONE)                                                   \
+  X(cuMemcpy2D_v2, "cuMemcpy2D", 3020, 1, NONE)                                                       \
+  X(cuMemcpy2DUnaligned_v2, "cuMemcpy2DUnaligned", 3020, 1, NONE)                                     \
+  X(cuMemcpy3D_v2, "cuMemcpy3D", 3020, 1, NONE)                                                       \
+  X(cuMemsetD8_v2, "cuMemsetD8", 3020, 1, NONE)                                                       \
+  X(cuMemsetD16_v2, "cuMemsetD16", 3020, 1, NONE)                                                     \
+  X(cuMemsetD32_v2, "cuMemsetD32", 3020, 1, NONE)                                                     \
+  X(cuMemsetD2D8_v2, "cuMemsetD2D8", 3020, 1, NONE)                                                   \
+  X(cuMemsetD2D16_v2, "cuMemsetD2D16", 3020, 1, NONE)                                                 \
+  X(cuMemsetD2D32_v2, "cuMemsetD2D32", 3020, 1, NONE)                                                 \
   X(cuMemPrefetchAsync_ptsz, "cuMemPrefetchAsync", 8000, 2, OWN_ARG4)                                 \
   X(cuMemPrefetchAsync, "cuMemPrefetchAsync", 8000, 1, ARG4)                                          \
   X(cuMemPrefetchAsync_v2_ptsz, "cuMemPrefetchAsync", 12020, 2, OWN_ARG5)                             \

@@ -49,15 +49,28 @@ struct BlockStack {
   NameOrdinal stack = kNoName;  // one line a frame, the innermost first: "function (file:line)"
 };
 
+// Device memory as the driver gave it or took it back, whoever asked for it (CUPTI's memory records).
+struct DriverMemory {
+  uint64_t position = 0;  // as Launch::position
+  uint64_t time_ns = 0;
+  uint64_t address = 0;
+  uint64_t bytes = 0;
+  NameOrdinal name = kNoName;  // of who asked: a symbol, a pool
+  uint32_t kind = 0;           // CUpti_ActivityMemoryKind; 0: not known
+  uint16_t thread = 0;
+  bool released = false;
+};
+
 // Everything in the order of the recording; positions never fall.
 struct Notes {
   std::vector<std::string> names;
   std::vector<Launch> launches;
   std::vector<uint64_t> launch_blocks;  // ids of blocks that were live at the launch
   std::vector<RangeEdge> ranges;
-  std::vector<BlockStack> stacks;       // by id, ascending
+  std::vector<BlockStack> stacks;       // by id, ascending, one of each
+  std::vector<DriverMemory> memory;
 
-  bool empty() const { return launches.empty() && ranges.empty() && stacks.empty(); }
+  bool empty() const { return launches.empty() && ranges.empty() && stacks.empty() && memory.empty(); }
 };
 
 }  // namespace hotpack

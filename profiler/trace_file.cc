@@ -4,150 +4,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "profiler/event_csv.h"
 #include "profiler/trace_format.h"
+#include "profiler/trace_reader.h"
 
 namespace hotpack {
 namespace {
 
 using namespace trace_format;
-
-// Why a record could not be decoded.
-enum class Fault { kNone, kMalformed };
-
-// Decodes the records of one file, in order.
-class RecordReader {
- public:
-  RecordReader(std::string_view bytes, size_t begin) : bytes_(bytes), at_(begin) {}
-
-  bool AtEnd() const { return at_ == bytes_.size(); }
-  size_t fault_at() const { return fault_at_; }
-  const std::string& reason() const { return reason_; }
-
-  // Decodes the next record. At a fault the reader stays where it is.
-  Fault Next(Event* event);
-
- private:
-  Fault Fail(size_t at, std::string reason) {
-    fault_at_ = at;
-    reason_ = std::move(reason);
-    return Fault::kMalformed;
-  }
-  Fault Short() { return Fail(at_, "the last record is incomplete"); }
-  Fault Byte(uint8_t* value);
-  Fault Varint(uint64_t limit, const char* what, uint64_t* value);
-  Fault Context(Event* event);
-  Fault Allocation(uint8_t tag, Event* event);
-  Fault Release(Event* event);
-
-  std::string_view bytes_;
-  size_t at_;
-  size_t cursor_ = 0;  // inside the record at at_
-  size_t fault_at_ = 0;
-  std::string reason_;
-  Event last_;                // what the next record is coded against
-  uint64_t last_id_ = UINT64_MAX;
-  // Of each block that was allocated: its size, 0 once it is released (an id is not used twice).
-  absl::flat_hash_map<uint64_t, uint64_t> blocks_;
-};
-
-Fault RecordReader::Byte(uint8_t* value) {
-  if (cursor_ == bytes_.size()) return Short();
-  *value = static_cast<uint8_t>(bytes_[cursor_++]);
-  return Fault::kNone;
-}
-
-Fault RecordReader::Varint(uint64_t limit, const char* what, uint64_t* value) {
-  size_t begin = cursor_;
-  *value = 0;
-  for (int shift = 0;; shift += 7) {
-    uint8_t byte;
-    if (Fault fault = Byte(&byte); fault != Fault::kNone) return fault;
-    if (shift == 63 && byte > 1) return Fail(begin, absl::StrCat(what, " has more than 64 bits"));
-    *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) break;
-  }
-  if (*value > limit) return Fail(begin, absl::StrCat(what, " is ", *value, ", more than ", limit));
-  return Fault::kNone;
-}
-
-Fault RecordReader::Context(Event* event) {
-  uint64_t thread, stream;
-  if (Fault fault = Byte(&event->flags); fault != Fault::kNone) return fault;
-  if (Fault fault = Varint(UINT16_MAX, "the thread", &thread); fault != Fault::kNone) return fault;
-  if (Fault fault = Varint(UINT32_MAX, "the stream", &stream); fault != Fault::kNone) return fault;
-  event->thread = static_cast<uint16_t>(thread);
-  event->stream = static_cast<uint32_t>(stream);
-  return Fault::kNone;
-}
-
-Fault RecordReader::Allocation(uint8_t tag, Event* event) {
-  if (tag & kNextId) {
-    event->id = last_id_ + 1;
-  } else {
-    uint64_t difference;
-    if (Fault fault = Varint(UINT64_MAX, "the id", &difference); fault != Fault::kNone) return fault;
-    event->id = last_id_ + UnZigZag(difference);
-  }
-  uint64_t scale = tag & kUnits ? kUnitBytes : 1;
-  size_t size_at = cursor_;
-  uint64_t size;
-  if (Fault fault = Varint(kMaxRecordedBytes / scale, "the size", &size); fault != Fault::kNone) return fault;
-  if (size == 0) return Fail(size_at, "an allocation of 0 bytes");
-  event->bytes = size * scale;
-  if (!blocks_.try_emplace(event->id, event->bytes).second) {
-    return Fail(at_, absl::StrCat("block ", event->id, " is allocated a second time"));
-  }
-  last_id_ = event->id;
-  return Fault::kNone;
-}
-
-Fault RecordReader::Release(Event* event) {
-  uint64_t difference;
-  if (Fault fault = Varint(UINT64_MAX, "the id", &difference); fault != Fault::kNone) return fault;
-  event->id = last_id_ - UnZigZag(difference);
-  auto block = blocks_.find(event->id);
-  if (block == blocks_.end()) {
-    return Fail(at_, absl::StrCat("block ", event->id, " is released but was never allocated"));
-  }
-  if (block->second == 0) return Fail(at_, absl::StrCat("block ", event->id, " is released twice"));
-  event->bytes = std::exchange(block->second, 0);
-  return Fault::kNone;
-}
-
-Fault RecordReader::Next(Event* event) {
-  cursor_ = at_;
-  uint8_t tag;
-  if (Fault fault = Byte(&tag); fault != Fault::kNone) return fault;
-  uint8_t kind = tag & kKindMask;
-  if (kind < 1 || kind > 5 || (tag & kReserved) != 0) return Fail(at_, absl::StrCat("no record begins with ", tag));
-  if (kind != 1 && (tag & (kNextId | kUnits)) != 0) return Fail(at_, absl::StrCat("no record begins with ", tag));
-  *event = last_;
-  event->kind = static_cast<EventKind>(kind);
-  event->id = 0;
-  event->bytes = 0;
-  if (tag & kHasContext) {
-    if (Fault fault = Context(event); fault != Fault::kNone) return fault;
-  }
-  if (tag & kHasTime) {
-    uint64_t difference;
-    if (Fault fault = Varint(UINT64_MAX, "the time", &difference); fault != Fault::kNone) return fault;
-    event->time_ns += UnZigZag(difference);
-  }
-  Fault fault = Fault::kNone;
-  if (event->kind == EventKind::kAllocate) fault = Allocation(tag, event);
-  if (event->kind == EventKind::kRelease) fault = Release(event);
-  if (fault != Fault::kNone) return fault;
-  last_ = *event;
-  at_ = cursor_;
-  return Fault::kNone;
-}
 
 template <typename T>
 T Get(std::string_view contents, size_t at) {
@@ -175,8 +45,9 @@ absl::Status ParseHeader(std::string_view contents, std::string_view name, Trace
     return Malformed(name, contents.size(), absl::StrCat("the file ends in the header, which has ", kHeaderBytes, " bytes"));
   }
   if (memcmp(contents.data(), kMagic, sizeof(kMagic)) != 0) return Malformed(name, 0, "this is no hotpack trace");
-  if (uint16_t version = Get<uint16_t>(contents, kVersionAt); version != kVersion) {
-    return Malformed(name, kVersionAt, absl::StrCat("format version ", version, ", this hotpack reads version ", kVersion));
+  if (uint16_t version = Get<uint16_t>(contents, kVersionAt); version != kVersion && version != kVersionWithNotes) {
+    return Malformed(name, kVersionAt,
+                     absl::StrCat("format version ", version, ", this hotpack reads versions ", kVersion, " and ", kVersionWithNotes));
   }
   if (Get<uint16_t>(contents, kHeaderBytesAt) != kHeaderBytes) {
     return Malformed(name, kHeaderBytesAt, absl::StrCat("a header of ", Get<uint16_t>(contents, kHeaderBytesAt), " bytes"));
@@ -248,13 +119,12 @@ absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_
     return Malformed(name, contents.size(), absl::StrCat("the file is cut: it had ", committed, " bytes"));
   }
   file.origin.end = EndOf(Get<uint32_t>(contents, kStateAt));
-  RecordReader reader(contents.substr(0, committed), kHeaderBytes);
-  Event event;
+  RecordReader reader(contents.substr(0, committed), kHeaderBytes, Get<uint16_t>(contents, kVersionAt) >= kVersionWithNotes);
   while (!reader.AtEnd()) {
-    Fault fault = reader.Next(&event);
-    if (fault == Fault::kMalformed) return Malformed(name, reader.fault_at(), reader.reason());
-    file.trace.events.push_back(event);
+    if (!reader.Next(&file)) return Malformed(name, reader.fault_at(), reader.reason());
   }
+  std::sort(file.notes.stacks.begin(), file.notes.stacks.end(),
+            [](const BlockStack& a, const BlockStack& b) { return a.id < b.id; });
   return file;
 }
 

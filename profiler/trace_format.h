@@ -11,7 +11,8 @@ static_assert(std::endian::native == std::endian::little, "the trace file is lit
 
 // The first byte is no ASCII, so a trace is never taken for text; the version is separate.
 inline constexpr unsigned char kMagic[8] = {0x89, 'h', 'o', 't', 'p', 'a', 'c', 'k'};
-inline constexpr uint16_t kVersion = 1;
+inline constexpr uint16_t kVersion = 1;           // events only
+inline constexpr uint16_t kVersionWithNotes = 2;  // notes (profiler/notes.h) between them
 
 // Where the fields of the header are.
 inline constexpr size_t kHeaderBytes = 256;
@@ -44,6 +45,23 @@ inline constexpr uint64_t kUnitBytes = 512;
 
 // tag, flags, thread (u16), stream (u32), time, id, bytes (u64)
 inline constexpr size_t kMaxRecordBytes = 1 + 1 + 3 + 5 + 10 + 10 + 10;
+
+// A note's record: its tag has this kind, and a NoteKind is the byte behind it. Version 2.
+inline constexpr uint8_t kNote = 0x06;
+enum NoteKind : uint8_t {
+  kNoteName = 1,
+  kNoteLaunch = 2,
+  kNoteWork = 3,
+  kNoteRange = 4,
+  kNoteStack = 5,
+  kNoteMemory = 6,
+};
+inline constexpr uint64_t kMaxNameBytes = 4096;    // a longer one is cut by who writes it
+inline constexpr uint64_t kMaxLaunchBlocks = 4096; // as many pointers as parameters hold (cuLaunchKernel: 32764 bytes)
+
+// tag, kind, flags, thread, stream, time, name, count, ids
+inline constexpr size_t kMaxNoteBytes = 1 + 1 + 1 + 3 + 5 + 10 + 5 + 2 + 10 * kMaxLaunchBlocks;
+static_assert(kMaxNoteBytes >= 1 + 1 + 2 + kMaxNameBytes);
 
 inline constexpr uint64_t ZigZag(uint64_t difference) {
   return (difference << 1) ^ (0 - (difference >> 63));

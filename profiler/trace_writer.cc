@@ -78,13 +78,17 @@ struct TraceWriter::State {
   unsigned char* alive = nullptr;   // a page that fork wipes: 0 in a child
   uint64_t position = 0;            // where the next record goes
   uint64_t events = 0;
+  uint64_t launches = 0;
+  NameOrdinal names = 0;
+  std::unique_ptr<unsigned char[]> note;  // room for one note's record, once there are notes
   bool open = false;
 
   TraceRecordEncoder encoder;
 
   ~State();
   TraceStatus Open(const char* path);
-  TraceStatus Grow();
+  TraceStatus Grow(size_t record_bytes);
+  bool Write(const unsigned char* record, size_t length);
   void WriteHeader();
   void Commit();
   void Stop(uint32_t state);
@@ -97,8 +101,9 @@ TraceWriter::State::~State() {
   if (alive != nullptr) munmap(alive, page);
 }
 
-// Claims the next kStepBytes of the file, up to the limit, and maps them. The old window stays on failure.
-TraceStatus TraceWriter::State::Grow() {
+// Claims the next kStepBytes of the file, up to the limit, and maps them: room for a record at least. The old window stays
+// on failure.
+TraceStatus TraceWriter::State::Grow(size_t record_bytes) {
   struct stat info;
   if (fstat(fd, &info) != 0 || info.st_dev != device || info.st_ino != inode) {
     fd = -1;  // the program closed it and the number names another file now
@@ -111,7 +116,7 @@ TraceStatus TraceWriter::State::Grow() {
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
     end = std::min<uint64_t>(end, files.rlim_cur);
   }
-  if (end <= window_end || end < position + kMaxRecordBytes) return TraceStatus::kTooLarge;
+  if (end <= window_end || end < position + record_bytes) return TraceStatus::kTooLarge;
   int error;
   do {
     error = posix_fallocate(fd, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
@@ -162,7 +167,7 @@ TraceStatus TraceWriter::State::Open(const char* path) {
   madvise(guard, page, MADV_WIPEONFORK);  // before Linux 4.14 the caller alone keeps a child from appending
 
   position = kHeaderBytes;
-  TraceStatus status = Grow();
+  TraceStatus status = Grow(kMaxRecordBytes);
   if (status != TraceStatus::kOk) return status;
   void* mapped = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (mapped == MAP_FAILED) return TraceStatus::kNoSpace;
@@ -208,25 +213,69 @@ std::unique_ptr<TraceWriter> TraceWriter::Create(const char* path, uint64_t limi
   return nullptr;
 }
 
+// Puts a record behind the last one and commits it. False when the recording has ended over it.
+bool TraceWriter::State::Write(const unsigned char* record, size_t length) {
+  if (position + length > window_end) {
+    TraceStatus status = Grow(std::max(length, kMaxRecordBytes));
+    if (status != TraceStatus::kOk) {
+      Stop(status == TraceStatus::kTooLarge ? kLimitReached : kDiskFull);
+      return false;
+    }
+  }
+  memcpy(window + (position - window_begin), record, length);
+  position += length;
+  Commit();
+  return true;
+}
+
 bool TraceWriter::Append(const Event& event) {
   State& state = *state_;
   if (!state.open || state.InChild()) return false;
   unsigned char record[kMaxRecordBytes];
-  size_t length = state.encoder.Encode(event, record);
-  if (state.position + length > state.window_end) {
-    TraceStatus status = state.Grow();
-    if (status != TraceStatus::kOk) {
-      state.Stop(status == TraceStatus::kTooLarge ? kLimitReached : kDiskFull);
-      return false;
-    }
-  }
-  memcpy(state.window + (state.position - state.window_begin), record, length);
-  state.position += length;
-  state.Commit();
+  if (!state.Write(record, state.encoder.Encode(event, record))) return false;
   ++state.events;
   state.encoder.Accept(event);
   return true;
 }
+
+// encode(out) -> size_t writes the record.
+template <typename Encode>
+bool TraceWriter::AppendNote(Encode encode) {
+  State& state = *state_;
+  if (!state.open || state.InChild()) return false;
+  if (state.note == nullptr) {
+    state.note = std::make_unique<unsigned char[]>(kMaxNoteBytes);
+    Put(state.header, kVersionAt, kVersionWithNotes);  // before the first of them counts
+  }
+  return state.Write(state.note.get(), encode(state.note.get()));
+}
+
+template <typename Note>
+bool TraceWriter::AppendOne(const Note& note) {
+  if (!AppendNote([&](unsigned char* out) { return state_->encoder.Encode(note, out); })) return false;
+  state_->encoder.Accept(note);
+  return true;
+}
+
+NameOrdinal TraceWriter::AppendName(std::string_view name) {
+  const std::string_view kept = CutName(name);
+  if (state_->names == kNoName) return kNoName;
+  if (!AppendNote([&](unsigned char* out) { return state_->encoder.EncodeName(kept, out); })) return kNoName;
+  return state_->names++;
+}
+
+bool TraceWriter::Append(const Launch& launch, const uint64_t* blocks) {
+  if (!AppendNote([&](unsigned char* out) { return state_->encoder.Encode(launch, blocks, out); })) return false;
+  state_->encoder.Accept(launch);
+  ++state_->launches;
+  return true;
+}
+
+bool TraceWriter::Append(const LaunchWork& work) { return AppendOne(work); }
+bool TraceWriter::Append(const RangeEdge& edge) { return AppendOne(edge); }
+bool TraceWriter::Append(const BlockStack& stack) { return AppendOne(stack); }
+bool TraceWriter::Append(const DriverMemory& memory) { return AppendOne(memory); }
+uint64_t TraceWriter::LaunchCount() const { return state_->launches; }
 
 void TraceWriter::Close() {
   if (state_ == nullptr || !state_->open) return;

@@ -3,10 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "profiler/event.h"
+#include "profiler/notes.h"
 
 namespace hotpack {
+
+struct LaunchWork;  // profiler/trace_record.h
 
 enum class TraceStatus : uint8_t { kOk, kCannotOpen, kNoSpace, kTooLarge };
 
@@ -30,11 +34,27 @@ class TraceWriter {
   // False when recording has stopped (disk full, limit reached, closed). O(1), 1 to 40 bytes of file; of a release the
   // size is not written (the reader knows it from the allocation).
   bool Append(const Event& event);
+
+  // Notes, between the events (what is written of each: TraceRecordEncoder). False as above. The first one makes the file one
+  // of version 2. Throws bad_alloc before its first record, then never again; O(bytes written).
+  // The name's ordinal in this file; kNoName when recording has stopped. One that is too long is cut.
+  NameOrdinal AppendName(std::string_view name);
+  bool Append(const Launch& launch, const uint64_t* blocks);
+  bool Append(const LaunchWork& work);
+  bool Append(const RangeEdge& edge);
+  bool Append(const BlockStack& stack);
+  bool Append(const DriverMemory& memory);
+  uint64_t LaunchCount() const;
+
   void Close();  // cuts the file to its length; idempotent
   uint64_t EventCount() const;
 
  private:
   TraceWriter();
+  template <typename Encode>
+  bool AppendNote(Encode encode);
+  template <typename Note>
+  bool AppendOne(const Note& note);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -18,16 +18,18 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
       arena_(memory),
       guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
       spill_(options.managed_limit),
+      recording_(options.trace, options.note_launches, &nodes_),
       planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }) {
   next_comparison_ = options.never_hot_requests;
   attention_ = guards_ != nullptr;
+  is_recording_ = recording_.on();
   BeginSaved();
   FlushStats();
 }
 
 // Whether requests and releases may take the short way: nothing to be recorded, activated, or aligned.
 void Engine::Impl::UpdateFast() {
-  fast_release_ = follower_.active() && options_.trace == nullptr;
+  fast_release_ = follower_.active() && !recording_.on();
   fast_ = fast_release_ && !follower_.lost() && !pending_ && !saved_ && interrupts_ == 0;
 }
 
@@ -194,7 +196,7 @@ EngineStatus Engine::Impl::ServeByScript(Lock& lock, Want& want, DeviceAddress* 
       return EngineStatus::kNotOurs;
   }
   if (answer.entry != kNone) *address = AddressOf(follower_.Offset(answer.entry));
-  Record(EventKind::kAllocate, want.ordinal, want.bytes, want.stream);
+  Record(EventKind::kAllocate, want.ordinal, want.bytes, want.stream, *address);
   return EngineStatus::kOk;
 }
 
@@ -215,7 +217,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
     }
   }
   dynamic_.emplace(*address, block);
-  Record(EventKind::kAllocate, block.trace_id, want.bytes, want.stream);
+  Record(EventKind::kAllocate, block.trace_id, want.bytes, want.stream, *address);
   return EngineStatus::kOk;
 }
 
@@ -278,7 +280,7 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, c
   follower_.NoteAge(entry, age);
   live_units_ -= follower_.Units(entry);
   if (after != nullptr) PutStamps(address, follower_.Units(entry), *after);
-  Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream);
+  Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream, address);
   follower_.Release(entry);
   return EngineStatus::kOk;
 } catch (...) {
@@ -309,7 +311,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   } else {
     spill_.Free(address, block.bytes);
   }
-  Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream);
+  Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream, address);
   return EngineStatus::kOk;
 }
 
@@ -335,18 +337,9 @@ void Engine::Impl::NotePassedThrough() {
   ++passed_through_;
 }
 
-void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream) {
-  if (options_.trace == nullptr) [[likely]] return;
-  Event event;
-  event.kind = kind;
-  event.id = id;
-  event.bytes = bytes;
-  event.stream = stream & ~kStreamOrdered;
-  event.flags = (stream & kStreamOrdered) != 0 ? kEventAsync : 0;
-  auto now = static_cast<uint64_t>(RequestTimer::Now());
-  if (trace_start_ns_ == 0) trace_start_ns_ = now;
-  event.time_ns = now - trace_start_ns_;
-  options_.trace->Append(event);
+void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, DeviceAddress address) {
+  if (!recording_.on()) [[likely]] return;
+  recording_.Add(kind, id, bytes, stream & ~kStreamOrdered, (stream & kStreamOrdered) != 0, address);
 }
 
 // A handler of a signal that came in the middle of a request may have called exit(): the lock is then this thread's own
@@ -362,9 +355,8 @@ void Engine::Impl::Finish() {
   Save(kPackAtTheEnd);
   lock.lock();
   FlushStats();
-  if (options_.trace == nullptr) return;
-  options_.trace->Close();
-  options_.trace = nullptr;
+  if (!recording_.on()) return;
+  EndRecording();
   UpdateFast();
 }
 
@@ -384,8 +376,7 @@ void Engine::Impl::GiveUp() {
   Lock lock(mutex_);
   if (abandoned()) return;
   FlushStats();
-  if (options_.trace != nullptr) options_.trace->Close();
-  options_.trace = nullptr;
+  EndRecording();
   abandoned_ = true;
   attention_ = true;
   fast_ = fast_release_ = false;
@@ -396,6 +387,7 @@ void Engine::Impl::AbandonAfterFork() {
   immortal_ = true;
   abandoned_ = true;
   attention_ = true;
+  is_recording_ = false;
   planner_.Abandon();
 }
 

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
+#include "profiler/notes.h"
 #include "runtime/device_memory.h"
 #include "runtime/guards.h"
 #include "runtime/include/hotpack.h"
@@ -16,6 +18,7 @@ namespace hotpack {
 
 class PlanSink;     // runtime/saved_plan.h
 class TraceWriter;  // profiler/trace_writer.h
+struct LaunchNote;  // runtime/recording.h
 struct SavedPlan;   // runtime/saved_plan.h
 
 enum class EngineStatus : uint8_t {
@@ -32,6 +35,7 @@ inline constexpr uint32_t kStreamOrdered = uint32_t{1} << 31;
 struct EngineOptions {
   hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
+  bool note_launches = false;           // NoteLaunch will be called: the recording keeps an index of live blocks
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
   uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 8 B each)
   uint64_t never_hot_requests = 1 << 20;  // by best fit without a plan, after which the driver's pool is compared
@@ -122,6 +126,16 @@ class Engine {
 
   // Debug mode: looks at the gaps of all live blocks now. Bad writes found so far; 0 without the mode. Waits for the device.
   uint64_t CheckGuards();
+
+  // Notes of collectors, into the recording behind the events so far (runtime/recording.h). While nothing is recorded each
+  // is a load and a branch, and NoteLaunch answers kNoLaunch. If the host has no memory for one it is lost.
+  static constexpr uint64_t kNoLaunch = UINT64_MAX;
+  bool IsRecording() const;  // lock-free
+  uint64_t NoteLaunch(const LaunchNote& note, bool only_if_named);  // its ordinal in the recording
+  void NoteWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns);
+  void NoteRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread);
+  void NoteMemory(const DriverMemory& memory, std::string_view name);
+  uint64_t RecordedEvents();
 
   // What becomes of requests. kCompare: the job has never been hot for millions of them, and the caller is asked to find
   // out whether the driver's own pool would be quicker. kLeave: it would be; requests need not come here any more.

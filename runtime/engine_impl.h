@@ -24,6 +24,7 @@
 #include "runtime/managed_spill.h"
 #include "runtime/node_pool.h"
 #include "runtime/planning.h"
+#include "runtime/recording.h"
 #include "runtime/release_stamps.h"
 #include "runtime/request_timer.h"
 #include "runtime/saved_plan.h"
@@ -67,6 +68,12 @@ class Engine::Impl {
   void Finish();
   void Retire();
   void GiveUp();
+  uint64_t NoteLaunch(const LaunchNote& note, bool only_if_named);
+  void NoteWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns);
+  void NoteRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread);
+  void NoteMemory(const DriverMemory& memory, std::string_view name);
+  uint64_t RecordedEvents();
+  bool recording() const { return is_recording_.load(std::memory_order_relaxed); }
   void AbandonAfterFork();
   bool abandoned() const { return abandoned_.load(); }
   bool immortal() const { return immortal_; }
@@ -110,7 +117,7 @@ class Engine::Impl {
     live_units_ += units;
     if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
   }
-  void Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream);
+  void Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, DeviceAddress address = 0);
   void UpdateFast();
 
   // Addresses that Owns() covers and InArena() does not: managed memory, and in debug mode the arena.
@@ -237,6 +244,9 @@ class Engine::Impl {
   Opening OpeningOf(std::vector<std::shared_ptr<const Script>>* scripts);
   void Save(int64_t pack_limit_ns);
 
+  // engine_notes.cc
+  void EndRecording();
+
   // engine_stats.cc
   // Adds the host heap allocations made while it lives. Those of the request that ends in the first steady iteration's
   // beginning belong to what was before.
@@ -254,6 +264,7 @@ class Engine::Impl {
   std::atomic<uint64_t> owned_bytes_{0};
   std::atomic<DeviceAddress> guarded_base_{0};  // of the arena in debug mode, instead of owned_base_
   std::atomic<bool> abandoned_{false};
+  std::atomic<bool> is_recording_{false};  // recording_.on(), for whoever has no lock
   std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served
 
   // The common case: a script is followed, nothing else is going on.
@@ -364,7 +375,6 @@ class Engine::Impl {
   uint64_t heap_allocations_ = 0;
   bool steady_began_now_ = false;
   uint64_t next_trace_id_ = 0;
-  uint64_t trace_start_ns_ = 0;
   uint32_t carried_ = 0;
   uint64_t retained_ = 0;
   uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
@@ -372,6 +382,7 @@ class Engine::Impl {
   RequestTimer dynamic_timer_;  // ... and by best fit while there is no script
   hotpack_stats own_stats_{};
   NodePool nodes_;
+  Recording recording_;
   std::pmr::map<DeviceAddress, DynamicBlock> dynamic_{&nodes_};
   ReleaseStamps stamps_{&nodes_};  // empty as long as one stream is used
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "packer/csv.h"
 #include "profiler/trace_file.h"
@@ -39,6 +40,7 @@ int Fail(const std::string& message) {
 
 struct Imported {
   Trace trace;
+  Notes notes;
   uint64_t began_ns = 0;
   std::string summary;  // what was read, in words
   std::string left_out;  // what was not taken over; empty if nothing
@@ -112,6 +114,7 @@ absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
   imported.summary = absl::StrCat("recording: ", Count(allocations, "allocation"), ", ",
                                   UnreleasedBlocks(file->trace), " not released");
   imported.began_ns = file->origin.created_ns;
+  imported.notes = std::move(file->notes);
   imported.trace = std::move(file->trace);
   return imported;
 }
@@ -200,7 +203,10 @@ absl::Status Import(const Options& options) {
   if (!source.ok()) return source.status();
   absl::StatusOr<Imported> imported = ImportWithProgress(**format, options, *std::move(source));
   if (!imported.ok()) return imported.status();
-  status = WriteRecording(imported->trace, imported->began_ns, options.out);
+  if (absl::EndsWith(options.out, ".csv") && !imported->notes.empty()) {
+    AddTo(&imported->left_out, "launches, ranges and stacks, which an event CSV cannot hold");
+  }
+  status = WriteRecording(imported->trace, imported->notes, imported->began_ns, options.out);
   if (!status.ok()) return status;
   fprintf(stderr, "hotpack import: %s\n", imported->summary.c_str());  // not to stdout, where the recording may go
   if (!imported->left_out.empty()) fprintf(stderr, "hotpack import: left out: %s\n", imported->left_out.c_str());

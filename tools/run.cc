@@ -31,6 +31,10 @@ void AddOptionFlags(CLI::App* command, RunOptions* options) {
     if (!IsPlainOption(row)) continue;
     std::string meaning = row.meaning;
     std::erase(meaning, '`');
+    if (std::string_view(row.values) == "0 or 1") {
+      command->add_flag_callback(row.flag, [options, &row] { options->variables[row.variable] = "1"; }, meaning);
+      continue;
+    }
     command->add_option(row.flag, options->variables[row.variable], meaning + " (" + row.values + ")")
         ->default_str(row.fallback);
   }
@@ -84,6 +88,10 @@ std::string CheckOutputs(const RunOptions& options) {
   if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
     const std::string reason = CheckPlanFile(options.plan);
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
+  }
+  const auto launches = options.variables.find("HOTPACK_LAUNCHES");
+  if (options.trace.empty() && options.report.empty() && launches != options.variables.end() && launches->second == "1") {
+    return "--launches needs --trace FILE or --report FILE: launches are recorded there";
   }
   return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}});
 }

@@ -52,6 +52,18 @@ constexpr const char* kNoCaching[][2] = {
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
 };
 
+// Where the program's ranges matter, ours is the injection library and hands on to the one that was there.
+void PrepareRanges(const RunOptions& options, const RunLibraries& libraries) {
+  const bool wanted = !options.trace.empty() || options.variables.contains("HOTPACK_ITERATION_RANGE") ||
+                      options.variables.contains("HOTPACK_INTERRUPT_RANGE") || getenv("HOTPACK_ITERATION_RANGE") != nullptr ||
+                      getenv("HOTPACK_INTERRUPT_RANGE") != nullptr;
+  if (!wanted || libraries.nvtx.empty()) return;
+  const std::string there = Environment("NVTX_INJECTION64_PATH");
+  std::error_code error;
+  if (!there.empty() && !fs::equivalent(there, libraries.nvtx, error)) setenv("HOTPACK_NVTX_NEXT", there.c_str(), 1);
+  setenv("NVTX_INJECTION64_PATH", libraries.nvtx.c_str(), 1);
+}
+
 }  // namespace
 
 std::string FindProgram(const std::string& name, bool* found_but_not_executable) {
@@ -83,6 +95,7 @@ RunLibraries FindLibraries() {
   const std::string installed = up + "/" + HOTPACK_INSTALL_LIBDIR;
   RunLibraries libraries;
   libraries.preload = FirstThatExists({up + "/lib/libhotpack_preload.so.0", installed + "/libhotpack_preload.so.0"});
+  libraries.nvtx = FirstThatExists({up + "/lib/libhotpack_nvtx.so.0", installed + "/libhotpack_nvtx.so.0"});
   const std::string driver = FirstThatExists({up + "/lib/simgpu/libcuda.so.1", installed + "/simgpu/libcuda.so.1",
                                               installed + "/hotpack/simgpu/libcuda.so.1"});
   if (driver.empty()) return libraries;
@@ -139,6 +152,7 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     setenv("HOTPACK_TRACE", recording.c_str(), 1);
     if (options.trace.empty()) setenv("HOTPACK_TRACE_LIMIT_MB", kReportTraceMebibytes, 0);
   }
+  PrepareRanges(options, libraries);
   for (const auto& [name, value] : options.variables) setenv(name.c_str(), value.c_str(), 1);
   if (!options.plan.empty()) {  // the program may change its directory
     std::error_code error;

@@ -30,6 +30,7 @@ std::string FindProgram(const std::string& name, bool* found_but_not_executable)
 // library directory. Empty when missing.
 struct RunLibraries {
   std::string preload;           // libhotpack_preload.so.0
+  std::string nvtx;              // libhotpack_nvtx.so.0, if it was built
   std::string simgpu_directory;  // holds libcuda.so.1 and libcudart.so.13
   std::string simgpu_witness;    // libsimgpu_witness.so
   std::string simgpu_cudart;     // libcudart.so.13

@@ -15,6 +15,7 @@
 #include "tools/hot_iteration.h"
 #include "tools/load_curve.h"
 #include "tools/progress.h"
+#include "tools/show_notes.h"
 #include "tools/show_plan.h"
 #include "tools/trace_facts.h"
 #include "tools/units.h"
@@ -113,6 +114,7 @@ void PrintJson(const TraceFile& file, const TraceFacts& facts) {
   object["marked_iterations"] = Lengths(MarkedIterations(file.trace));
   object["marked"] = ToJson(MarkedIteration(file.trace));
   object["detected"] = ToJson(DetectedIteration(file.trace));
+  AddNotesJson(file, &object);
   printf("%s\n", object.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
@@ -182,6 +184,7 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
     printf("without marks no iteration is found that repeats\n");
     if (!marked) PrintCurve("load", LoadOf(file.trace));
   }
+  PrintNotes(file);
 }
 
 absl::StatusOr<TraceFile> LoadWithProgress(const std::string& path) {

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "bench/train/use_log.h"
+
 #if defined(__CUDACC__)
 #include <cuda_runtime_api.h>
 
@@ -41,6 +43,7 @@ void Launch(int64_t count, Arguments... arguments) {
       count, arguments...);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) throw std::runtime_error(std::string("kernel launch: ") + cudaGetErrorString(error));
+  if (use_log != nullptr) use_log->Note(__PRETTY_FUNCTION__, {AsPointer(arguments)...});
 }
 
 #elif defined(HOTPACK_TRAIN_DRIVER)
@@ -50,6 +53,7 @@ void Launch(int64_t count, Arguments... arguments) {
   static const DriverKernel kernel = FindDriverKernel(__PRETTY_FUNCTION__);
   void* addresses[] = {&count, &arguments...};
   LaunchDriverKernel(kernel, BlocksFor(count, kThreadsOfBlock), kThreadsOfBlock, addresses);
+  if (use_log != nullptr) use_log->Note(__PRETTY_FUNCTION__, {AsPointer(arguments)...});
 }
 
 #else

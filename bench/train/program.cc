@@ -3,8 +3,10 @@
 #include <cstdio>
 #include <exception>
 #include <map>
+#include <utility>
 
 #include "bench/train/trainer.h"
+#include "bench/train/use_log.h"
 
 namespace hotpack::train {
 namespace {
@@ -19,6 +21,7 @@ struct Settings {
   DeviceOptions device;
   uint64_t seed = 1;
   std::string losses_path;
+  std::string uses_path;
   bool check_gradients = false;
 };
 
@@ -80,6 +83,7 @@ void AddRunOptions(CLI::App& app, Settings& settings) {
             "1: all work on the default stream; 2: one for computing and one for copies");
   app.add_option("--seed", settings.seed, "Of the weights and of the data")->capture_default_str();
   app.add_option("--losses", settings.losses_path, "Write each step's loss here, in hexadecimal: every bit counts");
+  app.add_option("--uses", settings.uses_path, "Write here which work uses each block first and last (use_log.h)");
   app.add_flag("--check-gradients", settings.check_gradients, "Compare gradients with differences of the loss, and end");
 }
 
@@ -165,7 +169,8 @@ int RunProgram(const Program& program, int argc, char** argv) {
     return kExitBadInput;
   }
   try {
-    const auto device = MakeCudaDevice(settings.device);
+    auto device = MakeCudaDevice(settings.device);
+    if (!settings.uses_path.empty()) device = LogUses(std::move(device), settings.uses_path);
     return settings.check_gradients ? CheckGradients(program, *device, settings.seed)
                                     : RunTraining(program, *device, settings);
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/train/kernels.h"
+#include "bench/train/range.h"
 
 namespace hotpack::train {
 namespace {
@@ -37,6 +38,7 @@ class Feed {
 
 // The mean loss of the step's micro-batches.
 float TrainStep(Workload& workload, Optimizer& optimizer, Feed& feed, int accumulate) {
+  const Range range("step");
   ZeroGradients(workload.parameters());
   Tensor loss;
   for (int i = 0; i < accumulate; ++i) {
@@ -53,6 +55,7 @@ float TrainStep(Workload& workload, Optimizer& optimizer, Feed& feed, int accumu
 }
 
 double Evaluate(Workload& workload, const TrainOptions& options) {
+  const Range range("evaluation");
   double sum = 0;
   for (int i = 1; i <= options.evaluations; ++i) sum += workload.Evaluate(-i, options.rows);
   return sum / options.evaluations;

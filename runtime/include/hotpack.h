@@ -36,6 +36,12 @@ HOTPACK_API void hotpack_step(void);
 HOTPACK_API void hotpack_interrupt(void);
 HOTPACK_API void hotpack_resume(void);
 
+/* A range of the program's, named by a string that is copied: begins, and ends the innermost one of the thread, as
+ * nvtxRangePushA and nvtxRangePop do. A trace holds it, and HOTPACK_ITERATION_RANGE and HOTPACK_INTERRUPT_RANGE may match it
+ * (docs/collectors.md). Returns its level, from 0; -1: there is none to end. */
+HOTPACK_API int hotpack_range_push(const char* name);
+HOTPACK_API int hotpack_range_pop(void);
+
 /* Waits until no planning is under way: at most `timeout_ms` milliseconds, negative for no limit.
  * Returns 1 when idle, 0 after a time-out. */
 HOTPACK_API int hotpack_wait_plan(int timeout_ms);

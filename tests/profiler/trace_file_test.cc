@@ -184,7 +184,8 @@ TEST(TraceFileTest, MalformedHeaders) {
     return ErrorOf(contents);
   };
   EXPECT_EQ(with(1, 'x'), "f: byte 0: this is no hotpack trace");
-  EXPECT_EQ(with(8, 2), "f: byte 8: format version 2, this hotpack reads version 1");
+  EXPECT_EQ(with(8, 2), "");
+  EXPECT_EQ(with(8, 3), "f: byte 8: format version 3, this hotpack reads versions 1 and 2");
   EXPECT_EQ(with(10, 1), "f: byte 10: a header of 257 bytes");
   EXPECT_EQ(with(12, 9), "f: byte 12: unknown state 9");
   EXPECT_EQ(with(17, 0), "f: byte 16: a length of 0 bytes");

@@ -50,7 +50,7 @@ std::string CheckOptions(Options* options) {
   for (const std::string& only : options->only) {
     const std::string group = only.substr(0, only.find('/'));
     if (std::find(std::begin(kGroups), std::end(kGroups), group) == std::end(kGroups)) {
-      return "--only " + only + ": the steps are facts, probes, timing, training and traces";
+      return "--only " + only + ": the steps are facts, probes, timing, training, collectors and traces";
     }
   }
   for (std::string& directory : options->traces) {
@@ -65,7 +65,8 @@ std::string CheckOptions(Options* options) {
 // Runs the groups after facts; the document is brought up to date after each. Returns why it could not be written.
 std::string RunGroups(Session& session, const DeviceReport& report, const std::string& date, const OutputFile& file) {
   const std::pair<const char*, void (*)(Session&)> groups[] = {
-      {"probes", RunProbes}, {"timing", RunTiming}, {"training", RunTraining}, {"traces", RunTraces}};
+      {"probes", RunProbes}, {"timing", RunTiming}, {"training", RunTraining},
+      {"collectors", RunCollectors}, {"traces", RunTraces}};
   for (const auto& [name, run] : groups) {
     if (!session.Wants(name) || Interrupted() != 0) continue;
     run(session);
@@ -109,7 +110,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--tiny", tiny, "As little as possible of everything: for machines without a GPU")->excludes(quick_flag);
   app.add_option("--out", options.out, "The document; default: gpu_check-DEVICE-DATE.json here")->type_name("FILE");
   app.add_flag("--force", options.force, "Replace the document if it is there");
-  app.add_option("--only", options.only, "Only these: facts, probes, timing, training, traces, or a beginning of GROUP/STEP")
+  app.add_option("--only", options.only, "Only these: facts, probes, timing, training, collectors, traces, or a beginning of GROUP/STEP")
       ->type_name("STEP");
   app.add_option("--traces", options.traces, "Play these recordings too")->type_name("DIR");
   app.add_option("--library-path", options.library_path, "Where cuBLAS and cuDNN are, if not in a usual place")

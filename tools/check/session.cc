@@ -104,7 +104,9 @@ std::vector<std::string> Session::FullCommand(const Job& job, const std::string&
   if (job.hotpack) {
     command = {kit_.Program("hotpack"), "run"};
     if (simulated_) command.push_back("--simulate");
-    command.insert(command.end(), {"--json-stats", stats_file, "--"});
+    command.insert(command.end(), {"--json-stats", stats_file});
+    command.insert(command.end(), job.hotpack_options.begin(), job.hotpack_options.end());
+    command.push_back("--");
   }
   command.insert(command.end(), job.command.begin(), job.command.end());
   return command;

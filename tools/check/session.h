@@ -54,6 +54,7 @@ struct Job {
   std::string name;                  // unique within its group
   std::vector<std::string> command;  // the program's path first
   bool hotpack = false;              // under `hotpack run`
+  std::vector<std::string> hotpack_options;  // ... with these besides
   std::string arena;                 // HOTPACK_ARENA: vmm, plain, or empty
   std::map<std::string, std::string> environment;  // besides
   double limit = 60;                 // seconds

@@ -7,7 +7,7 @@
 
 namespace hotpack::check {
 
-inline constexpr const char* kGroups[] = {"facts", "probes", "timing", "training", "traces"};
+inline constexpr const char* kGroups[] = {"facts", "probes", "timing", "training", "collectors", "traces"};
 
 // What facts found. Json objects as docs/gpu_check.md describes them.
 struct DeviceReport {
@@ -27,6 +27,9 @@ void RunTiming(Session& session);
 
 // Gradients; losses without hotpack, twice, against every way of running with it.
 void RunTraining(Session& session);
+
+// Kernel times by CUPTI: recordings with them, and CUPTI afterwards.
+void RunCollectors(Session& session);
 
 // Recorded traces through `hotpack replay`.
 void RunTraces(Session& session);

@@ -25,9 +25,9 @@ def varint(value):
     return bytes(out)
 
 
-def trace(records, state=1, committed=None, program=b"train"):
+def trace(records, state=1, committed=None, program=b"train", version=1):
     length = 256 + len(records) if committed is None else committed
-    head = b"\x89hotpack" + struct.pack("<HHIQQII", 1, 256, state, length, 1_700_000_000 * 10**9, 42, len(program))
+    head = b"\x89hotpack" + struct.pack("<HHIQQII", version, 256, state, length, 1_700_000_000 * 10**9, 42, len(program))
     return (head + program).ljust(256, b"\0") + records
 
 
@@ -37,7 +37,14 @@ def traces():
     timed = b"\x39" + b"\x01" + varint(7) + varint(2) + varint(200) + varint(700)
     plain = b"\x01" + varint(2 * 9) + varint(512)
     wide = b"\x01" + varint(2**64 - 2) + varint(2**40)
+    name = b"\x06\x01\x04gemm" + b"\x06\x01\x0fmain (a.py:1)\nf"
+    launch = b"\x1e\x02\x00\x01\x02" + varint(600) + b"\x01\x02\x00\x02"
+    notes = (next_units + varint(19) + next_units + varint(3) + name + b"\x06\x05\x00\x02" + launch * 2 +
+             b"\x06\x03\x02" + varint(2000) + varint(500) + b"\x00" + b"\x06\x04\x01\x01" + b"\x06\x04\x03\x07\x02" +
+             b"\x06\x04\x04\x07" + b"\x06\x04\x02" + b"\x06\x04\x05\x00" + b"\x06\x06\x00\x03" + varint(2**40) +
+             varint(4096) + b"\x01" + release_last + b"\x00" + b"\x06\x02\x00\x01\x02")
     return {
+        "notes": trace(notes, version=2),
         "steps": trace(step * 6 + mark),
         "context": trace(timed + b"\x1a" + varint(9) + b"\x00" + b"\x04" + timed + b"\x05" + mark, state=2),
         "ids": trace(plain + b"\x02\x00" + wide + b"\x02\x00", state=3),

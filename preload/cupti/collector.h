@@ -1,0 +1,88 @@
+// The collector: takes CUPTI when it is free, hands launches and their times to the recording, and lets it go again.
+//
+//   off ──start──► on ──enough iterations, or the end of the process──► detaching ──► off for good
+//                   │
+//                   └── another tool has CUPTI now: lost. It is left alone from then on.
+//
+// One thread of ours makes all CUPTI calls but those that its callbacks need, so they are in one order and no lock of
+// the program's is held in them. CUPTI calls us on the program's threads (a driver call begins) and on threads of its
+// own (buffers); what runs there takes no lock of ours.
+//
+// cuptiFinalize is never called: it is safe only at the exit of a driver call with nothing else under way, and whoever
+// profiles next needs no more than that the subscription, the activities and the buffers are given back.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "preload/collector_host.h"
+#include "preload/cupti/cupti_library.h"
+#include "preload/cupti/records.h"
+
+namespace hotpack::cupti {
+
+// All functions from any thread. Never destroyed, and inert in a forked child.
+class Collector {
+ public:
+  // Once. True if it is on. False: one line has said why not. Waits for the thread, a few seconds at most.
+  bool Start(const hotpack_collector_host* host);
+  // A recording is about to close: what the device has done by now is handed over. Waits a second or two at most.
+  void Flush();
+  // The process ends: hands over, detaches. The same.
+  void End();
+  void AbandonAfterFork() { abandoned_.store(true, std::memory_order_relaxed); }
+
+  // Called by CUPTI.
+  void Submitted(CUpti_CallbackId call, const CUpti_CallbackData& data);
+  void BufferRequested(uint8_t** buffer, size_t* bytes, size_t* most_records);
+  void BufferCompleted(uint8_t* buffer, size_t valid_bytes);
+
+ private:
+  enum class State : uint8_t { kOff, kStarting, kOn, kDone };
+  struct Patience {
+    int without_progress_ms;  // how long to wait when nothing arrives any more
+    int in_all_ms;
+  };
+
+  static void* RunThread(void* self);
+  void Run();
+  bool Attach();
+  bool Subscribe();
+  bool Enable();
+  void Withdraw();
+  bool Lost(bool watching);  // watching: launches are being watched, so far as we know
+  bool Enough() const;
+  void Watch();
+  void Drain(Patience patience);
+  void Detach(Patience patience);
+  void SayDropped();
+  void Say(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  const char* NameOf(CUptiResult result);
+
+  // With mutex_ held: until `done` or so many milliseconds have passed.
+  template <typename Done>
+  void WaitLocked(int milliseconds, Done done);
+  void Enter(State state);
+
+  const hotpack_collector_host* host_ = nullptr;
+  Library library_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  Buffers buffers_;
+  ClockDifference clock_;
+  uint64_t iterations_wanted_ = 0;  // 0: all
+
+  std::atomic<bool> noting_{false};  // launches are handed to the host
+  std::atomic<bool> abandoned_{false};
+  std::atomic<uint64_t> launches_{0};  // that the host awaits the times of
+  std::atomic<uint64_t> works_{0};     // ... and has got them
+
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;  // for what follows; never held in a CUPTI call or a host call
+  pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;  // Start makes it one of CLOCK_MONOTONIC
+  State state_ = State::kOff;
+  bool end_wanted_ = false;
+  uint64_t flushes_wanted_ = 0, flushes_done_ = 0;
+};
+
+}  // namespace hotpack::cupti

@@ -1,0 +1,262 @@
+#include "preload/range_watch.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "preload/log.h"
+#include "preload/option_table.h"
+#include "runtime/arena_table.h"
+#include "runtime/include/hotpack.h"
+#include "runtime/recording.h"
+#include "runtime/request_timer.h"
+
+namespace hotpack {
+namespace {
+
+constexpr size_t kMostOpen = 1 << 16;    // ranges kept of a thread; what is pushed beyond is only counted
+constexpr size_t kMostPending = 1 << 12;  // edges kept from before the first recording
+constexpr size_t kMostInterrupting = 1 << 16;
+
+struct Open {
+  uint64_t domain;
+  uint64_t noted_as;  // id of the start/end range that it is noted as; 0: a push
+  bool iteration;
+  bool interrupts;
+};
+
+// Of one thread.
+struct ThreadRanges {
+  std::vector<Open> open;
+  uint64_t beyond = 0;
+};
+
+struct PendingEdge {
+  RangeEdge edge;  // time_ns: of the steady clock
+  std::string name;
+};
+
+struct State {
+  std::mutex mutex;
+  std::unordered_set<uint64_t> interrupting;  // ids of start/end ranges that do
+  std::vector<PendingEdge> pending;
+  std::atomic<bool> any_recording{false};
+  std::atomic<int> iterations_open{0};
+  std::atomic<int> interrupts_open{0};
+  std::atomic<uint64_t> seen{0};
+  std::atomic<bool> iteration_matched{false}, interrupt_matched{false};
+  std::atomic<uint64_t> next_id{uint64_t{1} << 63};  // of ranges of named domains, which are noted as start and end
+};
+State& TheState() {
+  static State* state = new State;  // never destroyed: ranges arrive until the end
+  return *state;
+}
+
+constinit std::atomic<int8_t> wanted{-1};  // -1: not known yet
+bool Wanted() {
+  const int8_t known = wanted.load(std::memory_order_relaxed);
+  if (known >= 0) [[likely]] return known != 0;
+  const Options& options = GetOptions();
+  const bool any = options.enabled &&
+                   (options.trace != nullptr || options.iteration_range != nullptr || options.interrupt_range != nullptr);
+  wanted.store(any ? 1 : 0, std::memory_order_relaxed);
+  return any;
+}
+
+// To all recordings; those from before the first are kept.
+void Note(RangeKind kind, uint64_t id, const char* name) {
+  if (GetOptions().trace == nullptr) return;
+  State& state = TheState();
+  const auto now = static_cast<uint64_t>(RequestTimer::Now());
+  if (!state.any_recording.load(std::memory_order_acquire)) {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    if (!state.any_recording.load()) {
+      if (state.pending.size() >= kMostPending) return;
+      state.pending.push_back({{.time_ns = now, .id = id, .thread = ThreadOrdinal(), .kind = kind}, name});
+      return;
+    }
+  }
+  Arenas().ForEach([&](ContextArena* arena) { arena->engine->NoteRange(kind, id, name, now, ThreadOrdinal()); });
+}
+
+void Interrupt() {
+  TheState().interrupts_open.fetch_add(1);
+  hotpack_interrupt();
+}
+void Resume() {
+  TheState().interrupts_open.fetch_sub(1);
+  hotpack_resume();
+}
+
+void EndRange(const Open& range) {
+  if (range.iteration) TheState().iterations_open.fetch_sub(1);
+  if (range.interrupts) Resume();
+  Note(range.noted_as != 0 ? RangeKind::kEnd : RangeKind::kPop, range.noted_as, "");
+}
+
+constinit pthread_once_t key_once = PTHREAD_ONCE_INIT;
+constinit pthread_key_t key = 0;
+constinit bool key_made = false;
+
+void ThreadEnds(void* pointer) {
+  auto* ranges = static_cast<ThreadRanges*>(pointer);
+  try {
+    for (; !ranges->open.empty(); ranges->open.pop_back()) EndRange(ranges->open.back());
+  } catch (...) {
+  }
+  delete ranges;
+}
+
+ThreadRanges* OfThisThread() {
+  pthread_once(&key_once, [] { key_made = pthread_key_create(&key, ThreadEnds) == 0; });
+  if (!key_made) return nullptr;
+  auto* ranges = static_cast<ThreadRanges*>(pthread_getspecific(key));
+  if (ranges != nullptr) return ranges;
+  ranges = new ThreadRanges;
+  if (pthread_setspecific(key, ranges) == 0) return ranges;
+  delete ranges;
+  return nullptr;
+}
+
+bool BeginsIteration(const char* name) {
+  if (!MatchesPattern(GetOptions().iteration_range, name)) return false;
+  TheState().iteration_matched.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+bool Interrupts(const char* name) {
+  if (!MatchesPattern(GetOptions().interrupt_range, name)) return false;
+  TheState().interrupt_matched.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+// The level of the innermost open range of the domain, from 0; -1: there is none. *place: where it is.
+int LevelOf(const ThreadRanges& ranges, uint64_t domain, size_t* place) {
+  int level = -1;
+  for (size_t i = 0; i < ranges.open.size(); ++i) {
+    if (ranges.open[i].domain != domain) continue;
+    ++level;
+    *place = i;
+  }
+  return level;
+}
+
+int Push(uint64_t domain, const char* name) {
+  ThreadRanges* ranges = OfThisThread();
+  if (ranges == nullptr) return -1;
+  if (ranges->open.size() >= kMostOpen) {
+    ++ranges->beyond;
+    return static_cast<int>(kMostOpen);
+  }
+  State& state = TheState();
+  ranges->open.push_back({domain, domain != 0 ? state.next_id.fetch_add(1) : 0, false, false});
+  Open& range = ranges->open.back();
+  Note(range.noted_as != 0 ? RangeKind::kStart : RangeKind::kPush, range.noted_as, name);
+  if (BeginsIteration(name)) {
+    range.iteration = true;
+    if (state.iterations_open.fetch_add(1) == 0) hotpack_step();
+  }
+  range.interrupts = Interrupts(name);
+  if (range.interrupts) Interrupt();
+  size_t place = 0;
+  return domain == 0 && ranges->open.size() == 1 ? 0 : LevelOf(*ranges, domain, &place);
+}
+
+int Pop(uint64_t domain) {
+  ThreadRanges* ranges = OfThisThread();
+  if (ranges == nullptr) return -1;
+  if (ranges->beyond > 0) {
+    --ranges->beyond;
+    return static_cast<int>(kMostOpen);
+  }
+  size_t place = 0;
+  const int level = LevelOf(*ranges, domain, &place);
+  if (level < 0) return -1;
+  const Open range = ranges->open[place];
+  ranges->open.erase(ranges->open.begin() + static_cast<std::ptrdiff_t>(place));
+  EndRange(range);
+  return level;
+}
+
+void Start(uint64_t id, const char* name) {
+  State& state = TheState();
+  Note(RangeKind::kStart, id, name);
+  if (BeginsIteration(name) && state.iterations_open.load() == 0) hotpack_step();
+  if (!Interrupts(name)) return;
+  {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    if (state.interrupting.size() >= kMostInterrupting || !state.interrupting.insert(id).second) return;
+  }
+  Interrupt();
+}
+
+void End(uint64_t id) {
+  State& state = TheState();
+  bool interrupted = false;
+  if (GetOptions().interrupt_range != nullptr) {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    interrupted = state.interrupting.erase(id) != 0;
+  }
+  if (interrupted) Resume();
+  Note(RangeKind::kEnd, id, "");
+}
+
+}  // namespace
+
+int WatchRange(RangeKind kind, uint64_t id, const char* name) {
+  if (!Wanted()) return 0;
+  if (name == nullptr) name = "";
+  TheState().seen.fetch_add(1, std::memory_order_relaxed);
+  switch (kind) {
+    case RangeKind::kPush: return Push(id, name);
+    case RangeKind::kPop: return Pop(id);
+    case RangeKind::kStart: Start(id, name); return 0;
+    case RangeKind::kEnd: End(id); return 0;
+    case RangeKind::kMark:
+      Note(kind, 0, name);
+      if (BeginsIteration(name) && TheState().iterations_open.load() == 0) hotpack_step();
+      return 0;
+  }
+  return -1;
+}
+
+void TellOfRanges(Engine* engine) {
+  if (!Wanted()) return;
+  State& state = TheState();
+  std::vector<PendingEdge> pending;
+  if (engine->IsRecording()) {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    pending.swap(state.pending);
+    state.any_recording.store(true, std::memory_order_release);
+  }
+  for (const PendingEdge& each : pending) {
+    engine->NoteRange(each.edge.kind, each.edge.id, each.name, each.edge.time_ns, each.edge.thread);
+  }
+  for (int i = state.interrupts_open.load(); i > 0; --i) engine->Interrupt();
+}
+
+void WarnOfUnmatchedRanges() {
+  if (!Wanted() || Arenas().Size() == 0) return;
+  const Options& options = GetOptions();
+  const State& state = TheState();
+  const auto seen = static_cast<unsigned long long>(state.seen.load());
+  if (options.iteration_range != nullptr && !state.iteration_matched.load()) {
+    Log("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=%.100s (%llu calls seen)", options.iteration_range, seen);
+  }
+  if (options.interrupt_range != nullptr && !state.interrupt_matched.load()) {
+    Log("none of the program's ranges matched HOTPACK_INTERRUPT_RANGE=%.100s (%llu calls seen)", options.interrupt_range, seen);
+  }
+}
+
+void ForgetRangesAfterFork() {
+  if (wanted.load(std::memory_order_relaxed) <= 0) return;
+  new (&TheState()) State;  // a lock may be held by a thread that does not exist
+  if (key_made) pthread_setspecific(key, nullptr);
+}
+
+}  // namespace hotpack
