@@ -165,7 +165,9 @@ Advice Advise(const Diagnosis& diagnosis) {
   if (!asked && advice.to_do.empty()) {
     advice.to_do.push_back("No process asked for device memory: run what uses the device, for long enough");
   }
-  if (diagnosis.exit_code != 0) advice.notes.push_back(absl::StrCat("The program ended with exit code ", diagnosis.exit_code));
+  if (diagnosis.exit_code != 0) {
+    advice.to_do.push_back(absl::StrCat("The program ended with exit code ", diagnosis.exit_code, ": see whether it does so without hotpack too"));
+  }
   return advice;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@
 #include "tools/file_sink.h"
 #include "tools/instance_input.h"
 #include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/report/chrome.h"
 #include "tools/report/svg.h"
 #include "tools/report/write_report.h"
@@ -164,9 +166,11 @@ int RunExport(const Options& options) {
   if (!status.ok()) return Fail(std::string(status.message()));
   FileSink file(options.out);
   std::string summary;
+  std::optional<Progress> progress(std::in_place, "writing " + (options.out.empty() ? "the " + options.format : options.out));
   status = format.exporter(
       options, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
+  progress.reset();
   if (!status.ok()) return Fail(std::string(status.message()));
   fprintf(stderr, "hotpack export: %s\n", summary.c_str());  // not to stdout, where the model may go
   return 0;

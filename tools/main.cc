@@ -1,12 +1,10 @@
 // The command `hotpack`: one file a subcommand.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <new>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -34,17 +32,6 @@ int UsageError(const CLI::App& app, const char* first_argument, std::string reas
   return hotpack::kExitBadUse;
 }
 
-// A closed standard descriptor would be the next file that is opened, and the file would get what is printed. What is put
-// in its place refuses to be read or written, and a program that is started finds it closed.
-void FillStandardDescriptors() {
-  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-      [[maybe_unused]] const int opened = open("/dev/null", kModes[fd] | O_CLOEXEC);  // the lowest that is free: fd
-    }
-  }
-}
-
 // What was printed has arrived, or the command has failed. (A reader that went away ends it by SIGPIPE.)
 int Finish(const std::string& name, int code) {
   errno = 0;
@@ -70,6 +57,8 @@ int Parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return UsageError(app, argc > 1 ? argv[1] : nullptr, error.what());
+  } catch (const std::bad_alloc&) {
+    return UsageError(app, nullptr, "there is not enough memory for it");
   } catch (const std::exception& error) {
     return UsageError(app, nullptr, error.what());
   }
@@ -79,7 +68,6 @@ int Parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  FillStandardDescriptors();
   CLI::App app("hotpack: plans a CUDA job's device memory", "hotpack");
   app.require_subcommand(1);
   app.set_version_flag("--version", "hotpack " HOTPACK_VERSION_TEXT);

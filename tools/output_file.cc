@@ -43,6 +43,9 @@ std::string CheckWritable(const std::string& path) {
 absl::Status CheckOutput(const std::string& option, const std::string& path, bool force,
                          const std::vector<std::string>& inputs) {
   if (path.empty()) return absl::OkStatus();
+  if (path == "-") {
+    return absl::InvalidArgumentError(absl::StrCat(option, " -: standard output has something else to hold; ./- is a file of that name"));
+  }
   std::error_code error;
   for (const std::string& input : inputs) {
     const bool same = fs::is_regular_file(path, error) && fs::equivalent(path, input, error);

@@ -24,7 +24,8 @@ std::string OutputPath(const std::string& name);
 
 // Whether `path`, the value of `option` (such as "--out"), may be written: it is not the same file as one of `inputs`, no
 // directory, not there already unless `force`, and its directory is there and writable. Otherwise the reason, one line. Pipes,
-// terminals and devices are no files that could be lost; the empty path (standard output) is always fine. Touches nothing.
+// terminals and devices are no files that could be lost; the empty path (standard output) is always fine, and "-", which a
+// subcommand that writes there has made the empty path of, is refused. Touches nothing.
 absl::Status CheckOutput(const std::string& option, const std::string& path, bool force,
                          const std::vector<std::string>& inputs = {});
 

@@ -9,6 +9,7 @@
 
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
+#include "tools/progress.h"
 #include "tools/replay_cuda.h"
 #include "tools/replay_player.h"
 #include "tools/replay_steps.h"
@@ -73,6 +74,14 @@ int Report(const Options& options, PlayResult result) {
   return Fail(1, options.file + ": " + std::to_string(result.mismatches) + " blocks did not hold what was written to them");
 }
 
+PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorded, const ReplayHooks& hooks, ReplayDevice* device,
+                            PlayOptions play) {
+  Progress progress("playing " + options.file, play.passes * recorded.steps.size() + play.repeat);
+  play.progress = &progress;
+  Player player(recorded, play, hooks, device);
+  return player.Play();
+}
+
 int RunReplay(const Options& options) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return Fail(2, std::string(file.status().message()));
@@ -81,8 +90,7 @@ int RunReplay(const Options& options) {
   if (!device.ok()) return Fail(2, std::string(device.status().message()));
   PlayOptions play = PlayOptionsFrom(options, recorded);
   ReplayHooks hooks = FindHooks(options.marks == "api", options.wait_plan);
-  Player player(recorded, play, hooks, device->get());
-  return Report(options, player.Play());
+  return Report(options, PlayWithProgress(options, recorded, hooks, device->get(), play));
 }
 
 }  // namespace

@@ -121,6 +121,8 @@ bool Player::PlayStep(const std::vector<PlayedEvent>& step, uint64_t generation,
     if (!AllocateTensors(sizes, done, due)) return false;
     done = due;
   }
+  ++steps_played_;
+  if (options_.progress != nullptr) options_.progress->Reached(steps_played_);
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/progress.h"
 #include "tools/replay_device.h"
 #include "tools/replay_steps.h"
 
@@ -16,6 +17,7 @@ struct PlayOptions {
   uint64_t repeat = 0;           // plays of the steady step (there must be one) after it was first played to its end
   uint64_t weights = 0;          // bytes allocated before anything else and kept to the end
   uint64_t optimizer_state = 0;  // bytes allocated in the last third of the first marked step and kept to the end
+  Progress* progress = nullptr;  // told how many plays of steps are done; null: nobody
   bool touch = true;             // Fill each block after its allocation, Check it before its release
 };
 
@@ -71,6 +73,7 @@ class Player {
   uint64_t repetition_ = 0;        // the one that is played, 0: none
   uint64_t next_id_ = 0;
   uint64_t live_bytes_ = 0;
+  uint64_t steps_played_ = 0;
   bool in_step_ = false;           // between two boundaries
   uint64_t step_begin_ns_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/hot_iteration.h"
 #include "tools/load_curve.h"
+#include "tools/progress.h"
 #include "tools/show_plan.h"
 #include "tools/trace_facts.h"
 #include "tools/units.h"
@@ -183,9 +184,14 @@ void PrintText(const TraceFile& file, const TraceFacts& facts) {
   }
 }
 
+absl::StatusOr<TraceFile> LoadWithProgress(const std::string& path) {
+  const Progress progress("reading " + path);
+  return LoadTrace(path);
+}
+
 int RunShow(const Options& options) {
   if (LooksLikePlan(options.file)) return ShowPlan(options.file, options.json);
-  absl::StatusOr<TraceFile> file = LoadTrace(options.file);
+  absl::StatusOr<TraceFile> file = LoadWithProgress(options.file);
   if (!file.ok()) {
     fprintf(stderr, "hotpack show: %s\n", std::string(file.status().message()).c_str());
     return 2;

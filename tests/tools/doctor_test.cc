@@ -130,6 +130,7 @@ TEST_F(Doctor, WhatPassesHotpackBy) {
   }
   EXPECT_EQ(looked_up, 2u) << libraries.dump(2);
   EXPECT_EQ(hooked, 1u) << libraries.dump(2);
+  EXPECT_EQ(deep["processes"][0]["hooks_looked_up"], 1);
   const json twice = Look(1, {client, "namespace"});
   EXPECT_THAT(Sentences(twice, "to_do"), Contains("libcuda.so.1 loaded twice")) << twice.dump(2);
   EXPECT_THAT(Sentences(Look(1, {client, "deepbind"}), "to_do"), testing::Not(Contains("loaded twice")));
@@ -148,7 +149,7 @@ TEST_F(Doctor, Executables) {
   }
   const json script = Look(1, {"sh", "-c", "exit 3"});
   EXPECT_EQ(script["exit_code"], 3);
-  EXPECT_THAT(Sentences(script, "notes"), Contains("exit code 3"));
+  EXPECT_THAT(Sentences(script, "to_do"), Contains("exit code 3"));
   std::ofstream(Path("job")) << "#!/usr/bin/env sh\nexec \"" << HOTPACK_COMMAND << "\" replay \"" << kLstm << "\"\n";
   chmod(Path("job").c_str(), 0755);
   const json found = Look(0, {Path("job")});

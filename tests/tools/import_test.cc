@@ -215,6 +215,39 @@ TEST_F(ImportTest, AnInterruptLeavesNothing) {
   }
 }
 
+// The signal comes while the file is written beside its name, which takes long enough because it is large.
+TEST_F(ImportTest, AnInterruptRemovesTheTemporaryFile) {
+  const std::string big = Path("big.csv"), out = Path("out.trace");
+  std::ofstream writer(big);
+  writer << "event,id,bytes\n";
+  constexpr int kBlocks = 400'000;
+  for (int i = 0; i < kBlocks; ++i) writer << "alloc," << i << "," << 512 + i << "\nfree," << i << ",\n";
+  writer.close();
+  int seen = 0;
+  for (int attempt = 0; attempt < 40 && seen < 3; ++attempt) {
+    const pid_t child = fork();
+    if (child == 0) {
+      unsetenv("LD_PRELOAD");
+      execl(HOTPACK_COMMAND, HOTPACK_COMMAND, "import", big.c_str(), "-o", out.c_str(), static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    const std::string partial = out + ".partial." + std::to_string(child);
+    int status = 0;
+    while (!std::filesystem::exists(partial) && waitpid(child, &status, WNOHANG) == 0) {
+    }
+    const bool writing = std::filesystem::exists(partial);
+    kill(child, SIGINT);
+    waitpid(child, &status, 0);
+    EXPECT_FALSE(std::filesystem::exists(partial));
+    if (writing && WIFSIGNALED(status)) {
+      ++seen;
+      EXPECT_FALSE(std::filesystem::exists(out)) << "half written";
+    }
+    std::filesystem::remove(out);
+  }
+  EXPECT_GT(seen, 0) << "never caught while it wrote";
+}
+
 TEST_F(ImportTest, AFileThatCannotBeWrittenToTheEndIsNotLeft) {
   const std::string out = Write("there.trace", "precious");
   const std::string command = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";  // no file larger than a block
