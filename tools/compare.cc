@@ -24,7 +24,7 @@ struct Options {
   std::string file;
   std::vector<std::string> peers = PeerNames();
   std::string capacity;
-  uint64_t repeat = 4;
+  uint64_t repeat = 2;
   bool json = false;
 };
 

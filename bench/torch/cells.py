@@ -112,10 +112,11 @@ class Machine:
                 _take_reports(reports, cell)
             return cell
 
-    def compare(self, trace: Path, peers: tuple[str, ...]) -> dict:
-        """What `hotpack compare` says of a recording, the rows by their names. Raises Failure."""
+    def compare(self, trace: Path, peers: tuple[str, ...], capacity: int | None = None) -> dict:
+        """What `hotpack compare` says of a recording, the rows by their names; `capacity`: bytes. Raises Failure."""
         program = [str(self._command), "compare", str(trace), "--json", "--repeat", "0", "--peers",
                    ",".join(peers)]
+        program += ["--capacity", str(capacity)] if capacity is not None else []
         done = subprocess.run(program, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(done.stderr.strip() or f"hotpack compare: exit code {done.returncode}")

@@ -1,60 +1,108 @@
 #include "tools/peers/recording.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
 namespace hotpack {
 namespace {
 
-// Whether the request with this ordinal (interrupted ones not counted) has a place in the plan of `profile`.
-bool IsPlanned(const Profile& profile, uint64_t ordinal) {
-  if (ordinal < profile.seen_from) return false;
+// The block of `profile` that the request with this ordinal (interrupted ones not counted) is; null: of none.
+const ProfileBlock* FindPlanned(const Profile& profile, uint64_t ordinal) {
+  if (ordinal < profile.seen_from || profile.blocks.empty()) return nullptr;
   const uint64_t n = profile.blocks.size();
   const uint64_t position = ordinal >= profile.first_ordinal ? (ordinal - profile.first_ordinal) % n
                                                              : (n - (profile.first_ordinal - ordinal) % n) % n;
-  return profile.blocks[position].planned;
+  const ProfileBlock& block = profile.blocks[position];
+  return block.planned ? &block : nullptr;
 }
+
+// A live block of the recording.
+struct LiveRequest {
+  uint32_t request;
+  uint64_t ordinal;           // as the profile counts
+  const ProfileBlock* block;  // null: it is not planned
+};
+
+class Taker {
+ public:
+  explicit Taker(const Trace& trace) {
+    recording_.hot = MarkedIteration(trace);
+    if (!recording_.hot) recording_.hot = DetectedIteration(trace);
+    if (recording_.hot) {
+      end_ = recording_.hot->end;
+      begin_ = end_ - recording_.hot->period.length;
+    }
+  }
+
+  void Allocate(const Event& event, bool interrupted) {
+    if (!interrupted) FollowWindow();
+    const bool within = recording_.hot && !interrupted && ordinal_ < end_;
+    const uint64_t ordinal = ordinal_;
+    if (!interrupted) ++ordinal_;
+    if (event.bytes == 0) return;
+    const ProfileBlock* block = within ? FindPlanned(recording_.hot->profile, ordinal) : nullptr;
+    live_[event.id] = {recording_.requests, ordinal, block};
+    recording_.planned.push_back(block != nullptr ? 1 : 0);
+    recording_.events.push_back({recording_.requests++, event.stream, event.bytes});
+  }
+
+  void Release(const Event& event) {
+    auto live = live_.find(event.id);
+    if (live == live_.end()) return;
+    CheckAge(live->second);
+    recording_.events.push_back({live->second.request, event.stream, 0});
+    live_.erase(live);
+  }
+
+  PeerRecording Finish() {
+    for (const auto& [id, request] : live_) CheckAge(request);
+    if (!left_) recording_.window_end = recording_.events.size();
+    if (!recording_.hot) recording_.window_begin = recording_.window_end = 0;
+    return std::move(recording_);
+  }
+
+ private:
+  // The window's ends are requests of the iteration and of what comes after it.
+  void FollowWindow() {
+    if (!reached_ && ordinal_ >= begin_) {
+      reached_ = true;
+      recording_.window_begin = recording_.events.size();
+    }
+    if (!left_ && ordinal_ >= end_) {
+      left_ = true;
+      recording_.window_end = recording_.events.size();
+    }
+  }
+
+  // A block that lives longer than planned only looks like one of the plan.
+  void CheckAge(const LiveRequest& live) {
+    if (live.block != nullptr && ordinal_ - live.ordinal > live.block->age) recording_.planned[live.request] = 0;
+  }
+
+  PeerRecording recording_;
+  absl::flat_hash_map<uint64_t, LiveRequest> live_;
+  uint64_t begin_ = 0, end_ = 0;  // of the last iteration, in requests
+  uint64_t ordinal_ = 0;
+  bool reached_ = false, left_ = false;
+};
 
 }  // namespace
 
 PeerRecording TakeRecording(const Trace& trace) {
-  PeerRecording recording;
-  recording.hot = MarkedIteration(trace);
-  if (!recording.hot) recording.hot = DetectedIteration(trace);
-  const uint64_t end = recording.hot ? recording.hot->end : 0;
-  const uint64_t begin = recording.hot ? end - recording.hot->period.length : 0;
-  absl::flat_hash_map<uint64_t, uint32_t> live;
-  uint64_t ordinal = 0;  // as the profile counts: without interrupted requests
-  bool interrupted = false, reached = false, left = false;
+  Taker taker(trace);
+  int interrupted = 0;
   for (const Event& event : trace.events) {
-    if (event.kind == EventKind::kInterrupt) interrupted = true;
-    if (event.kind == EventKind::kResume) interrupted = false;
-    if (event.kind == EventKind::kAllocate) {
-      if (!reached && ordinal >= begin) {
-        reached = true;
-        recording.window_begin = recording.events.size();
-      }
-      if (!left && ordinal >= end) {
-        left = true;
-        recording.window_end = recording.events.size();
-      }
-      const bool planned = recording.hot && !interrupted && ordinal < end && IsPlanned(recording.hot->profile, ordinal);
-      ordinal += interrupted ? 0 : 1;
-      if (event.bytes == 0) continue;
-      live[event.id] = recording.requests;
-      recording.planned.push_back(planned ? 1 : 0);
-      recording.events.push_back({recording.requests++, event.stream, event.bytes});
-    } else if (event.kind == EventKind::kRelease) {
-      auto block = live.find(event.id);
-      if (block == live.end()) continue;
-      recording.events.push_back({block->second, event.stream, 0});
-      live.erase(block);
+    switch (event.kind) {
+      case EventKind::kAllocate: taker.Allocate(event, interrupted > 0); break;
+      case EventKind::kRelease: taker.Release(event); break;
+      case EventKind::kInterrupt: ++interrupted; break;
+      case EventKind::kResume: interrupted -= interrupted > 0 ? 1 : 0; break;
+      case EventKind::kMark: break;
     }
   }
-  if (!left) recording.window_end = recording.events.size();
-  if (!recording.hot) recording.window_begin = recording.window_end = 0;
-  return recording;
+  return taker.Finish();
 }
 
 uint64_t LivePeakInWindow(const PeerRecording& recording, bool not_planned_only) {

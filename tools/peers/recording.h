@@ -22,7 +22,7 @@ struct PeerRecording {
   uint32_t requests = 0;
   // The last marked iteration, else the one that is found; nothing if there is neither.
   std::optional<HotIteration> hot;
-  std::vector<uint8_t> planned;  // by request: it is of the hot iteration, or the same one in an earlier occurrence
+  std::vector<uint8_t> planned;  // by request: it is of the hot iteration or of an earlier one like it, and lives no longer
   // Where the last iteration is played: [begin, end) of `events`; empty without one.
   size_t window_begin = 0, window_end = 0;
 };

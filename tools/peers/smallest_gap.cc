@@ -1,7 +1,7 @@
 #include "tools/peers/smallest_gap.h"
 
 #include <algorithm>
-#include <utility>
+#include <cstddef>
 
 namespace hotpack {
 namespace {
@@ -24,7 +24,7 @@ class PlacedResidencies {
     for (size_t i = 0; i < entries_.size(); ++i) slots_[static_cast<size_t>(entries_[i].block)].push_back(i);
   }
 
-  void Place(int32_t block) {
+  void Add(int32_t block) {
     for (size_t slot : slots_[static_cast<size_t>(block)]) {
       size_t node = leaves_ + slot;
       last_end_[node] = entries_[slot].residency.end;
@@ -67,42 +67,98 @@ class PlacedResidencies {
   size_t leaves_ = 1;
 };
 
-// `taken`: [offset, top) of the blocks in the way, ascending offsets.
-Offset SmallestGap(const std::vector<std::pair<Offset, Offset>>& taken, const Block& block) {
-  Offset best = -1, best_gap = INT64_MAX, top = 0;
-  for (const auto& [offset, end] : taken) {
-    const Offset from = RoundUp(top, block.alignment);
-    if (from + block.size <= offset && offset - top < best_gap) {
-      best = from;
-      best_gap = offset - top;
-    }
-    top = std::max(top, end);
+// What lies in the way of one block, in ascending order. Many blocks of an iteration have the same size and share their
+// offsets, so it is quicker to keep the different offsets in order than to sort the blocks in the way each time.
+class Obstacles {
+ public:
+  // A block is placed at `offset`. Returns the ordinal of that offset, for Add(). O(different offsets).
+  uint32_t OrdinalOf(Offset offset) {
+    auto found = std::lower_bound(ascending_.begin(), ascending_.end(), offset,
+                                  [this](uint32_t ordinal, Offset value) { return columns_[ordinal].offset < value; });
+    if (found != ascending_.end() && columns_[*found].offset == offset) return *found;
+    const auto ordinal = static_cast<uint32_t>(columns_.size());
+    columns_.push_back({offset, 0, 0});
+    ascending_.insert(found, ordinal);
+    return ordinal;
   }
-  return best >= 0 ? best : RoundUp(top, block.alignment);
-}
+
+  void Clear() {
+    ++round_;
+    added_.clear();
+  }
+  void Add(uint32_t ordinal, Offset top) {
+    Column& column = columns_[ordinal];
+    if (column.round == round_) {
+      column.top = std::max(column.top, top);
+      return;
+    }
+    column.top = top;
+    column.round = round_;
+    added_.push_back(ordinal);
+  }
+
+  // Where `block` goes among what was added since Clear().
+  Offset SmallestGap(const Block& block) {
+    const bool few = added_.size() * 16 < ascending_.size();
+    if (few) {
+      std::sort(added_.begin(), added_.end(),
+                [this](uint32_t a, uint32_t b) { return columns_[a].offset < columns_[b].offset; });
+    }
+    Offset best = -1, best_gap = INT64_MAX, top = 0;
+    for (uint32_t ordinal : few ? added_ : ascending_) {
+      const Column& column = columns_[ordinal];
+      if (column.round != round_) continue;
+      if (column.offset > top) {
+        const Offset from = RoundUp(top, block.alignment);
+        if (from + block.size <= column.offset && column.offset - top < best_gap) {
+          best = from;
+          best_gap = column.offset - top;
+        }
+      }
+      top = std::max(top, column.top);
+    }
+    return best >= 0 ? best : RoundUp(top, block.alignment);
+  }
+
+ private:
+  // The blocks at one offset: the highest top of those added in this round.
+  struct Column {
+    Offset offset, top;
+    uint64_t round;
+  };
+  std::vector<Column> columns_;      // by ordinal
+  std::vector<uint32_t> ascending_;  // ordinals, by offset
+  std::vector<uint32_t> added_;      // different ones
+  uint64_t round_ = 0;
+};
 
 }  // namespace
 
 Placement PlaceInSmallestGaps(const Instance& instance, const std::vector<int32_t>& order) {
+  struct Place {
+    uint32_t ordinal;
+    Offset top;
+  };
   PlacedResidencies placed(instance);
+  Obstacles obstacles;
   Placement placement;
   placement.offsets.assign(instance.blocks.size(), 0);
+  std::vector<Place> places(instance.blocks.size());
   std::vector<int32_t> meeting;
-  std::vector<std::pair<Offset, Offset>> taken;
   for (int32_t index : order) {
     const Block& block = instance.blocks[static_cast<size_t>(index)];
     meeting.clear();
     for (const Residency& residency : block.residency) placed.Meeting(residency, &meeting);
-    taken.clear();
+    obstacles.Clear();
     for (int32_t other : meeting) {
-      const Offset offset = placement.offsets[static_cast<size_t>(other)];
-      taken.emplace_back(offset, offset + instance.blocks[static_cast<size_t>(other)].size);
+      const Place& place = places[static_cast<size_t>(other)];
+      obstacles.Add(place.ordinal, place.top);
     }
-    std::sort(taken.begin(), taken.end());
-    const Offset offset = SmallestGap(taken, block);
+    const Offset offset = obstacles.SmallestGap(block);
+    places[static_cast<size_t>(index)] = {obstacles.OrdinalOf(offset), offset + block.size};
     placement.offsets[static_cast<size_t>(index)] = offset;
     placement.height = std::max(placement.height, offset + block.size);
-    placed.Place(index);
+    placed.Add(index);
   }
   return placement;
 }

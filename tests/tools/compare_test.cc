@@ -1,0 +1,173 @@
+// `hotpack compare`: its table, its JSON, and wrong use.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/preload/subprocess.h"
+
+namespace {
+
+using hotpack_test::Outcome;
+using hotpack_test::RunProgram;
+using hotpack_test::TemporaryDirectory;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+const char kPerceptron[] = HOTPACK_SOURCE_DIR "/tests/data/mlp-adam.csv";
+const char kCarried[] = HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv";
+
+Outcome Compare(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {HOTPACK_COMMAND, "compare"});
+  return RunProgram(arguments, {{"LD_PRELOAD", ""}});
+}
+
+Json CompareJson(std::vector<std::string> arguments) {
+  arguments.push_back("--json");
+  const Outcome outcome = Compare(arguments);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  return Json::parse(outcome.out, nullptr, /*allow_exceptions=*/false);
+}
+
+Json Row(const Json& compared, const std::string& name) {
+  for (const Json& row : compared["rows"]) {
+    if (row["name"] == name) return row;
+  }
+  ADD_FAILURE() << "no row " << name;
+  return {};
+}
+
+std::vector<std::string> Names(const Json& compared) {
+  std::vector<std::string> names;
+  for (const Json& row : compared["rows"]) names.push_back(row["name"]);
+  return names;
+}
+
+void ExpectRefused(const std::vector<std::string>& arguments, const std::string& word) {
+  const Outcome outcome = Compare(arguments);
+  EXPECT_EQ(outcome.code, 2) << ::testing::PrintToString(arguments);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, AllOf(StartsWith("hotpack compare: "), HasSubstr(word)));
+  EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << "one line: " << outcome.err;
+}
+
+TEST(CompareTest, EveryRowIsThereAndNoneIsBelowWhatIsLive) {
+  const Json compared = CompareJson({kCarried});
+  EXPECT_THAT(Names(compared), ElementsAre("hotpack", "cudamalloc", "chainer", "pytorch", "pytorch-expandable", "best-fit",
+                                           "first-fit", "tflite", "xla"));
+  const uint64_t live = compared["live_peak"], steady = compared["live_steady"];
+  for (const Json& row : compared["rows"]) {
+    SCOPED_TRACE(row.dump());
+    EXPECT_FALSE(row["out_of_memory"]);
+    EXPECT_GE(row["reserved_peak"], live);
+    EXPECT_GE(row["reserved_steady"], steady);
+    EXPECT_EQ(row["offline"], row["name"] == "tflite" || row["name"] == "xla");
+    EXPECT_DOUBLE_EQ(row["ratio"], row["reserved_peak"].get<double>() / static_cast<double>(live));
+    EXPECT_GE(row["device_calls"], 1);
+  }
+  EXPECT_EQ(Row(compared, "cudamalloc")["reserved_peak"], live);
+  EXPECT_EQ(compared["capacity"], nullptr);
+}
+
+// 16 KiB of weights beside the plan; the figures of the plan are those of `hotpack pack`.
+TEST(CompareTest, ThePlanIsWhatIsPacked) {
+  const Json compared = CompareJson({kCarried, "--peers", "xla"});
+  const Outcome packed = RunProgram({HOTPACK_COMMAND, "pack", kCarried, "--json"}, {{"LD_PRELOAD", ""}});
+  const Json figures = Json::parse(packed.out);
+  EXPECT_EQ(compared["iteration"]["plan_height"], figures["height"]);
+  EXPECT_EQ(compared["iteration"]["plan_lower_bound"], figures["lower_bound"]);
+  EXPECT_EQ(compared["iteration"]["requests"], 54);
+  EXPECT_TRUE(compared["iteration"]["marked"]);
+  // What the arena holds in the end: the plan and what lies beside it, each rounded up to chunks.
+  const uint64_t needed = compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
+  EXPECT_GE(Row(compared, "hotpack")["reserved_steady"], compared["live_steady"]);
+  EXPECT_LE(Row(compared, "hotpack")["reserved_steady"], needed + 2 * (2 << 20));
+  EXPECT_EQ(Row(compared, "xla")["reserved_steady"], needed) << "it is as good as the bound here";
+}
+
+// 40 MiB while the job begins, then steps of 14 MiB beside 2 MiB that stay: the engine gives back what the steps do not need.
+TEST(CompareTest, TheEngineIsTheOneThatServes) {
+  TemporaryDirectory folder;
+  const std::string path = folder.path() + "/job.csv";
+  std::ofstream file(path);
+  file << "event,id,bytes\nalloc,9,2097152\nalloc,8,41943040\nfree,8,\n";
+  for (int step = 1; step < 4; ++step) {
+    file << "mark," << step << ",\nalloc,1,10485760\nalloc,2,4194304\nfree,1,\nfree,2,\n";
+  }
+  file << "mark,4,\n";
+  file.close();
+  const Json compared = CompareJson({path, "--peers", "cudamalloc"});
+  EXPECT_EQ(compared["iteration"]["plan_height"], 14 << 20);
+  EXPECT_EQ(compared["iteration"]["not_planned"], 2 << 20);
+  const Json hotpack = Row(compared, "hotpack");
+  EXPECT_EQ(hotpack["reserved_peak"], 42 << 20);
+  EXPECT_EQ(hotpack["reserved_steady"], 16 << 20);
+  EXPECT_FALSE(Row(CompareJson({path, "--capacity", "42M"}), "hotpack")["out_of_memory"]);
+  const Json small = Row(CompareJson({path, "--capacity", "40M"}), "hotpack");
+  EXPECT_TRUE(small["out_of_memory"]);
+  EXPECT_EQ(small["failed_request"], 1);
+  EXPECT_EQ(small["failed_bytes"], 40 << 20);
+}
+
+TEST(CompareTest, RepetitionsAreMoreRequests) {
+  const uint64_t once = CompareJson({kCarried, "--repeat", "0"})["requests"];
+  EXPECT_EQ(CompareJson({kCarried, "--repeat", "3"})["requests"], once + 3 * 54);
+}
+
+TEST(CompareTest, TheTableIsForPeople) {
+  const Outcome outcome = Compare({kPerceptron, "--peers", "pytorch,best-fit"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("last iteration: 41 requests, as marked\n"), HasSubstr("\nhotpack's engine "),
+                                 HasSubstr("\nPyTorch's caching allocator "), HasSubstr("\none arena, best fit "),
+                                 HasSubstr("driver calls"), Not(HasSubstr("expandable"))));
+}
+
+TEST(CompareTest, WhatDoesNotFitIsSaid) {
+  const Json compared = CompareJson({kPerceptron, "--capacity", "2M"});
+  const Json pytorch = Row(compared, "pytorch");
+  EXPECT_EQ(compared["capacity"], 2 << 20);
+  EXPECT_TRUE(pytorch["out_of_memory"]);
+  EXPECT_GT(pytorch["failed_bytes"], 1 << 20);
+  EXPECT_EQ(pytorch.count("reserved_peak"), 0u);
+  EXPECT_TRUE(Row(compared, "hotpack")["out_of_memory"]);
+  EXPECT_TRUE(Row(compared, "xla")["out_of_memory"]);
+  EXPECT_THAT(Compare({kPerceptron, "--capacity", "2M"}).out, HasSubstr("does not fit: request "));
+  const Json roomy = CompareJson({kPerceptron, "--capacity", "1G"});
+  for (const Json& row : roomy["rows"]) EXPECT_FALSE(row["out_of_memory"]) << row;
+}
+
+TEST(CompareTest, WithoutAnIteration) {
+  TemporaryDirectory folder;
+  const std::string path = folder.path() + "/once.csv";
+  std::ofstream(path) << "event,id,bytes\nalloc,1,1000\nalloc,2,5000\nfree,1,\n";
+  const Json compared = CompareJson({path});
+  EXPECT_EQ(compared["iteration"], nullptr);
+  EXPECT_EQ(compared["live_steady"], compared["live_peak"]);
+  EXPECT_EQ(Row(compared, "tflite")["reserved_steady"], 1024 + 5120);
+  EXPECT_THAT(Compare({path}).out, HasSubstr("none is marked and none repeats"));
+}
+
+TEST(CompareTest, WrongUseIsOneLine) {
+  TemporaryDirectory folder;
+  const std::string empty = folder.path() + "/empty.csv", other = folder.path() + "/other.csv";
+  std::ofstream(empty) << "event,id,bytes\nmark,1,\n";
+  std::ofstream(other) << "id,lower,upper,size\n0,0,1,1\n";
+  ExpectRefused({}, "TRACE");
+  ExpectRefused({folder.path() + "/none.csv"}, "none.csv: ");
+  ExpectRefused({empty}, "no requests to compare");
+  ExpectRefused({other}, "other.csv");
+  ExpectRefused({kPerceptron, "--peers", "pytorch,nobody"}, "'nobody' is none of cudamalloc, ");
+  ExpectRefused({kPerceptron, "--peers", ""}, "--peers");
+  ExpectRefused({kPerceptron, "--capacity", "0"}, "at least 1");
+  ExpectRefused({kPerceptron, "--capacity", "much"}, "much");
+  ExpectRefused({kPerceptron, "--repeat", "-1"}, "--repeat");
+  ExpectRefused({kPerceptron, "--unknown"}, "--unknown");
+}
+
+}  // namespace

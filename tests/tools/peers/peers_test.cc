@@ -1,0 +1,254 @@
+// All policies: what must hold of any allocator, on random requests and on recordings.
+#include "tools/peers/peers.h"
+
+#include <map>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "packer/bounds.h"
+#include "profiler/event_csv.h"
+#include "profiler/trace_file.h"
+#include "tests/packer/random_instance.h"
+#include "tests/packer/shared_data.h"
+#include "tests/tools/peers/policy_player.h"
+#include "tools/peers/recording.h"
+#include "tools/repeat_step.h"
+#include "tools/trace_facts.h"
+
+namespace hotpack {
+namespace {
+
+using testing::kKiB;
+using testing::kMiB;
+using testing::PolicyPlayer;
+
+std::unique_ptr<PeerPolicy> MakeBestFit(PeerDevice* device) { return MakeOneArena(device, true); }
+std::unique_ptr<PeerPolicy> MakeFirstFit(PeerDevice* device) { return MakeOneArena(device, false); }
+constexpr PolicyPlayer::Maker kMakers[] = {MakeSingleAllocations, MakeChainerPool, MakePyTorch, MakePyTorchExpandable,
+                                           MakeBestFit,           MakeFirstFit};
+
+uint64_t RandomSize(std::mt19937_64* random) {
+  switch ((*random)() % 4) {
+    case 0: return 1 + (*random)() % 4096;
+    case 1: return 1 + (*random)() % (2 * kMiB);
+    case 2: return 1 + (*random)() % (12 * kMiB);
+    default: return 512 * (1 + (*random)() % 8) * ((*random)() % 2 == 0 ? 1 : 8192);
+  }
+}
+
+// Live blocks by address, to see overlaps.
+class Ledger {
+ public:
+  void Add(uint64_t address, uint64_t size) {
+    auto next = blocks_.lower_bound(address);
+    ASSERT_TRUE(next == blocks_.end() || next->first >= address + size) << "overlaps the next block";
+    ASSERT_TRUE(next == blocks_.begin() || std::prev(next)->first + std::prev(next)->second <= address)
+        << "overlaps the block before";
+    blocks_[address] = size;
+    live_ += size;
+  }
+  void Remove(uint64_t address) {
+    live_ -= blocks_.at(address);
+    blocks_.erase(address);
+  }
+  uint64_t live() const { return live_; }
+
+ private:
+  std::map<uint64_t, uint64_t> blocks_;
+  uint64_t live_ = 0;
+};
+
+TEST(PeerPolicyTest, BlocksNeverOverlapAndTheDeviceHoldsThemAll) {
+  std::mt19937_64 random(testing::TestSeed());
+  for (int run = 0; run < testing::Runs(60); ++run) {
+    const uint64_t capacity = run % 2 == 0 ? 0 : (32 + random() % 300) * kMiB;
+    const uint32_t streams = 1 + random() % 3;
+    for (PolicyPlayer::Maker make : kMakers) {
+      PolicyPlayer player(make, capacity);
+      Ledger ledger;
+      std::vector<uint32_t> live;
+      uint64_t failures = 0;
+      for (int step = 0; step < 600; ++step) {
+        if (!live.empty() && random() % 100 < (step < 300 ? 45u : 55u)) {
+          const size_t chosen = random() % live.size();
+          ledger.Remove(player.At(live[chosen]));
+          player.Give(live[chosen]);
+          live[chosen] = live.back();
+          live.pop_back();
+        } else {
+          const uint64_t bytes = RandomSize(&random);
+          const uint32_t request = player.Ask(bytes, static_cast<uint32_t>(random() % streams));
+          if (request == PolicyPlayer::kFailed) {
+            ++failures;
+            continue;
+          }
+          ledger.Add(player.At(request), (bytes + 511) / 512 * 512);
+          if (HasFatalFailure()) return;
+          live.push_back(request);
+        }
+        ASSERT_GE(player.device().held(), ledger.live());
+        ASSERT_LE(player.device().held(), capacity > 0 ? capacity : UINT64_MAX);
+      }
+      EXPECT_TRUE(capacity > 0 || failures == 0);
+    }
+  }
+}
+
+// A request fails only when giving everything back would not help either: then the same request of an empty device fits.
+TEST(PeerPolicyTest, WhatIsCachedIsNoReasonToFail) {
+  for (PolicyPlayer::Maker make : {MakeSingleAllocations, MakeChainerPool, MakePyTorch, MakePyTorchExpandable}) {
+    PolicyPlayer player(make, 100 * kMiB);
+    for (uint64_t bytes : {40 * kMiB, 3 * kMiB, kMiB / 2, 38 * kMiB}) player.Give(player.Ask(bytes, bytes % 3));
+    EXPECT_NE(player.Ask(100 * kMiB), PolicyPlayer::kFailed);
+  }
+}
+
+Trace Parse(const std::string& rows) {
+  absl::StatusOr<Trace> trace = ParseEventCsv("event,id,bytes\n" + rows, "f");
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  return trace.ok() ? *std::move(trace) : Trace{};
+}
+
+TEST(SimulatePeerTest, NamesAndTitles) {
+  const Trace trace = Parse("alloc,1,1000\nfree,1,\n");
+  for (const std::string& name : PeerNames()) {
+    const PeerResult result = SimulatePeer(name, trace);
+    EXPECT_EQ(result.name, name);
+    EXPECT_NE(result.title, "");
+    EXPECT_GE(result.reserved_peak, 1024u);
+    EXPECT_EQ(result.reserved_steady, result.reserved_peak) << "there is no iteration";
+    EXPECT_GE(result.device_calls, 1u);
+  }
+  EXPECT_EQ(SimulatePeer("nobody", trace).title, "");
+}
+
+TEST(SimulatePeerTest, AnEmptyRecording) {
+  for (const std::string& name : PeerNames()) {
+    const PeerResult result = SimulatePeer(name, Trace{}, {kMiB});
+    EXPECT_EQ(result.reserved_peak, 0u);
+    EXPECT_FALSE(result.out_of_memory);
+  }
+}
+
+// 40 MiB during the set-up, then iterations with 10 MiB at most, beside 2 MiB that stay.
+TEST(SimulatePeerTest, TheLastIterationByItself) {
+  const Trace trace = Parse("alloc,9,2097152\nalloc,8,41943040\nfree,8,\n"
+                            "mark,1,\nalloc,1,10485760\nfree,1,\nmark,2,\nalloc,1,10485760\nfree,1,\nmark,3,\n");
+  const PeerResult single = SimulatePeer("cudamalloc", trace);
+  EXPECT_EQ(single.reserved_peak, 42 * kMiB);
+  EXPECT_EQ(single.reserved_steady, 12 * kMiB);
+  EXPECT_EQ(SimulatePeer("chainer", trace).reserved_steady, 42 * kMiB);  // it keeps what it has
+  for (const char* name : {"tflite", "xla"}) {
+    const PeerResult offline = SimulatePeer(name, trace);
+    EXPECT_TRUE(offline.offline);
+    EXPECT_EQ(offline.reserved_peak, 42 * kMiB);
+    EXPECT_EQ(offline.reserved_steady, 12 * kMiB);
+  }
+}
+
+TEST(SimulatePeerTest, ACapacityFailsAtARequest) {
+  const Trace trace = Parse("alloc,1,1048576\nalloc,2,4194304\nalloc,3,1048576\n");
+  const PeerResult best_fit = SimulatePeer("best-fit", trace, {5 * kMiB});
+  EXPECT_TRUE(best_fit.out_of_memory);
+  EXPECT_EQ(best_fit.failed_request, 2u);
+  EXPECT_EQ(best_fit.failed_bytes, kMiB);
+  EXPECT_EQ(best_fit.reserved_peak, 5 * kMiB);
+  const PeerResult pytorch = SimulatePeer("pytorch", trace, {5 * kMiB});
+  EXPECT_EQ(pytorch.failed_request, 1u);
+  EXPECT_TRUE(SimulatePeer("xla", trace, {5 * kMiB}).out_of_memory);
+  for (const std::string& name : PeerNames()) {
+    EXPECT_FALSE(SimulatePeer(name, trace, {22 * kMiB}).out_of_memory) << name;
+  }
+}
+
+TEST(PeerRecordingTest, TheWindowIsTheLastIterationThatIsFound) {
+  std::string rows = "alloc,9,512\n";
+  for (int i = 0; i < 20; ++i) rows += "alloc,1,4096\nalloc,2,512\nfree,1,\nfree,2,\n";
+  const PeerRecording recording = TakeRecording(Parse(rows));
+  ASSERT_TRUE(recording.hot.has_value());
+  EXPECT_EQ(recording.requests, 41u);
+  EXPECT_EQ(recording.window_end, recording.events.size());
+  EXPECT_EQ(recording.planned[0], 0);
+  EXPECT_EQ(recording.planned[40], 1);
+  EXPECT_EQ(LivePeakInWindow(recording, false), 5120u);
+  EXPECT_EQ(LivePeakInWindow(recording, true), 512u);
+}
+
+TEST(PeerRecordingTest, InterruptedRequestsAreBesideThePlan) {
+  const Trace trace = [] {
+    Trace made = Parse("mark,0,\nalloc,1,1024\nalloc,2,5120\nfree,2,\nfree,1,\nmark,1,\nalloc,1,1024\nfree,1,\nmark,2,\n");
+    Event event;
+    event.kind = EventKind::kInterrupt;
+    made.events.insert(made.events.begin() + 2, event);
+    event.kind = EventKind::kResume;
+    made.events.insert(made.events.begin() + 5, event);
+    return made;
+  }();
+  const PeerRecording recording = TakeRecording(trace);
+  EXPECT_EQ(recording.requests, 3u);
+  EXPECT_EQ(recording.planned[1], 0);
+  EXPECT_EQ(recording.planned[2], 1);
+  EXPECT_EQ(recording.events[recording.window_begin].request, 2u);
+}
+
+// What must hold of each peer, whatever was recorded.
+void ExpectPlausible(const Trace& trace, const std::string& name) {
+  const TraceFacts facts = CountFacts(trace);
+  const PeerRecording recording = TakeRecording(trace);
+  const uint64_t live_steady = LivePeakInWindow(recording, false);
+  std::map<std::string, PeerResult> results;
+  for (const std::string& peer : PeerNames()) {
+    SCOPED_TRACE(name + ", " + peer);
+    const PeerResult result = results[peer] = SimulatePeer(peer, trace);
+    EXPECT_GE(result.reserved_peak, facts.live_peak);
+    EXPECT_GE(result.reserved_steady, live_steady);
+    if (result.offline) continue;
+    EXPECT_LE(result.reserved_steady, result.reserved_peak);
+    // With what it needed it fits, with less than what was live it does not.
+    EXPECT_FALSE(SimulatePeer(peer, trace, {result.reserved_peak}).out_of_memory);
+    EXPECT_TRUE(SimulatePeer(peer, trace, {facts.live_peak - 1}).out_of_memory);
+  }
+  EXPECT_EQ(results["cudamalloc"].reserved_peak, facts.live_peak);
+  EXPECT_EQ(results["cudamalloc"].device_calls, facts.requests + facts.releases);
+  // A pool takes from the device what it lacks only, PyTorch's more; both in fewer calls than there are requests.
+  EXPECT_LT(results["chainer"].device_calls, facts.requests);
+  EXPECT_LT(results["pytorch"].device_calls, results["chainer"].device_calls);
+  EXPECT_EQ(results["pytorch"].reserved_peak % (2 * kMiB), 0u);
+}
+
+TEST(PeersOnRecordingsTest, OwnSamples) {
+  for (const char* name : {"mlp-adam.csv", "cnn-carried.csv", "lstm.csv"}) {
+    absl::StatusOr<TraceFile> file = LoadTrace(std::string(HOTPACK_SOURCE_DIR "/tests/data/") + name);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ExpectPlausible(file->trace, name);
+  }
+}
+
+TEST(PeersOnRecordingsTest, SharedTraces) {
+  const std::vector<std::string> paths = CsvFilesIn(SharedFolder("traces"));
+  if (paths.empty()) GTEST_SKIP() << "no shared traces (set HOTPACK_SHARED)";
+  for (const std::string& path : paths) {
+    absl::StatusOr<TraceFile> file = LoadTrace(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ExpectPlausible(file->trace, path);
+  }
+}
+
+TEST(RepeatStepTest, TheSteadyStepIsPlayedAgain) {
+  absl::StatusOr<TraceFile> file = LoadTrace(HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::vector<uint64_t> before = MarkedIterations(file->trace);
+  const Trace longer = RepeatSteadyStep(file->trace, 3);
+  const std::vector<uint64_t> after = MarkedIterations(longer);
+  ASSERT_EQ(after.size(), before.size() + 3);
+  EXPECT_EQ(after.back() - after[after.size() - 2], before.back() - before[before.size() - 2]);
+  const TraceFacts facts = CountFacts(longer);
+  EXPECT_EQ(facts.requests, CountFacts(file->trace).requests + 3 * (before.back() - before[before.size() - 2]));
+  EXPECT_EQ(facts.live_end, 0u);
+  EXPECT_EQ(facts.live_peak, CountFacts(file->trace).live_peak);
+  EXPECT_EQ(RepeatSteadyStep(file->trace, 0).events.size(), file->trace.events.size());
+}
+
+}  // namespace
+}  // namespace hotpack
