@@ -20,10 +20,10 @@
 #include "tools/file_sink.h"
 #include "tools/instance_input.h"
 #include "tools/output_file.h"
+#include "tools/progress.h"
 #include "tools/report/chrome.h"
 #include "tools/report/svg.h"
 #include "tools/report/write_report.h"
-#include "tools/progress.h"
 #include "tools/snapshot_export.h"
 #include "tools/units.h"
 

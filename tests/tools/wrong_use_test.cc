@@ -47,7 +47,7 @@ struct Subcommand {
 
 const std::vector<Subcommand> kSubcommands = {
     {.name = "run", .good = {"run", "--simulate", "--json-stats", "OUT", "--", "true"}, .input = "",
-     .outputs = {"--json-stats", "--trace"}, .needs_cuda = true},
+     .outputs = {"--json-stats", "--trace", "--report"}, .needs_cuda = true},
     {.name = "record",
      .good = {"record", "--simulate", "-o", "OUT", "--", HOTPACK_COMMAND, "replay", HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
      .input = "", .outputs = {"-o"}, .needs_cuda = true},
@@ -58,6 +58,8 @@ const std::vector<Subcommand> kSubcommands = {
      .input_first = true},
     {.name = "export", .good = {"export", "IN", "--format", "lp", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"},
      .input_first = true},
+    {.name = "report", .good = {"report", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .input_first = true},
+    {.name = "compare", .good = {"compare", "IN"}, .input = "lstm.csv", .outputs = {}, .prints = true, .input_first = true},
     {.name = "import", .good = {"import", "IN", "--out", "OUT"}, .input = "mlp-adam.rmm.log", .outputs = {"--out"}, .input_first = true},
     {.name = "verify", .good = {"verify", "IN", "OUT"}, .input = "lstm.csv", .outputs = {}, .prints = true, .input_first = true},
     {.name = "show", .good = {"show", "IN"}, .input = "lstm.csv", .outputs = {}, .prints = true, .input_first = true},
