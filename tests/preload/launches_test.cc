@@ -89,7 +89,7 @@ TEST(Launches, AreNotNotedUnlessAskedFor) {
 TEST(Launches, NeedATrace) {
   const Outcome outcome = RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--launches", "--", "true"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "hotpack run: --launches needs --trace FILE: launches are recorded there\n");
+  EXPECT_EQ(outcome.err, "hotpack run: --launches needs --trace FILE or --report FILE: launches are recorded there\n");
 }
 
 // What `hotpack show` makes of them.

@@ -100,7 +100,7 @@ TEST_F(TorchSnapshotTest, PyTorchsViewersOpenWhatIsExported) {
   std::filesystem::permissions(Path(".cache/flamegraph.pl"), std::filesystem::perms::owner_all);
   for (const std::string file : {"mlp-adam.trace", "lstm.csv"}) {
     const std::string snapshot = Path("s.pickle");
-    ASSERT_EQ(Hotpack({"export", HOTPACK_SOURCE_DIR "/tests/data/" + file, "--format", "torch-snapshot", "-o", snapshot})
+    ASSERT_EQ(Hotpack({"export", HOTPACK_SOURCE_DIR "/tests/data/" + file, "--format", "torch-snapshot", "-o", snapshot, "--force"})
                   .code, 0);
     const Outcome seen = RunProgram({TorchPython(), "-c", kView, snapshot, folder_.path()}, {{"HOME", folder_.path()}});
     ASSERT_EQ(seen.code, 0) << seen.err;
