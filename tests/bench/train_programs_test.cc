@@ -34,7 +34,7 @@ std::vector<std::string> Programs() {
 }
 
 Outcome Simulate(const std::string& program, const Command& options, const std::string& stats_path) {
-  Command command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", stats_path, "--"};
+  Command command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", stats_path, "--force", "--"};
   const Command words = Words(program);
   command.push_back(std::string(HOTPACK_BINARY_DIR "/bin/") + words.front());
   command.insert(command.end(), words.begin() + 1, words.end());
