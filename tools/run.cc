@@ -145,7 +145,7 @@ int Run(const RunOptions& options) {
 }  // namespace
 
 void AddRunCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("run", "run a program under hotpack: hotpack run [options] -- CMD ...");
+  CLI::App* command = app.add_subcommand("run", "Runs a program under hotpack: hotpack run [options] -- CMD ...");
   auto options = std::make_shared<RunOptions>();
   command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
   command->add_flag("--keep-caching", options->keep_caching,
