@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "profiler/trace_file.h"
 #include "tools/commands.h"
 #include "tools/compare_facts.h"
+#include "tools/progress.h"
 #include "tools/repeat_step.h"
 #include "tools/units.h"
 
@@ -38,20 +40,6 @@ std::string JoinedNames() {
   for (const std::string& name : PeerNames()) names += (names.empty() ? "" : ", ") + name;
   return names;
 }
-
-// A line on stderr for each part that begins more than a second after the beginning or the line before.
-class Progress {
- public:
-  void Begin(const std::string& part) {
-    const auto now = std::chrono::steady_clock::now();
-    if (Seconds(now - last_).count() < 1) return;
-    last_ = now;
-    fprintf(stderr, "hotpack compare: %s ...\n", part.c_str());
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 double Ratio(uint64_t bytes, uint64_t live) { return live == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(live); }
 
@@ -132,9 +120,10 @@ int RunCompare(const Options& options) {
   absl::StatusOr<TraceFile> file = LoadTrace(options.file);
   if (!file.ok()) return Fail(std::string(file.status().message()));
   const uint64_t capacity = options.capacity.empty() ? 0 : static_cast<uint64_t>(*ParseSize(options.capacity));
-  Progress progress;
+  std::optional<Progress> progress(std::in_place, "comparing " + options.file);
   const Comparison comparison =
-      Compare(RepeatSteadyStep(file->trace, options.repeat), options.peers, capacity, [&progress](const std::string& part) { progress.Begin(part); });
+      Compare(RepeatSteadyStep(file->trace, options.repeat), options.peers, capacity, [](const std::string&) {});
+  progress.reset();
   if (comparison.requests == 0) return Fail(options.file + ": no requests to compare");
   if (options.json) {
     PrintJson(comparison, capacity);

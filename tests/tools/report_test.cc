@@ -56,7 +56,8 @@ TEST(ColumnsTest, ComeBackInTheNarrowestType) {
       {"same", {9, 9, 9}},  {"steps", {3, 5, 7, 9}},
       {"u8", {0, 255, 3}},  {"u16", {256, 0, 65535}},
       {"u32", {65536, 0, 4294967295}}, {"f64", {4294967296, 1, uint64_t{1} << 53}},
-      {"u8", {5, 4, 3}}};
+      {"u8", {5, 4, 3}},    {"u16", {256, 3, 0}},
+      {"u32", {65536, 3, 1}}, {"f64", {uint64_t{1} << 32, 3, 3}}};
   for (const auto& [type, values] : columns) {
     const Json column = Column(values);
     EXPECT_EQ(column["type"], type) << ::testing::PrintToString(values);
@@ -92,6 +93,18 @@ TEST(ReportTest, TheRunIsCutWhereTheHotIterationOccurs) {
   EXPECT_EQ(run[0].first_event, 0u);
   for (size_t k = 1; k < run.size(); ++k) EXPECT_EQ(run[k].first_event, run[k - 1].end_event);
   EXPECT_EQ(run.back().end_event, file.trace.events.size());
+}
+
+TEST(ReportTest, OccurrencesDoNotOverlap) {
+  const TraceFile file = Steps({{512, 1024, 512, 1024, 512, 512, 1024, 512}}, 0);
+  Profile hot;
+  hot.period = 3;
+  for (uint64_t bytes : {512, 1024, 512}) hot.blocks.push_back({UnitsOf(bytes), 1, 1, true});
+  std::vector<uint64_t> requests;
+  for (const RunIteration& iteration : CutRun(file.trace, CollectRequests(file.trace), hot)) {
+    requests.push_back(iteration.requests * (iteration.state == IterationState::kEqual ? 10 : 1));
+  }
+  EXPECT_THAT(requests, ElementsAre(30, 2, 30)) << "the two between them are not a third one's";
 }
 
 TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
