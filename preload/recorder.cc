@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <new>
@@ -12,6 +11,7 @@
 #include "preload/stream_order.h"
 #include "profiler/trace_writer.h"
 #include "runtime/mark_listener.h"
+#include "runtime/recording.h"
 #include "runtime/request_timer.h"
 
 namespace hotpack {
@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kUnit = 512;
 
 // One context's.
-struct Recording {
+struct ContextRecording {
   TraceWriter* trace = nullptr;     // never freed; null: none could be made, or it is closed
   hotpack_stats* figures = nullptr;  // for `hotpack record`; may be null
   uint64_t next_id = 0;
@@ -45,7 +45,7 @@ struct Request {
 
 struct Recordings {
   std::mutex mutex;  // of what follows; no driver call is made while it is held
-  std::unordered_map<CUcontext, Recording> contexts;
+  std::unordered_map<CUcontext, ContextRecording> contexts;
   std::unordered_map<CUdeviceptr, Block> blocks;
 };
 
@@ -62,15 +62,8 @@ Recordings* Make() {
   return recordings.load(std::memory_order_acquire);
 }
 
-uint16_t ThreadOrdinal() {
-  static constinit std::atomic<uint32_t> next{0};
-  static constinit __attribute__((tls_model("initial-exec"))) thread_local int32_t mine = -1;
-  if (mine < 0) mine = static_cast<int32_t>(std::min<uint32_t>(next.fetch_add(1), UINT16_MAX));
-  return static_cast<uint16_t>(mine);
-}
-
 // Called with the lock held.
-void Append(Recording* recording, EventKind kind, const Block& block, CUstream stream) {
+void Append(ContextRecording* recording, EventKind kind, const Block& block, CUstream stream) {
   if (recording->trace == nullptr) return;
   Event event;
   event.kind = kind;
@@ -93,13 +86,13 @@ uint64_t Rounded(uint64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 // A finished figure may be read at any moment by another process.
 void Set(uint64_t* figure, uint64_t value) { std::atomic_ref<uint64_t>(*figure).store(value, std::memory_order_relaxed); }
 
-void Begin(Recording* recording) {
+void Begin(ContextRecording* recording) {
   recording->figures = NewStatsSlot();
   recording->trace = NewTrace();
   mark_listener.store(RecordMark);
 }
 
-void Close(Recording* recording) {
+void Close(ContextRecording* recording) {
   if (recording->trace != nullptr) recording->trace->Close();
   recording->trace = nullptr;
 }
@@ -116,7 +109,7 @@ void RecordGiven(CUresult result, CUdeviceptr address) noexcept try {
   Recordings* all = Make();
   const std::lock_guard<std::mutex> lock(all->mutex);
   const auto [place, is_new] = all->contexts.try_emplace(request.context);
-  Recording* recording = &place->second;
+  ContextRecording* recording = &place->second;
   if (is_new) Begin(recording);
   if (recording->figures != nullptr) Set(&recording->figures->passed_through, recording->figures->passed_through + 1);
   if (result != CUDA_SUCCESS || address == 0) return;

@@ -31,9 +31,15 @@ uint64_t Recording::SinceStart(uint64_t steady_ns) {
   return steady_ns > start_ns_ ? steady_ns - start_ns_ : 0;
 }
 
+// A request is not refused for want of host memory here: the block is named by nothing then.
+void Recording::Index(DeviceAddress address, const Live& block) try {
+  live_.insert_or_assign(address, block);
+} catch (...) {
+}
+
 void Recording::Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, bool async, DeviceAddress address) {
   if (writer_ == nullptr) [[likely]] return;
-  if (index_blocks_ && kind == EventKind::kAllocate) live_.insert_or_assign(address, Live{bytes, id, 0});
+  if (index_blocks_ && kind == EventKind::kAllocate) Index(address, {bytes, id, 0});
   if (index_blocks_ && kind == EventKind::kRelease) live_.erase(address);
   Event event;
   event.kind = kind;

@@ -59,6 +59,7 @@ class Recording {
     uint64_t id;
     uint64_t named_by;  // ordinal + 1 of the last launch that did
   };
+  void Index(DeviceAddress address, const Live& block);
   NameOrdinal Name(std::string_view name);
   uint64_t SinceStart(uint64_t steady_ns);
 

@@ -102,7 +102,7 @@ mutant "no event edge, an older event" preload/used_streams.cc \
 # Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
 mutant "late stream ignored, what was released before it" preload/stream_order.cc "if (!Join(number)) SynchronizeContexts();" ""
 mutant "late stream ignored, its first use" preload/work_hooks.cc \
-  "if (hotpack::Enabled()) hotpack::Order().FirstUse(stream);" ""
+  "if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().FirstUse(stream);" ""
 mutant "late stream ignored, that there are several now" preload/stream_order.cc \
   "if (!alone) {" "if (false) {"
 mutant "late stream ignored, per thread" preload/work_hooks.cc \
@@ -123,7 +123,7 @@ mutant "unmap too early, live blocks" runtime/engine_pages.cc \
 mutant "unmap too early, pages from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
 mutant "unmap too early, the end of a context" preload/allocate.cc \
-  "if (Arenas().Find(context_) != nullptr) Order().Synchronize(context_);" "Retire(true);"
+  "Order().Synchronize(context_);" "Retire(true);"
 
 # What a driver call that fails must not do. (A program each, in which it is seen.)
 check=failing_calls
