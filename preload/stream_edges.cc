@@ -1,4 +1,6 @@
 // What StreamOrder says to the driver: events between streams, and the host's own waiting.
+#include <sched.h>
+
 #include <algorithm>
 
 #include "preload/current_scope.h"
@@ -79,12 +81,13 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
   return true;
 }
 
-// The stream waits for everything that was submitted to all others so far.
-bool StreamOrder::Join(uint32_t stream) {
+// The stream waits for everything that was submitted to all others so far; or, during a capture, for all releases up to
+// `needed` at least.
+bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
   const NoCapture none(this);
-  if (!none) return JoinDuringCapture(stream);
+  if (!none) return JoinDuringCapture(stream, needed);
   const uint64_t tick = tick_.load();
   UsedStreams::Stream others[UsedStreams::kCapacity];
   const size_t count = streams_.List(others);
@@ -109,10 +112,10 @@ bool StreamOrder::Gather(const CudaDriver& driver, const UsedStreams::Stream& st
 }
 
 // What was released before the capture began has its events; nothing has been released since.
-bool StreamOrder::JoinDuringCapture(uint32_t stream) {
+bool StreamOrder::JoinDuringCapture(uint32_t stream, uint64_t needed) {
   const CudaDriver* driver = Driver();
-  const uint64_t tick = capture_tick_.load();
-  if (beginning_.load() || streams_.Get(stream).kind == StreamKind::kLegacy) return false;
+  const uint64_t tick = CaptureTick();
+  if (tick < needed || streams_.Get(stream).kind == StreamKind::kLegacy) return false;
   UsedStreams::Stream others[UsedStreams::kCapacity];
   const size_t count = streams_.List(others);
   for (size_t i = 0; i < count; ++i) {
@@ -160,14 +163,22 @@ bool StreamOrder::Barrier() {
   return true;
 }
 
-// An event on every stream that can be told to wait by none later.
+// Releases up to here have their events, which another thread may be recording right now. Not to be asked for within
+// NoCapture: who records them waits for its end.
+uint64_t StreamOrder::CaptureTick() const {
+  while (beginning_.load()) sched_yield();
+  return capture_tick_.load();
+}
+
+// An event on every stream that can be told to wait by none later; or the host waits, now that it still may.
 void StreamOrder::RecordAll(uint64_t tick) {
   const CudaDriver* driver = Driver();
   UsedStreams::Stream streams[UsedStreams::kCapacity];
   const size_t count = streams_.List(streams);
   for (size_t i = 0; i < count; ++i) {
     const bool by_legacy = streams[i].kind == StreamKind::kBlocking || streams[i].kind == StreamKind::kPerThread;
-    if (!by_legacy && !streams[i].gone && streams_.Record(*driver, streams[i].number, tick) == nullptr) return;
+    if (by_legacy || streams[i].gone || streams_.Record(*driver, streams[i].number, tick) != nullptr) continue;
+    if (!streams_.Synchronize(*driver, streams[i].number)) return;
   }
   uint64_t seen = capture_tick_.load();
   while (seen < tick && !capture_tick_.compare_exchange_weak(seen, tick)) {
@@ -246,11 +257,11 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
 // this thread wait for them.
 bool StreamOrder::WaitOnHost() {
   const CudaDriver* driver = Driver();
-  if (driver == nullptr || beginning_.load()) return false;
+  if (driver == nullptr) return false;
+  const uint64_t tick = CaptureTick();
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool exchanged = driver->ThreadExchangeStreamCaptureMode != nullptr &&
                          driver->ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-  const uint64_t tick = capture_tick_.load();
   UsedStreams::Stream streams[UsedStreams::kCapacity];
   const size_t count = streams_.List(streams);
   bool done = true;

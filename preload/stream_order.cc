@@ -33,7 +33,7 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
   if (!alone) {
     NotSimple();
     state_.compare_exchange_strong(expected, kSeveral);
-    if (!Join(number)) SynchronizeContexts();
+    if (!Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();
   }
   streams_.Joined(number);
   return number;
@@ -202,7 +202,7 @@ bool StreamOrder::OrderAfter(CUcontext context, CUstream stream, const ReuseAfte
     Settle(tick);
     return true;
   }
-  return after.LatestTick() <= capture_tick_.load() && WaitOnHost();
+  return after.LatestTick() <= CaptureTick() && WaitOnHost();
 }
 
 bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
@@ -213,7 +213,7 @@ bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
     if (!Edge(point.stream, point.tick, stream)) return false;
   }
   if (after.all_tick <= settled || streams_.KnowsAll(stream, after.all_tick)) return true;
-  return Join(stream);
+  return Join(stream, after.all_tick);
 }
 
 void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {

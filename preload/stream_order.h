@@ -173,12 +173,13 @@ class StreamOrder {
 
   // stream_edges.cc: what is said to the driver
   bool Edge(uint32_t from, uint64_t tick, uint32_t to);
-  bool Join(uint32_t stream);
-  bool JoinDuringCapture(uint32_t stream);
+  bool Join(uint32_t stream, uint64_t tick);
+  bool JoinDuringCapture(uint32_t stream, uint64_t tick);
   bool Barrier();
   bool Gather(const CudaDriver& driver, const UsedStreams::Stream& stream, uint32_t hub, uint64_t tick);
   bool WaitOnHost();
   void RecordAll(uint64_t tick);
+  uint64_t CaptureTick() const;
   void Settle(uint64_t tick);
   bool SynchronizeContexts();
   bool SynchronizeOne(CUcontext context);

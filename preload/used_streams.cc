@@ -249,6 +249,13 @@ bool UsedStreams::WaitOnHost(const CudaDriver& driver, uint32_t number) {
   return driver.EventSynchronize != nullptr && driver.EventSynchronize(event) == CUDA_SUCCESS;
 }
 
+bool UsedStreams::Synchronize(const CudaDriver& driver, uint32_t number) {
+  const Use use(this, number, Use::kHandle);
+  if (!use) return true;
+  CurrentScope scope(driver, use.context);
+  return driver.StreamSynchronize(use.handle) == CUDA_SUCCESS;
+}
+
 CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t tick) {
   const Use use(this, number, Use::kHandle);
   if (!use || driver.EventCreate == nullptr || driver.EventRecord == nullptr) return nullptr;

@@ -73,6 +73,8 @@ class UsedStreams {
   bool Wait(const CudaDriver& driver, uint32_t number, uint32_t from, CUevent event);
   // The host waits for the latest event of the stream; true also if there is none.
   bool WaitOnHost(const CudaDriver& driver, uint32_t number);
+  // The host waits for all work of the stream; true also if the stream is gone (it has left an event).
+  bool Synchronize(const CudaDriver& driver, uint32_t number);
 
   // A block was released on the stream at `tick`.
   void NoteRelease(uint32_t number, uint64_t tick);

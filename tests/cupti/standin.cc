@@ -101,28 +101,29 @@ uint8_t* NewRecord(std::unique_lock<std::mutex>& lock) {
     ++state.dropped;
     return nullptr;
   }
-  if (state.buffer.data != nullptr && state.buffer.used + kRecordBytes > state.buffer.bytes) {
-    const Buffer full = TakeBuffer();
-    lock.unlock();
-    Complete(full);
-    lock.lock();
-  }
-  if (state.buffer.data == nullptr && state.request != nullptr) {
-    Buffer fresh;
-    size_t most = 0;
-    const auto request = state.request;
-    lock.unlock();
-    request(&fresh.data, &fresh.bytes, &most);
-    lock.lock();
-    if (fresh.data != nullptr && state.buffer.data == nullptr) {
-      memset(fresh.data, 0, fresh.bytes);
-      state.buffer = fresh;
-      ++state.figures.buffers_out;
+  // Whatever gives the lock away is followed by another look: other threads have submissions too.
+  while (state.buffer.data == nullptr || state.buffer.used + kRecordBytes > state.buffer.bytes) {
+    Buffer other = TakeBuffer();  // full
+    if (other.data == nullptr) {
+      const auto request = state.request;
+      size_t most = 0;
+      lock.unlock();
+      if (request != nullptr) request(&other.data, &other.bytes, &most);
+      lock.lock();
+      if (other.data != nullptr) {
+        memset(other.data, 0, other.bytes);
+        ++state.figures.buffers_out;
+      }
+      if (state.buffer.data == nullptr) {
+        state.buffer = other;
+        if (other.data != nullptr) continue;
+        ++state.dropped;
+        return nullptr;
+      }
     }
-  }
-  if (state.buffer.data == nullptr) {
-    ++state.dropped;
-    return nullptr;
+    lock.unlock();
+    Complete(other);
+    lock.lock();
   }
   uint8_t* record = state.buffer.data + state.buffer.used;
   state.buffer.used += kRecordBytes;

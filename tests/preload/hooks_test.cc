@@ -40,6 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, Hooks,
     testing::Combine(testing::Values("same", "basic", "first_version", "pitch", "async", "pools", "one_stream", "second_stream",
                                      "host_wait", "per_thread_handle", "per_thread_variant", "capture", "capture_per_thread",
+                                     "first_use_at_a_capture",
                                      "threads", "eight_threads", "contexts", "asked_while_destroyed",
                                      "retained_while_released", "inert", "fork", "exit"),
                      testing::Values("link", "dlsym", "dlvsym", "default", "proc", "oldproc")),

@@ -1,4 +1,5 @@
 // Scenarios of preload_client: several streams, and captures.
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -194,6 +195,32 @@ void Capture() {
   CHECK(Syncs() == before && stub_syncs_while_capturing() == 0);
 }
 
+// A stream's first use while another thread is about to begin a capture: it waits for the events of that beginning, and
+// then for what they stand for.
+void FirstUseAtACapture() {
+  Start();
+  static CUstream capturing = nullptr, used = nullptr, late = nullptr;
+  OK(api.StreamCreate(&capturing, CU_STREAM_NON_BLOCKING));
+  OK(api.StreamCreate(&used, CU_STREAM_NON_BLOCKING));
+  OK(api.StreamCreate(&late, CU_STREAM_NON_BLOCKING));
+  Work(used);
+  OK(api.Free(Alloc(4096)));
+  Work(capturing);
+  static std::thread other;
+  static long waits = 0;
+  stub_before("cuEventRecord", [] {  // of the capture's beginning
+    waits = Waits();
+    other = std::thread([] { Work(late); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
+  OK(api.BeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED));
+  other.join();
+  CHECK(waits > 0 && Waits() == waits + 3);  // the legacy stream's, and two others'
+  CHECK(Syncs() == 0 && stub_syncs_while_capturing() == 0);
+  CUgraph graph = nullptr;
+  OK(api.EndCapture(capturing, &graph));
+}
+
 // A capture on the per-thread default stream, the only other stream there is: the switch comes before the capture.
 void CapturePerThread() {
   Start();
@@ -220,5 +247,6 @@ Scenarios StreamScenarios() {
   return {
       {"second_stream", SecondStream},           {"host_wait", HostWait}, {"per_thread_handle", PerThreadHandle},
       {"per_thread_variant", PerThreadVariant}, {"capture", Capture},    {"capture_per_thread", CapturePerThread},
+      {"first_use_at_a_capture", FirstUseAtACapture},
   };
 }
