@@ -31,16 +31,19 @@ void GraphMemory::Begin(CUcontext context, uint64_t stream) {
 
 void GraphMemory::NoteAllocated(ContextArena* arena, DeviceAddress address) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (capturing_ == nullptr) return;
-  for (auto it = capturing_->rbegin(); it != capturing_->rend(); ++it) {
-    Holder* holder = *it;
-    if (holder->thread != ThisThread()) continue;
-    if (kept_ == nullptr) kept_ = new std::unordered_map<DeviceAddress, Kept>;
-    holder->blocks.push_back({arena, address});
-    (*kept_)[address] = {holder, false};
-    count_.store(kept_->size(), std::memory_order_release);
-    return;
+  if (capturing_ == nullptr || capturing_->empty()) return;
+  const auto own = std::find_if(capturing_->rbegin(), capturing_->rend(),
+                                [thread = ThisThread()](const Holder* one) { return one->thread == thread; });
+  Kept kept;
+  if (own != capturing_->rend()) {
+    kept.holders.push_back(*own);
+  } else {
+    kept.holders = *capturing_;
   }
+  for (Holder* holder : kept.holders) holder->blocks.push_back({arena, address});
+  if (kept_ == nullptr) kept_ = new std::unordered_map<DeviceAddress, Kept>;
+  (*kept_)[address] = std::move(kept);
+  count_.store(kept_->size(), std::memory_order_release);
 }
 
 // Takes the capture that is meant out of those that are active; null: there is none.
@@ -89,7 +92,9 @@ void GraphMemory::Free(Holder* holder) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const Block& block : holder->blocks) {
     const auto found = kept_ != nullptr ? kept_->find(block.address) : decltype(kept_->find(0)){};
-    if (kept_ == nullptr || found == kept_->end() || found->second.holder != holder) continue;
+    if (kept_ == nullptr || found == kept_->end()) continue;
+    std::vector<Holder*>& holders = found->second.holders;
+    if (std::erase(holders, holder) == 0 || !holders.empty()) continue;  // another's by now, or also another's
     if (found->second.released) {
       if (freed_ == nullptr) freed_ = new std::vector<Block>;
       freed_->push_back(block);

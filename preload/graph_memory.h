@@ -1,5 +1,6 @@
-// Blocks that a graph may name: allocated during a capture, by the thread that began it. They are kept, released or not,
-// until the graph and what was made from it are gone; the graph would otherwise write into memory that has another owner.
+// Blocks that a graph may name: allocated during a capture. They are kept, released or not, until the graph and what was
+// made from it are gone; the graph would otherwise write into memory that has another owner. A thread that has begun a
+// capture allocates for that one; any other, such as a framework's thread for the backward pass, for all that are active.
 //
 // Who says so is the driver: a user object of the graph (cuGraphRetainUserObject) is destroyed when the graph, its clones and
 // their executables are, and the last launch has ended.
@@ -28,7 +29,7 @@ class GraphMemory {
   // A capture of the calling thread has begun, on the stream of this key (StreamKey), with `context` current. (A thread's
   // default streams of several contexts have one key.)
   void Begin(CUcontext context, uint64_t stream);
-  // The calling thread has allocated a block: if a capture of its own is active, the graph will keep it.
+  // The calling thread has allocated a block: if a capture is active, the graph will keep it.
   void Allocated(ContextArena* arena, DeviceAddress address) {
     if (active_.load(std::memory_order_relaxed) != 0) NoteAllocated(arena, address);
   }
@@ -57,8 +58,8 @@ class GraphMemory {
     std::vector<Block> blocks;
   };
   struct Kept {
-    Holder* holder;
-    bool released;
+    std::vector<Holder*> holders;
+    bool released = false;
   };
   void NoteAllocated(ContextArena* arena, DeviceAddress address);
   bool KeepForGraph(DeviceAddress address, bool* again);

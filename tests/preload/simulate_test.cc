@@ -49,7 +49,7 @@ TEST(Simulated, AProgramOfNvccWithTheRuntimeLinkedIn) {
 // Order between streams, and what a graph keeps.
 class SimulatedStreams : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, SimulatedStreams,
-                         testing::Values("graph", "no_graph", "two_contexts", "capture_ends_with_context", "record_use",
+                         testing::Values("graph", "no_graph", "graph_of_other_thread", "two_contexts", "capture_ends_with_context", "record_use",
                                          "many_streams", "streams_come_and_go", "many_threads"),
                          [](const auto& param) { return std::string(param.param); });
 
