@@ -44,7 +44,7 @@ constinit Files files;
 
 }  // namespace
 
-hotpack_stats* NewStatsSlot() {
+StatsSlot* NewStatsSlot() {
   std::lock_guard<std::mutex> lock(files.mutex);
   if (!files.stats_tried && GetOptions().stats_dir != nullptr) {
     // Both libraries may be in one process: a file each.
@@ -120,7 +120,10 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
     arena->memory->Initialize();  // kNotSupported: the engine finds out and passes everything through
   }
   EngineOptions options;
-  options.stats = NewStatsSlot();
+  if (StatsSlot* slot = NewStatsSlot()) {
+    options.stats = &slot->stats;
+    options.load = &slot->load;
+  }
   options.trace = NewTrace();
   options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;

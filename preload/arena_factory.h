@@ -3,7 +3,7 @@
 
 #include "profiler/trace_writer.h"
 #include "runtime/arena_table.h"
-#include "runtime/include/hotpack.h"
+#include "runtime/stats_file.h"
 
 namespace hotpack {
 
@@ -12,7 +12,7 @@ ContextArena* MakeArena(CUcontext context);
 
 // A slot of the process's statistics file, null if there is none; and the next trace file that HOTPACK_TRACE names, never
 // freed, null if it names none or it cannot be written (which is said). Thread-safe.
-hotpack_stats* NewStatsSlot();
+StatsSlot* NewStatsSlot();
 TraceWriter* NewTrace();
 
 // Counts, in the process's statistics file, an allocation request that was left to the driver where there is no arena.

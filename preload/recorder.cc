@@ -87,7 +87,8 @@ uint64_t Rounded(uint64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 void Set(uint64_t* figure, uint64_t value) { std::atomic_ref<uint64_t>(*figure).store(value, std::memory_order_relaxed); }
 
 void Begin(ContextRecording* recording) {
-  recording->figures = NewStatsSlot();
+  StatsSlot* slot = NewStatsSlot();
+  recording->figures = slot != nullptr ? &slot->stats : nullptr;
   recording->trace = NewTrace();
   mark_listener.store(RecordMark);
 }

@@ -149,7 +149,7 @@ void Rotate(Profile* profile) {
   }
 }
 
-uint64_t PeakUnits(const Profile& profile) {
+std::vector<uint64_t> LoadUnits(const Profile& profile) {
   uint64_t n = profile.blocks.size();
   std::vector<int64_t> change(2 * n + 1, 0);
   for (uint64_t i = 0; i < n; ++i) {
@@ -158,14 +158,18 @@ uint64_t PeakUnits(const Profile& profile) {
     change[i] += block.units;
     change[i + block.age] -= block.units;
   }
-  std::vector<int64_t> load(n, 0);
-  int64_t sum = 0, peak = 0;
-  for (uint64_t t = 0; t < 2 * n; ++t) {
+  std::vector<uint64_t> load(n, 0);
+  int64_t sum = 0;
+  for (uint64_t t = 0; t < 2 * n; ++t) {  // a carried block is resident in the cycle's beginning as well
     sum += change[t];
-    load[t % n] += sum;
+    load[t % n] += static_cast<uint64_t>(sum);
   }
-  for (int64_t l : load) peak = std::max(peak, l);
-  return static_cast<uint64_t>(peak);
+  return load;
+}
+
+uint64_t PeakUnits(const Profile& profile) {
+  const std::vector<uint64_t> load = LoadUnits(profile);
+  return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
 
 bool WidenForJitter(Profile* profile, uint64_t most_units) {

@@ -49,7 +49,8 @@ void Rotate(Profile* profile);
 // Done only if the load, PeakUnits(), becomes no more than `most_units`; returns whether it was.
 bool WidenForJitter(Profile* profile, uint64_t most_units);
 
-// Largest sum of resident planned units over the cycle.
+// Sum of resident planned units at each request of the cycle, and the largest of them. O(n).
+std::vector<uint64_t> LoadUnits(const Profile& profile);
 uint64_t PeakUnits(const Profile& profile);
 
 // How many requests, from the first on, the two have in common. O(n).

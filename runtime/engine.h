@@ -12,6 +12,7 @@
 #include "runtime/device_memory.h"
 #include "runtime/guards.h"
 #include "runtime/include/hotpack.h"
+#include "runtime/load_columns.h"
 #include "runtime/reuse.h"
 
 namespace hotpack {
@@ -34,6 +35,7 @@ inline constexpr uint32_t kStreamOrdered = uint32_t{1} << 31;
 
 struct EngineOptions {
   hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
+  LoadColumns* load = nullptr;          // ... and the load of the plan in force, for a curve; zeros: there is none. null: nowhere
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
   bool note_launches = false;           // NoteLaunch will be called: the recording keeps an index of live blocks
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve

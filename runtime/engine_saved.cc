@@ -263,6 +263,7 @@ bool Engine::Impl::LeaveSaved() {
   current_.reset();
   if (pending_ && pending_->profile.first_ordinal == kOfSavedPlan) pending_.reset();
   plan_height_ = plan_lower_bound_ = period_ = 0;
+  if (options_.load != nullptr) *options_.load = {};
   carried_ = 0;
   eager_until_ = expected_peak_ = 0;
   --plans_;

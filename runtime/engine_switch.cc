@@ -177,6 +177,7 @@ bool Engine::Impl::TakeUp(Variant* variant, uint32_t position) {
   carried_ = script->profile.carried_blocks;
   plan_height_ = script->height_bytes + script->hole_bytes;
   plan_lower_bound_ = script->lower_bound_bytes;
+  if (options_.load != nullptr) *options_.load = script->load;
   settled_ = follower_.UnmappedEntries() == 0;
   bulk_map_due_ = !settled_;
   displaced_at_end_ = displaced_;

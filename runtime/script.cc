@@ -122,6 +122,17 @@ void Measure(const std::vector<Hole>& holes, Script* script) {
   }
 }
 
+// Column c has the requests from c·n/columns on up to the next one's, at least one.
+void NarrowLoad(Script* script) {
+  const std::vector<uint64_t> units = LoadUnits(script->profile);
+  if (units.empty()) return;
+  for (size_t c = 0; c < kLoadColumns; ++c) {
+    const size_t begin = c * units.size() / kLoadColumns, end = (c + 1) * units.size() / kLoadColumns;
+    const auto from = units.begin() + static_cast<std::ptrdiff_t>(begin);
+    script->load[c] = *std::max_element(from, from + static_cast<std::ptrdiff_t>(std::max<size_t>(1, end - begin))) * kUnitBytes;
+  }
+}
+
 }  // namespace
 
 Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const std::vector<Offset>& offsets,
@@ -140,6 +151,7 @@ Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index,
     script.entries[index[k]].offset = static_cast<uint32_t>(static_cast<uint64_t>(offsets[k]) / kUnitBytes);
   }
   Measure(holes, &script);
+  NarrowLoad(&script);
   Connect(&script);
   IndexContexts(&script);
   return script;

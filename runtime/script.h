@@ -6,6 +6,7 @@
 
 #include "packer/types.h"
 #include "profiler/profile.h"
+#include "runtime/load_columns.h"
 
 namespace hotpack {
 
@@ -55,6 +56,7 @@ struct Script {
   uint64_t height_bytes = 0;  // of the planned zone
   uint64_t hole_bytes = 0;    // used of the holes
   uint64_t lower_bound_bytes = 0;
+  LoadColumns load = {};  // of the planned blocks, over the cycle
 
   uint32_t size() const { return static_cast<uint32_t>(profile.blocks.size()); }
 };

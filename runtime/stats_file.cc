@@ -15,7 +15,7 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kFileBytes = sizeof(StatsFileHeader) + kStatsSlots * sizeof(hotpack_stats);
+constexpr size_t kFileBytes = sizeof(StatsFileHeader) + kStatsSlots * sizeof(StatsSlot);
 
 void CopyProgramName(char* out, size_t size) {
   const int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
@@ -26,7 +26,7 @@ void CopyProgramName(char* out, size_t size) {
   out[length] = '\0';
 }
 
-hotpack_stats* Slots(StatsFileHeader* header) { return reinterpret_cast<hotpack_stats*>(header + 1); }
+StatsSlot* Slots(StatsFileHeader* header) { return reinterpret_cast<StatsSlot*>(header + 1); }
 
 }  // namespace
 
@@ -48,15 +48,15 @@ StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix) {
   }
   auto* header = new (mapping) StatsFileHeader{};
   header->version = kStatsVersion;
-  header->slot_bytes = sizeof(hotpack_stats);
+  header->slot_bytes = sizeof(StatsSlot);
   header->pid = getpid();
   CopyProgramName(header->program, sizeof(header->program));
-  for (uint32_t i = 0; i < kStatsSlots; ++i) Slots(header)[i].steady_iteration = -1;
+  for (uint32_t i = 0; i < kStatsSlots; ++i) Slots(header)[i].stats.steady_iteration = -1;
   std::atomic_ref<uint64_t>(header->magic).store(kStatsMagic, std::memory_order_release);
   return header;
 }
 
-hotpack_stats* TakeStatsSlot(StatsFileHeader* header) {
+StatsSlot* TakeStatsSlot(StatsFileHeader* header) {
   if (header == nullptr) return nullptr;
   const uint32_t slot = header->arenas.fetch_add(1);
   return slot < kStatsSlots ? &Slots(header)[slot] : nullptr;
@@ -69,13 +69,20 @@ bool ReadStatsFile(const std::string& path, ProcessStats* process) {
   if (fread(bytes.data(), 1, kFileBytes, file.get()) != kFileBytes) return false;
   const auto* header = reinterpret_cast<const StatsFileHeader*>(bytes.data());
   if (header->magic != kStatsMagic || header->version != kStatsVersion) return false;
-  if (header->slot_bytes != sizeof(hotpack_stats)) return false;
+  if (header->slot_bytes != sizeof(StatsSlot)) return false;
   process->pid = header->pid;
   process->program.assign(header->program, strnlen(header->program, sizeof(header->program)));
   process->arenas = header->arenas.load();
-  hotpack_stats slots[kStatsSlots];
+  const uint32_t count = std::min(process->arenas, kStatsSlots);
+  StatsSlot slots[kStatsSlots] = {};
   std::memcpy(slots, bytes.data() + sizeof(StatsFileHeader), sizeof(slots));
-  process->stats = Combine(slots, std::min(process->arenas, kStatsSlots));
+  hotpack_stats stats[kStatsSlots] = {};
+  std::transform(slots, slots + count, stats, [](const StatsSlot& slot) { return slot.stats; });
+  process->stats = Combine(stats, count);
+  const StatsSlot* busiest = std::max_element(
+      slots, slots + count, [](const StatsSlot& a, const StatsSlot& b) { return a.stats.requests < b.stats.requests; });
+  process->load.clear();
+  if (count > 0 && busiest->load != LoadColumns{}) process->load.assign(busiest->load.begin(), busiest->load.end());
   process->stats.passed_through += header->passed_through.load();
   return true;
 }

@@ -3,7 +3,7 @@
 //
 //   <HOTPACK_STATS_DIR>/stats.<pid>
 //   offset 0    StatsFileHeader (256 bytes)
-//   offset 256  kStatsSlots times hotpack_stats, one an arena, written by its engine as it runs
+//   offset 256  kStatsSlots times StatsSlot, one an arena, written by its engine as it runs
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,18 @@
 #include <vector>
 
 #include "runtime/include/hotpack.h"
+#include "runtime/load_columns.h"
 
 namespace hotpack {
 
 inline constexpr uint64_t kStatsMagic = 0x31545453'4b504f48;  // "HOPKSTT1", little endian
-inline constexpr uint32_t kStatsVersion = 1;
+inline constexpr uint32_t kStatsVersion = 2;
 inline constexpr uint32_t kStatsSlots = 16;
 
 struct StatsFileHeader {
   uint64_t magic;       // kStatsMagic, written last: the file is whole when it is there
   uint32_t version;     // kStatsVersion
-  uint32_t slot_bytes;  // sizeof(hotpack_stats) of the writer
+  uint32_t slot_bytes;  // sizeof(StatsSlot) of the writer
   int32_t pid;
   std::atomic<uint32_t> arenas;          // slots in use; may exceed kStatsSlots, then the rest is not in the file
   std::atomic<uint64_t> passed_through;  // allocation requests left to the driver where there was no arena
@@ -30,10 +31,15 @@ struct StatsFileHeader {
 };
 static_assert(sizeof(StatsFileHeader) == 256);
 
+struct StatsSlot {
+  hotpack_stats stats;
+  LoadColumns load;  // of the plan in force: EngineOptions::load
+};
+
 // The writer's side. Creates `directory`/stats.<pid> and maps it; null when that is not possible. Never unmapped.
 StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix = "");
 // The next free slot, or null when all are taken. Thread-safe.
-hotpack_stats* TakeStatsSlot(StatsFileHeader* header);
+StatsSlot* TakeStatsSlot(StatsFileHeader* header);
 
 // The reader's side.
 struct ProcessStats {
@@ -41,6 +47,7 @@ struct ProcessStats {
   std::string program;
   uint32_t arenas = 0;
   hotpack_stats stats = {};  // of all its arenas together, see Combine
+  std::vector<uint64_t> load;  // bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has none
 };
 // One process's file. False: not a whole stats file of this version.
 bool ReadStatsFile(const std::string& path, ProcessStats* process);

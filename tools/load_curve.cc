@@ -68,19 +68,8 @@ std::string CurveText(const std::vector<uint64_t>& values, size_t width, size_t 
 }
 
 std::vector<uint64_t> LoadOf(const Profile& profile) {
-  const size_t n = profile.blocks.size();
-  std::vector<int64_t> change(2 * n + 1, 0);
-  for (size_t i = 0; i < n; ++i) {
-    if (!profile.blocks[i].planned) continue;
-    change[i] += profile.blocks[i].units;
-    change[i + profile.blocks[i].age] -= profile.blocks[i].units;
-  }
-  std::vector<uint64_t> load(n, 0);
-  int64_t sum = 0;
-  for (size_t t = 0; t < 2 * n; ++t) {  // a carried block is resident in the cycle's beginning as well
-    sum += change[t];
-    load[t % n] += static_cast<uint64_t>(sum) * kUnitBytes;
-  }
+  std::vector<uint64_t> load = LoadUnits(profile);
+  for (uint64_t& bytes : load) bytes *= kUnitBytes;
   return load;
 }
 

@@ -121,7 +121,7 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   const std::string no_report = options.report.empty() ? "" : WriteRunReport(options, directory, processes, json);
   const bool reported = !options.report.empty() && no_report.empty();
   fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, reported).c_str());
-  fputs(RecordedCurve(options, directory, processes).c_str(), stderr);
+  fputs(LoadCurve(options, directory, processes).c_str(), stderr);
   if (!no_report.empty()) code = FailedOutput(options, "--report " + options.report + ": " + no_report, code);
   if (!options.json_stats.empty()) {
     const absl::Status status = WriteFile(options.json_stats, json);

@@ -164,16 +164,19 @@ std::string BusiestRecording(const RunOptions& options, const std::string& direc
 
 }  // namespace
 
-std::string RecordedCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
   constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone
   constexpr size_t kIndent = 9;              // below what follows "hotpack: "
-  if (RecordingPath(options, directory).empty() || processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
+  if (processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
+  const size_t width = CurveWidth(STDERR_FILENO, kIndent);
+  if (!processes.front().load.empty()) return CurveText(processes.front().load, width, 2, kIndent);
+  if (RecordingPath(options, directory).empty()) return "";
   const std::string path = BusiestRecording(options, directory, processes);
   std::error_code error;
   if (std::filesystem::file_size(path, error) > kMostBytes || error) return "";
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok()) return "";
-  return CurveText(LoadWorthShowing(file->trace), CurveWidth(STDERR_FILENO, kIndent), 2, kIndent);
+  return CurveText(LoadWorthShowing(file->trace), width, 2, kIndent);
 }
 
 std::string WriteRunReport(const RunOptions& options, const std::string& directory,

@@ -31,9 +31,9 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker);
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* checker,
                         bool reported = false);
 
-// What stands below that line on a terminal that shows Unicode, where the run was recorded: the load of its iteration as two
-// lines of blocks. Otherwise empty.
-std::string RecordedCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes);
+// What stands below that line on a terminal that shows Unicode: the load of the iteration as two lines of blocks; without a
+// plan that of the recording, if there is one. Otherwise empty.
+std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes);
 
 // Writes the page of --report from what was recorded of the process with most requests. `stats`: the --json-stats object.
 // Empty, or why there is none.

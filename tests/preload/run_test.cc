@@ -63,6 +63,24 @@ TEST(Run, OneLineAndTheFigures) {
   EXPECT_GT(ReadFile(trace).size(), 0u);
 }
 
+// Two lines of blocks below the summary, where there was a plan; nowhere else than on a terminal that can show them.
+TEST(Run, ATerminalGetsACurve) {
+  if (system("command -v script >/dev/null") != 0) GTEST_SKIP() << "no script(1) to make a terminal";
+  const auto on_terminal = [](const char* steps, const char* locale) {
+    const std::string command = HOTPACK_COMMAND " run -- " HOTPACK_TEST_DIR "/plan_client run ";
+    const Outcome outcome = hotpack_test::RunProgram(
+        {"script", "-qec", command + steps, "/dev/null"},
+        {{"TERM", "xterm"}, {"LC_ALL", locale}, {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"}, {"HOTPACK", ""}, {"HOTPACK_STATS_DIR", ""}});
+    EXPECT_EQ(outcome.code, 0) << outcome.out;
+    return outcome.out;
+  };
+  const std::string curve = on_terminal("8", "C.UTF-8");
+  EXPECT_EQ(Lines(curve), 3) << curve;
+  EXPECT_THAT(curve, HasSubstr("\u2588\u2588"));
+  EXPECT_EQ(Lines(on_terminal("8", "C")), 1);
+  EXPECT_EQ(Lines(on_terminal("1", "C.UTF-8")), 1);
+}
+
 TEST(Run, AReportOfTheRun) {
   const TemporaryDirectory directory;
   const std::string page = directory.path() + "/out.html", trace = directory.path() + "/job.trace";

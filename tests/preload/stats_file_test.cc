@@ -20,12 +20,13 @@ TEST(StatsFile, WhatIsWrittenIsRead) {
   ASSERT_TRUE(ReadStatsFile(path, &process));
   EXPECT_EQ(process.arenas, 0u);
   EXPECT_EQ(process.stats.steady_iteration, -1);
-  hotpack_stats* first = TakeStatsSlot(header);
-  hotpack_stats* second = TakeStatsSlot(header);
+  StatsSlot* first = TakeStatsSlot(header);
+  StatsSlot* second = TakeStatsSlot(header);
   ASSERT_NE(first, second);
-  first->requests = 5;
-  first->steady_iteration = 3;
-  second->requests = 7;
+  first->stats.requests = 5;
+  first->stats.steady_iteration = 3;
+  second->stats.requests = 7;
+  first->load.fill(3);
   header->passed_through = 2;
   ASSERT_TRUE(ReadStatsFile(path, &process));  // without any flush
   EXPECT_EQ(process.pid, getpid());
@@ -34,12 +35,16 @@ TEST(StatsFile, WhatIsWrittenIsRead) {
   EXPECT_EQ(process.stats.requests, 12u);
   EXPECT_EQ(process.stats.passed_through, 2u);
   EXPECT_EQ(process.stats.steady_iteration, -1);  // the busier one's
+  EXPECT_TRUE(process.load.empty());              // it has no plan
+  second->load.fill(4);
+  ASSERT_TRUE(ReadStatsFile(path, &process));
+  EXPECT_EQ(process.load, std::vector<uint64_t>(kLoadColumns, 4));
 }
 
 TEST(StatsFile, MoreArenasThanSlots) {
   const hotpack_test::TemporaryDirectory directory;
   StatsFileHeader* header = CreateStatsFile(directory.path().c_str());
-  for (uint32_t i = 0; i < kStatsSlots; ++i) TakeStatsSlot(header)->requests = 1;
+  for (uint32_t i = 0; i < kStatsSlots; ++i) TakeStatsSlot(header)->stats.requests = 1;
   EXPECT_EQ(TakeStatsSlot(header), nullptr);
   ProcessStats process;
   ASSERT_TRUE(ReadStatsFile(directory.path() + "/stats." + std::to_string(getpid()), &process));
@@ -50,7 +55,7 @@ TEST(StatsFile, MoreArenasThanSlots) {
 TEST(StatsFile, WhatIsNotOneIsLeftOut) {
   const hotpack_test::TemporaryDirectory directory;
   StatsFileHeader* header = CreateStatsFile(directory.path().c_str());
-  TakeStatsSlot(header)->requests = 1;
+  TakeStatsSlot(header)->stats.requests = 1;
   const std::string own = directory.path() + "/stats." + std::to_string(getpid());
   std::filesystem::copy_file(own, directory.path() + "/stats.1");
   std::filesystem::resize_file(directory.path() + "/stats.1", 100);

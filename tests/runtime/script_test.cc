@@ -92,6 +92,17 @@ TEST(CompileScript, HolesThatAreNotUsedAreDropped) {
   EXPECT_EQ(script.lower_bound_bytes, 77u);
 }
 
+// A peak of one request among many is in its column; a short cycle's requests take several columns each.
+TEST(CompileScript, TheLoadInColumns) {
+  std::vector<TestBlock> blocks(640, TestBlock{1, 1, 0});
+  blocks[637] = {9, 2, 1};
+  auto script = ScriptOf(blocks);
+  for (uint32_t c = 0; c < kLoadColumns; ++c) EXPECT_EQ(script->load[c], (c == 63 ? 10 : 1) * kUnitBytes) << c;
+  auto small = ScriptOf({{4, 1, 0}, {2, 1, 0}});
+  for (uint32_t c = 0; c < kLoadColumns; ++c) EXPECT_EQ(small->load[c], (c < 32 ? 4 : 2) * kUnitBytes) << c;
+  EXPECT_EQ(ScriptOf({{4, 0, 0}})->load, LoadColumns{}) << "nothing is planned";
+}
+
 TEST(LiveSlots, FindsEachOffsetAndNoOther) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 200; ++round) {

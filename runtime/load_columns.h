@@ -1,0 +1,13 @@
+// The load of an iteration, small enough to be kept beside its figures and drawn on a terminal.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace hotpack {
+
+inline constexpr uint32_t kLoadColumns = 64;
+// Bytes: the largest load among the requests of each column, all of them of as many requests as can be.
+using LoadColumns = std::array<uint64_t, kLoadColumns>;
+
+}  // namespace hotpack
