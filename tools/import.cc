@@ -75,6 +75,7 @@ absl::StatusOr<Imported> ImportSnapshot(const Options& options, ByteSource sourc
     AddTo(&imported.left_out, absl::StrCat("device ", i, " (", snapshot->entries[i], " entries, --device ", i, ")"));
   }
   imported.began_ns = snapshot->began_ns;
+  imported.notes = std::move(snapshot->notes);
   imported.trace = std::move(snapshot->trace);
   return imported;
 }

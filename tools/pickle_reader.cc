@@ -1,9 +1,11 @@
 #include "tools/pickle_reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/pickle_opcodes.h"
@@ -13,7 +15,7 @@ namespace {
 
 using namespace pickle;
 
-constexpr size_t kLongestWord = 32;
+constexpr size_t kLongestWord = 32, kLongestText = 4096;
 constexpr char kCut[] = "the file ends here: it is cut";
 
 // The stack machine. Each operation returns false after Fail().
@@ -39,6 +41,7 @@ class Reader {
   bool Stop();
   bool Push(PickleValue value);
   bool Text(Opcode opcode, bool is_text);
+  bool KeepText(std::string_view text, bool is_cut);
   bool Long(uint64_t bytes);
   bool TakeMark(size_t* mark);
   bool NewList(const PickleValue* items, size_t count);
@@ -63,6 +66,7 @@ class Reader {
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   std::deque<PickleValue> memo_;
+  absl::flat_hash_map<std::string_view, int64_t> texts_;  // into pickle_.texts, which do not move
   Pickle pickle_;
 };
 
@@ -114,14 +118,27 @@ bool Reader::Length(Opcode opcode, uint64_t* length) {
 bool Reader::Text(Opcode opcode, bool is_text) {
   uint64_t length;
   if (!Length(opcode, &length)) return false;
-  if (length > kLongestWord || !is_text) return stream_.Skip(length) ? Push({}) : Fail(kCut);
-  char buffer[kLongestWord];
-  if (!stream_.Read(buffer, length)) return Fail(kCut);
-  const std::string_view text(buffer, static_cast<size_t>(length));
-  for (size_t i = 0; i < options_.words.size(); ++i) {
+  const uint64_t most = std::clamp<uint64_t>(options_.text_bytes, kLongestWord, kLongestText), kept = std::min(length, most);
+  if ((length > kLongestWord && options_.text_bytes == 0) || !is_text) return stream_.Skip(length) ? Push({}) : Fail(kCut);
+  char buffer[kLongestText];
+  if (!stream_.Read(buffer, kept) || !stream_.Skip(length - kept)) return Fail(kCut);
+  const std::string_view text(buffer, static_cast<size_t>(kept));
+  for (size_t i = 0; length <= kLongestWord && i < options_.words.size(); ++i) {
     if (options_.words[i] == text) return Push({static_cast<int64_t>(i), PickleKind::kWord});
   }
-  return Push({});
+  return options_.text_bytes == 0 ? Push({}) : KeepText(text, length > kept);
+}
+
+bool Reader::KeepText(std::string_view text, bool is_cut) {
+  // No UTF-8 character is cut in two.
+  while (is_cut && !text.empty() && (text.back() & 0xC0) == 0x80) text.remove_suffix(1);
+  if (is_cut && !text.empty() && (text.back() & 0x80) != 0) text.remove_suffix(1);
+  const auto known = texts_.find(text);
+  if (known != texts_.end()) return Push({known->second, PickleKind::kText});
+  if (!Hold(text.size() + sizeof(std::string) + 2 * sizeof(*known))) return false;
+  const auto ordinal = static_cast<int64_t>(pickle_.texts.size());
+  texts_.emplace(pickle_.texts.emplace_back(text), ordinal);
+  return Push({ordinal, PickleKind::kText});
 }
 
 // An integer of `bytes` bytes, two's complement, lowest byte first.

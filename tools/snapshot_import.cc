@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "profiler/trace_file.h"
 #include "tools/recording_builder.h"
+#include "tools/snapshot_stacks.h"
 #include "tools/snapshot_words.h"
 
 namespace hotpack {
@@ -22,7 +23,7 @@ constexpr char kHowToRecord[] =
 // One device of one snapshot.
 class Importer {
  public:
-  Importer(const Pickle& pickle, std::string_view name) : pickle_(pickle), name_(name) {}
+  Importer(const Pickle& pickle, std::string_view name) : pickle_(pickle), name_(name), stacks_(pickle) {}
   absl::StatusOr<ImportedSnapshot> Run(std::optional<int> device);
 
  private:
@@ -37,6 +38,7 @@ class Importer {
   absl::Status ChooseDevice(std::optional<int> device);
   absl::Status AddEntry(const PickleValue& entry);
   absl::Status AddSegment(const PickleValue& segment);
+  Notes TakeStacks();
   absl::Status AddLiveBlock(const PickleValue& block, uint64_t address, uint64_t stream);
   uint64_t TimeOf(const PickleValue& entry) const;
 
@@ -46,6 +48,9 @@ class Importer {
   bool has_requests_ = false;  // does any entry say that a release was asked for?
   int64_t began_us_ = 0;
   RecordingBuilder builder_;
+  SnapshotStacks stacks_;
+  std::vector<BlockStack> of_live_;  // id: among what was live before the history
+  std::vector<BlockStack> of_allocations_;  // id: the allocation's ordinal
   ImportedSnapshot result_;
 };
 
@@ -131,6 +136,8 @@ absl::Status Importer::AddEntry(const PickleValue& entry) {
   const EventContext context = {.stream = static_cast<uint64_t>(Integer(entry, kStream).value_or(0)),
                                 .time_ns = TimeOf(entry)};
   if (action == kAlloc) {
+    const NameOrdinal stack = stacks_.Of(entry);
+    if (stack != kNoName) of_allocations_.push_back({builder_.allocations(), stack});
     builder_.Allocate(at, *size, context);
   } else if (action != kFreeCompleted || builder_.IsLive(at) || !has_requests_) {
     // A completion is not a release where the request was seen, or lies before the history.
@@ -148,7 +155,10 @@ absl::Status Importer::AddLiveBlock(const PickleValue& block, uint64_t address, 
     if (Integer(history->front(), kRealSize)) bytes = Size(history->front(), kRealSize, "block");  // PyTorch 2.0
   }
   if (!bytes.ok()) return bytes.status();
-  if (*bytes > 0) builder_.AddLive(*bytes, stream);
+  if (*bytes == 0) return absl::OkStatus();
+  const NameOrdinal stack = stacks_.Of(block);
+  if (stack != kNoName) of_live_.push_back({builder_.live_before(), stack});
+  builder_.AddLive(*bytes, stream);
   return absl::OkStatus();
 }
 
@@ -166,6 +176,15 @@ absl::Status Importer::AddSegment(const PickleValue& segment) {
     address += static_cast<uint64_t>(Integer(block, kSize).value_or(0));
   }
   return absl::OkStatus();
+}
+
+// By the numbers that the recording gives its blocks: first those that were live before, then the allocations.
+Notes Importer::TakeStacks() {
+  Notes notes;
+  notes.names = stacks_.TakeNames();
+  notes.stacks = std::move(of_live_);
+  for (const BlockStack& stack : of_allocations_) notes.stacks.push_back({builder_.live_before() + stack.id, stack.stack});
+  return notes;
 }
 
 absl::StatusOr<ImportedSnapshot> Importer::Run(std::optional<int> device) {
@@ -189,6 +208,7 @@ absl::StatusOr<ImportedSnapshot> Importer::Run(std::optional<int> device) {
   result_.live_before = builder_.live_before();
   result_.missed_releases = builder_.missed_releases();
   if (result_.allocations + result_.live_before == 0) return Fault(kHowToRecord);
+  result_.notes = TakeStacks();
   result_.trace = builder_.Finish();
   return std::move(result_);
 }
@@ -199,6 +219,7 @@ absl::StatusOr<ImportedSnapshot> ReadSnapshot(ByteSource source, std::string_vie
                                               uint64_t memory_limit) {
   PickleOptions options;
   options.words = kText;
+  options.text_bytes = 512;
   options.memory_limit = memory_limit;
   absl::StatusOr<Pickle> pickle = ReadPickle(std::move(source), name, options);
   if (!pickle.ok()) return pickle.status();

@@ -9,12 +9,14 @@
 
 #include "absl/status/statusor.h"
 #include "profiler/event.h"
+#include "profiler/notes.h"
 #include "tools/pickle_reader.h"
 
 namespace hotpack {
 
 struct ImportedSnapshot {
   Trace trace;
+  Notes notes;                    // stacks
   uint64_t began_ns = 0;          // of the first entry, since 1970; 0 if it has no time
   int device = 0;
   uint64_t allocations = 0;       // entries "alloc"

@@ -26,18 +26,25 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+struct Frame {
+  std::string function, file;
+  int64_t line;
+};
+
 // An entry of a history; `time_us` is the ordinal.
 struct Entry {
   std::string action;
   int64_t addr;
   int64_t size;
   int64_t stream = 0;
+  std::vector<Frame> frames = {{"", "a.py", 0}};
 };
 
 struct LiveBlock {
   int64_t size;
   int64_t requested;
   std::string state;
+  std::vector<Frame> frames = {};
 };
 
 struct Segment {
@@ -55,6 +62,17 @@ std::string Snapshot(const std::vector<std::vector<Entry>>& histories, const std
     return absl::OkStatus();
   });
   const auto pair = [&](std::string_view key, int64_t value) { writer.Key(key), writer.Integer(value); };
+  const auto stack = [&](const std::vector<Frame>& frames) {
+    writer.Key("frames"), writer.BeginList();
+    for (const Frame& frame : frames) {
+      writer.BeginDict();
+      writer.Key("name"), writer.Text(frame.function);
+      writer.Key("filename"), writer.Text(frame.file);
+      pair("line", frame.line);
+      writer.EndDict();
+    }
+    writer.EndList();
+  };
   writer.BeginDict();
   writer.Key("segments"), writer.BeginList();
   for (const Segment& segment : segments) {
@@ -66,6 +84,7 @@ std::string Snapshot(const std::vector<std::vector<Entry>>& histories, const std
       writer.BeginDict();
       pair("size", block.size);
       writer.Key("state"), writer.Text(block.state);
+      stack(block.frames);
       if (segment.old) {
         writer.Key("history"), writer.BeginList(), writer.BeginDict();
         pair("addr", address), pair("real_size", block.requested);
@@ -88,9 +107,7 @@ std::string Snapshot(const std::vector<std::vector<Entry>>& histories, const std
       if (history[i].addr != 0) pair("addr", history[i].addr);
       pair("size", history[i].size), pair("stream", history[i].stream);
       pair("time_us", static_cast<int64_t>(1'000'000 + i));
-      writer.Key("frames"), writer.BeginList(), writer.BeginDict();
-      writer.Key("filename"), writer.Text("a.py");
-      writer.EndDict(), writer.EndList();
+      stack(history[i].frames);
       writer.EndDict();
     }
     writer.EndList();
@@ -181,6 +198,37 @@ TEST(SnapshotImportTest, WhatWasLiveBeforeTheHistoryIsAllocatedFirst) {
     EXPECT_EQ(imported->live_before, 3u);
     EXPECT_EQ(imported->allocations, 2u);
   }
+}
+
+// Each block's frames become its stack, the innermost first; equal ones are one name.
+TEST(SnapshotImportTest, FramesBecomeStacks) {
+  const std::vector<Frame> forward = {{"at::empty_cuda", "??", 0}, {"??", "/lib/libtorch.so", 4711}, {"_PyEval_EvalFrameDefault", "??", 0}, {"forward", "/models/net.py", 12}, {"free", "train.py", 7}};
+  const std::vector<Frame> much(100, Frame{std::string(100, 'f'), "file.py", 1});
+  const absl::StatusOr<ImportedSnapshot> imported =
+      Import(Snapshot({{{"alloc", 0x1000, 512, 0, forward},
+                        {"alloc", 0x2000, 512, 0, {}},
+                        {"free_requested", 0x1000, 512, 0, {{"elsewhere", "x.py", 1}}},
+                        {"alloc", 0x1000, 1024, 0, forward},
+                        {"alloc", 0x4000, 512, 0, {{"two\nlines", "", 0}}},
+                        {"alloc", 0x5000, 512, 0, {{std::string(600, 'x'), "y.py", 3}}},
+                        {"alloc", 0x6000, 512, 0, much}}},
+                      {{0, 0x9000, 0, {{512, 512, "active_allocated", {{"load", "weights.py", 3}}}}}}));
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  std::vector<std::string> stacks;
+  for (const BlockStack& stack : imported->notes.stacks) {
+    stacks.push_back(std::to_string(stack.id) + " " + imported->notes.names[stack.stack]);
+  }
+  ASSERT_EQ(stacks.size(), 6u);
+  EXPECT_EQ(stacks[0], "0 load (weights.py:3)") << "what was live before comes first";
+  EXPECT_EQ(stacks[1], "1 at::empty_cuda\nforward (/models/net.py:12)\nfree (train.py:7)");
+  EXPECT_EQ(stacks[2], "3 at::empty_cuda\nforward (/models/net.py:12)\nfree (train.py:7)");
+  EXPECT_EQ(stacks[3], "4 two lines");
+  EXPECT_EQ(stacks[4], "5 " + std::string(512, 'x') + " (y.py:3)");
+  EXPECT_EQ(imported->notes.names.size(), 5u);
+  const std::string& longest = imported->notes.names[imported->notes.stacks.back().stack];
+  EXPECT_THAT(longest, ::testing::EndsWith(" (file.py:1)"));
+  EXPECT_LE(longest.size(), 4096u);
+  EXPECT_GT(longest.size(), 3900u);
 }
 
 TEST(SnapshotImportTest, HistoriesWithoutSomeActions) {
