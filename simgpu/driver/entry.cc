@@ -16,6 +16,7 @@
 
 #include "simgpu/checker/report.h"
 #include "simgpu/driver/caller.h"
+#include "simgpu/driver/delay.h"
 
 namespace simgpu {
 
@@ -191,6 +192,7 @@ __attribute__((constructor)) void Load() {
   on_exit(NoteExitStatus, nullptr);
   pthread_atfork(nullptr, nullptr, NoteFork);
   CheckRules();
+  ReadDelay();
 }
 
 __attribute__((destructor)) void Unload() {
@@ -225,6 +227,7 @@ int EntryPoint::Enter(bool needs_init) {
   if (needs_init && (!initialized.load(std::memory_order_acquire) || forked.load(std::memory_order_relaxed))) {
     return kNotInitialized;
   }
+  Delay();
   CallCounter* counter = Counter();
   counter->calls.fetch_add(1, std::memory_order_relaxed);
   if (counter->rules.empty() && !CountsCallers()) return 0;

@@ -40,6 +40,7 @@ std::vector<Shape> Shapes() {
       {"TwoDevices", 200000, 1, 2, {{"SIMGPU_DEVICES", "2"}}, false},
       {"LittleMemory", 300000, 1, 2, {{"SIMGPU_MEMORY", "16M"}}, true},
       {"FourThreads", 400000, 4, 2, {}, false},
+      {"FourThreadsDelayed", 600000, 4, 2, {{"SIMGPU_DELAY", "100"}}, false},
       {"AlwaysWaits", 500000, 1, 2, {{"HOTPACK_FREE_SYNC", "always"}}, false},
   };
 }
@@ -83,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(All, RandomPrograms, testing::ValuesIn(Shapes()),
 
 TEST_P(RandomPrograms, AreRightByThemselves) {
   Figures figures;
-  ASSERT_NO_FATAL_FAILURE(Play(GetParam(), false, Number("HOTPACK_TEST_OPERATIONS", 1000000) / 18, &figures));
+  ASSERT_NO_FATAL_FAILURE(Play(GetParam(), false, Number("HOTPACK_TEST_OPERATIONS", 1000000) / 21, &figures));
   EXPECT_GT(figures.sum["operations"], 0u);
   if (!GetParam().starves) {
     EXPECT_EQ(figures.sum["refused"], 0u);
@@ -92,7 +93,7 @@ TEST_P(RandomPrograms, AreRightByThemselves) {
 
 TEST_P(RandomPrograms, AreServedRight) {
   Figures figures;
-  const uint64_t operations = Number("HOTPACK_TEST_OPERATIONS", 1000000) / 6;
+  const uint64_t operations = Number("HOTPACK_TEST_OPERATIONS", 1000000) / 7;
   ASSERT_NO_FATAL_FAILURE(Play(GetParam(), true, operations, &figures));
   // They show something only if plans were made and followed, left and come back to, and all kinds of calls occurred.
   const std::map<std::string, uint64_t>& sum = figures.sum;

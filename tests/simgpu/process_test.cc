@@ -28,6 +28,7 @@ TEST(Process, ChildrenOfForkAreRefused) { EXPECT_CLEAN(Case("Forks")); }
 TEST(Process, ForksBeforeInitAreNoMatter) { EXPECT_CLEAN(Case("ForksEarly")); }
 TEST(Process, SeveralDevices) { EXPECT_CLEAN(Case("Devices", "SIMGPU_DEVICES=3")); }
 TEST(Process, ManyThreads) { EXPECT_CLEAN(Case("Threads")); }
+TEST(Process, ManyThreadsThatTakeTheirTime) { EXPECT_CLEAN(Case("Threads", "SIMGPU_DELAY=50")); }
 
 TEST(Process, FailuresOnDemand) {
   EXPECT_CLEAN(Case("Fails", "SIMGPU_FAIL=cuMemCreate:3,cuMemAlloc:every:2,cuMemMap:2+=700,cuStreamCreate:1"));
@@ -39,7 +40,7 @@ TEST(Process, FailuresByCaller) {
 
 TEST(Process, BadSettingsAreOneLine) {
   for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc", "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
-                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
+                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3", "SIMGPU_DELAY=soon", "SIMGPU_DELAY=-1", "SIMGPU_DELAY=1000001", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
                           "SIMGPU_DEVICES=many", "SIMGPU_VALUES=some"}) {
     const Outcome outcome = Case("Start", bad);
     EXPECT_EQ(outcome.status, 2) << bad;
