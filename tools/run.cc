@@ -118,11 +118,11 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   hotpack_stats none = {};
   none.steady_iteration = -1;
   const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
-  const std::string no_report = options.report.empty() ? "" : WriteRunReport(options, directory, processes, json);
-  const bool reported = !options.report.empty() && no_report.empty();
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, reported).c_str());
+  std::string reason;
+  const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, report).c_str());
   fputs(RecordedCurve(options, directory, processes).c_str(), stderr);
-  if (!no_report.empty()) code = FailedOutput(options, "--report " + options.report + ": " + no_report, code);
+  if (report == RunReport::kFailed) code = FailedOutput(options, "--report " + options.report + ": " + reason, code);
   if (!options.json_stats.empty()) {
     const absl::Status status = WriteFile(options.json_stats, json);
     if (!status.ok()) code = FailedOutput(options, "--json-stats " + std::string(status.message()), code);

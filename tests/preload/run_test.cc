@@ -91,13 +91,25 @@ TEST(Run, AReportThatCannotBe) {
   const Outcome same = Hotpack({"run", "--report", page, "--trace", page, "--", "touch", mark});
   EXPECT_EQ(same.code, 2);
   EXPECT_EQ(same.err, "hotpack run: --trace and --report name the same file " + page + "\n");
-  const Outcome nothing = Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 0"});
-  EXPECT_EQ(nothing.code, 2);
-  EXPECT_THAT(nothing.err, testing::EndsWith("hotpack run: --report " + page + ": nothing was recorded\n"));
-  EXPECT_FALSE(std::filesystem::exists(page));
-  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7) << "the program's own exit code is kept";
   const std::string script = std::string(kClient) + " end_return link; exit 5";
   EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", script}).code, 5);
+  EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
+}
+
+// No fault of the program's: the same line as without --report, and the program's exit code.
+TEST(Run, NothingToReport) {
+  const TemporaryDirectory directory;
+  const std::string page = directory.path() + "/out.html";
+  const Outcome nothing = Hotpack({"run", "--report", page, "--", "true"});
+  EXPECT_EQ(nothing.code, 0);
+  EXPECT_EQ(nothing.err, "hotpack: no process asked for device memory; there is nothing to report. Next: hotpack run --help\n");
+  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7) << "the program's own exit code is kept";
+  EXPECT_FALSE(std::filesystem::exists(page));
+  // The driver serves everything, which this client does not like, and it is recorded.
+  const std::string script = std::string(kClient) + " basic link; exit 0";
+  const Outcome recorded = Hotpack({"run", "--report", page, "--", "sh", "-c", script}, {{"HOTPACK", "record"}});
+  EXPECT_EQ(recorded.code, 0) << recorded.err;
+  EXPECT_THAT(recorded.err, testing::EndsWith("hotpack: all 2 allocation requests were left to the driver. Report: " + page + "\n"));
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
 }
 
