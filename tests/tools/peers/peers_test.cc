@@ -250,5 +250,15 @@ TEST(RepeatStepTest, TheSteadyStepIsPlayedAgain) {
   EXPECT_EQ(RepeatSteadyStep(file->trace, 0).events.size(), file->trace.events.size());
 }
 
+// What is asked for behind the last mark (an evaluation, say) is played behind the repetitions, and is no iteration.
+TEST(RepeatStepTest, WhatComesBehindTheLastMarkIsNoIteration) {
+  std::string rows;
+  for (int i = 0; i < 3; ++i) rows += "mark,,\nalloc,1,1024\nalloc,2,512\nfree,1,\nfree,2,\n";
+  const Trace longer = RepeatSteadyStep(Parse(rows + "mark,,\nalloc,3,1048576\nfree,3,\nalloc,4,4096\n"), 2);
+  EXPECT_EQ(MarkedIterations(longer), (std::vector<uint64_t>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(CountFacts(longer).requests, 12u);
+  EXPECT_EQ(LivePeakInWindow(TakeRecording(longer), false), 1536u);
+}
+
 }  // namespace
 }  // namespace hotpack
