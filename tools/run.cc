@@ -66,13 +66,14 @@ std::string CheckPlanFile(const std::string& path) {
   return LooksLikePlan(path) ? "" : "is there, and is no plan file";
 }
 
-// Empty, or which two of the options name one file.
+// Empty, or which two of the options name one file, be it by different paths.
 std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& outputs) {
   std::error_code error;
+  const auto followed = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t j = i + 1; j < outputs.size(); ++j) {
       if (outputs[i].second.empty() || outputs[j].second.empty()) continue;
-      if (fs::weakly_canonical(outputs[i].second, error) != fs::weakly_canonical(outputs[j].second, error)) continue;
+      if (followed(outputs[i].second) != followed(outputs[j].second)) continue;
       return outputs[i].first + " and " + outputs[j].first + " name the same file " + outputs[i].second;
     }
   }
@@ -85,6 +86,7 @@ std::string CheckOutputs(const RunOptions& options) {
     const absl::Status status = CheckOutput(name, path, options.force);
     if (!status.ok()) return std::string(status.message());
   }
+  if (options.plan == "-") return std::string(CheckOutput("--plan", options.plan, true).message());
   if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
     const std::string reason = CheckPlanFile(options.plan);
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
@@ -93,7 +95,7 @@ std::string CheckOutputs(const RunOptions& options) {
   if (options.trace.empty() && options.report.empty() && launches != options.variables.end() && launches->second == "1") {
     return "--launches needs --trace FILE or --report FILE: launches are recorded there";
   }
-  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}});
+  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}, {"--plan", options.plan}});
 }
 
 // A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
@@ -155,7 +157,7 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
   AddForceFlag(command, &options->force)->description("write over files that are there");
   AddOptionFlags(command, options.get());
-  command->add_option("--plan", options->plan, "begin with the plan that an earlier run left in this file, and leave one");
+  AddOutputOption(command, "--plan", &options->plan, "begin with the plan that an earlier run left in this file, and leave one");
   CLI::Option* first = AddProgram(command);
   command->footer("The exit code is the program's; 128 and the number of the signal that ended it.\n"
                   "Example:\n  hotpack run --simulate --trace job.trace -- python train.py\n"
