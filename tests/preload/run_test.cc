@@ -157,6 +157,23 @@ TEST(Run, SignalsAreForwarded) {
   EXPECT_EQ(outcome.out, "got it\n");
 }
 
+// Nobody reads the pipe, so the program has ended and hotpack waits. A signal is hotpack's own then.
+TEST(Run, ASignalAfterTheProgramEndsTheCommand) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory.path() + "/pipe", said = directory.path() + "/said", own = directory.path() + "/own";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_directory(own);
+  const std::string script = std::string(HOTPACK_COMMAND) + " run --json-stats " + pipe + " -- " + kClient +
+                             " end_return link 2> " + said + " & own=$!; (sleep 20; kill -KILL $own) > /dev/null 2>&1 & guard=$!\n" +
+                             "while ! grep -q 'live peak' " + said + " && kill -0 $own; do sleep 0.02; done\n" +
+                             "kill -TERM $own; wait $own; code=$?; kill $guard; exit $code";
+  const Outcome outcome = hotpack_test::RunProgram(
+      {"bash", "-c", script}, {{"TMPDIR", own}, {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"}, {"HOTPACK", ""}, {"HOTPACK_TRACE", ""},
+                               {"HOTPACK_STATS_DIR", ""}, {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"}});
+  EXPECT_EQ(outcome.code, 128 + SIGTERM) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(own)) << "what the processes left is removed";
+}
+
 TEST(Run, ArgumentsArriveAsTheyAre) {
   const Outcome outcome = Hotpack({"run", "--", "printf", "<%s>", "a b", "", "[1,2]", "--", "--trace", "-x", "%%", "'q\""});
   EXPECT_EQ(outcome.out, "<a b><><[1,2]><--><--trace><-x><%%><'q\">");
