@@ -82,8 +82,9 @@ std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& o
 
 // Empty, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
-  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}}) {
-    const absl::Status status = CheckOutput(name, path, options.force);
+  for (const absl::Status& status : {CheckRecordingOutput("--trace", options.trace, options.force),
+                                     CheckOutput("--json-stats", options.json_stats, options.force),
+                                     CheckOutput("--report", options.report, options.force)}) {
     if (!status.ok()) return std::string(status.message());
   }
   if (options.plan == "-") return std::string(CheckOutput("--plan", options.plan, true).message());

@@ -230,6 +230,7 @@ TEST(Run, BadInputGetsOneLine) {
       {{"run", "--json-stats", not_executable + "/x", "--", "touch", ran}, 2, "Not a directory"},
       {{"run", "--json-stats", good, "--trace", good, "--", "touch", ran}, 2, "name the same file"},
       {{"run", "--json-stats", "here", "--trace", "./here", "--", "touch", ran}, 2, "name the same file"},
+      {{"run", "--trace", "/dev/null", "--", "touch", ran}, 2, "--trace /dev/null: is no regular file, and a recording needs one"},
       {{"run", "--trace", good, "--plan", good, "--", "touch", ran}, 2, "--trace and --plan name the same file"},
       {{"run", "--plan", "-", "--", "touch", ran}, 2, "--plan -: standard output has something else to hold"},
       {{"run", "--plan", "", "--", "touch", ran}, 2, "a file needs a name"},

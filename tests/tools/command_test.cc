@@ -70,6 +70,15 @@ class CommandTest : public ::testing::Test {
   TemporaryDirectory folder_;
 };
 
+// Nothing that only looks at what it is takes the beginning away from what reads it.
+TEST_F(CommandTest, ARecordingThroughAPipe) {
+  for (const char* file : {"mlp-adam.csv", "mlp-adam.trace"}) {
+    const Outcome piped = RunProgram({"bash", "-c", "\"$0\" show <(cat \"$1\")", HOTPACK_COMMAND, kData + file}, kFakeCuda);
+    EXPECT_EQ(piped.code, 0) << piped.err;
+    EXPECT_EQ(piped.out, Hotpack({"show", kData + file}).out);
+  }
+}
+
 TEST_F(CommandTest, Usage) {
   ExpectRefused({}, "hotpack: A subcommand is required");
   ExpectRefused({"dance"}, "hotpack: there is no command 'dance', see hotpack --help");
