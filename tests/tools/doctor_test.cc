@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
@@ -33,13 +34,11 @@ Outcome Hotpack(std::vector<std::string> arguments, Environment more = {}) {
   return hotpack_test::RunProgram(arguments, more);
 }
 
-class WithDevice : public testing::Test {
+class WithDevice : public hotpack_test::CommandFolder {
  protected:
   void SetUp() override {
     if (!fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcudart.so.13")) GTEST_SKIP() << "no simulated device was built";
   }
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  hotpack_test::TemporaryDirectory folder_;
 };
 
 class Doctor : public WithDevice {
