@@ -121,8 +121,7 @@ int RunCompare(const Options& options) {
   if (!file.ok()) return Fail(std::string(file.status().message()));
   const uint64_t capacity = options.capacity.empty() ? 0 : static_cast<uint64_t>(*ParseSize(options.capacity));
   std::optional<Progress> progress(std::in_place, "comparing " + options.file);
-  const Comparison comparison =
-      Compare(RepeatSteadyStep(file->trace, options.repeat), options.peers, capacity, [](const std::string&) {});
+  const Comparison comparison = Compare(RepeatSteadyStep(file->trace, options.repeat), options.peers, capacity);
   progress.reset();
   if (comparison.requests == 0) return Fail(options.file + ": no requests to compare");
   if (options.json) {

@@ -40,9 +40,7 @@ PeerResult ToPeer(const EngineReplay& replay) {
 
 }  // namespace
 
-Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity,
-                   const std::function<void(const std::string&)>& begin) {
-  begin("hotpack");
+Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity) {
   Comparison comparison;
   const TraceFacts facts = CountFacts(trace);
   comparison.requests = facts.requests;
@@ -51,13 +49,8 @@ Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, ui
   comparison.live_steady = LivePeakInWindow(recording, false);
   comparison.marked = recording.hot && MarkedIteration(trace).has_value();
   if (recording.hot) TakePlan(recording, &comparison);
-  const EngineReplay replay = ReplayOnEngine(trace, recording, capacity);
-  comparison.hotpack = ToPeer(replay);
-  comparison.displaced = replay.stats.displaced;
-  for (const std::string& peer : peers) {
-    begin(peer);
-    comparison.peers.push_back(SimulatePeer(peer, trace, {capacity}));
-  }
+  comparison.hotpack = ToPeer(ReplayOnEngine(trace, recording, capacity));
+  for (const std::string& peer : peers) comparison.peers.push_back(SimulatePeer(peer, trace, {capacity}));
   return comparison;
 }
 

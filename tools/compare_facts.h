@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,13 +21,10 @@ struct Comparison {
   uint64_t plan_height = 0;       // bytes
   uint64_t plan_lower_bound = 0;  // bytes
   PeerResult hotpack;             // the engine, played (tools/engine_replay.h)
-  uint64_t displaced = 0;         // requests that it served elsewhere than planned
   std::vector<PeerResult> peers;
 };
 
-// `peers`: some of PeerNames(). capacity: bytes, 0: no limit. `begin` is called with the name of each part before it is
-// worked on. The plan gets 50 ms. O(events · log(blocks)) a peer.
-Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity,
-                   const std::function<void(const std::string&)>& begin);
+// `peers`: some of PeerNames(). capacity: bytes, 0: no limit. The plan gets 50 ms. O(events · log(blocks)) a peer.
+Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, uint64_t capacity);
 
 }  // namespace hotpack

@@ -140,8 +140,6 @@ void OfRequests(const ProcessFacts& process, Advice* advice) {
   }
 }
 
-bool UsedDriver(const ProcessFacts& process) { return process.driver; }
-
 }  // namespace
 
 Advice Advise(const Diagnosis& diagnosis) {
@@ -157,7 +155,7 @@ Advice Advise(const Diagnosis& diagnosis) {
   }
   bool asked = false;
   for (const ProcessFacts& process : diagnosis.processes) {
-    if (!UsedDriver(process)) continue;
+    if (!process.driver) continue;
     OfHooks(process, &advice);
     OfRequests(process, &advice);
     asked = asked || process.stats.requests + process.stats.passed_through > 0;

@@ -117,7 +117,6 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
     ++position;
   }
   device.Figures(&replay);
-  replay.stats = engine.Stats();
   if (replay.out_of_memory) {
     replay.reserved_steady = 0;
   } else if (!windowed) {

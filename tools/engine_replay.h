@@ -4,13 +4,11 @@
 #include <cstdint>
 
 #include "profiler/event.h"
-#include "runtime/include/hotpack.h"
 #include "tools/peers/recording.h"
 
 namespace hotpack {
 
 struct EngineReplay {
-  hotpack_stats stats = {};      // as of the end of the recording
   uint64_t reserved_peak = 0;    // bytes: most chunks held at once
   uint64_t reserved_steady = 0;  // ... during the last iteration; reserved_peak where there is none
   uint64_t device_calls = 0;     // as the peers' are counted: calls that take or give back memory

@@ -1,8 +1,12 @@
 #include "tools/interrupt.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <csignal>
 #include <cstring>
@@ -22,9 +26,25 @@ Slot slots[kSlots];
 std::atomic<bool> clear_line{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
+// A directory of files. By system calls alone, as a handler may.
+void RemoveDirectory(const char* path) {
+  const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  alignas(dirent64) char entries[4096];
+  for (long bytes; (bytes = syscall(SYS_getdents64, fd, entries, sizeof(entries))) > 0;) {
+    for (long at = 0; at < bytes;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      unlinkat(fd, entry->d_name, 0);
+      at += entry->d_reclen;
+    }
+  }
+  close(fd);
+  rmdir(path);
+}
+
 void CleanUpAndEnd(int number) {
   for (Slot& slot : slots) {
-    if (slot.armed) unlink(slot.path);
+    if (slot.armed && unlink(slot.path) != 0 && errno == EISDIR) RemoveDirectory(slot.path);
   }
   constexpr char kClear[] = "\r\033[K";
   if (clear_line) [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kClear, sizeof(kClear) - 1);

@@ -5,8 +5,8 @@
 
 namespace hotpack {
 
-// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU remove the file at `path` before they end the
-// program, which then ends by that signal as any other would, so that a shell sees it. A signal that was ignored stays
+// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU remove the file at `path`, or the directory there
+// and the files in it, before they end the program, which then ends by that signal as any other would, so that a shell sees it. A signal that was ignored stays
 // ignored. At most 8 at a time (a further one has no effect), made and destroyed on one thread.
 class RemovedAtSignal {
  public:

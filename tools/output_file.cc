@@ -60,4 +60,11 @@ absl::Status CheckOutput(const std::string& option, const std::string& path, boo
   return absl::OkStatus();
 }
 
+absl::Status CheckRecordingOutput(const std::string& option, const std::string& path, bool force) {
+  const absl::Status status = CheckOutput(option, path, force);
+  std::error_code error;
+  if (!status.ok() || !fs::exists(path, error) || fs::is_regular_file(path, error)) return status;
+  return absl::InvalidArgumentError(absl::StrCat(option, " ", path, ": is no regular file, and a recording needs one"));
+}
+
 }  // namespace hotpack

@@ -29,6 +29,9 @@ std::string OutputPath(const std::string& name);
 absl::Status CheckOutput(const std::string& option, const std::string& path, bool force,
                          const std::vector<std::string>& inputs = {});
 
+// The same for the recording of a running program, which is a regular file: its end is written to the beginning of it.
+absl::Status CheckRecordingOutput(const std::string& option, const std::string& path, bool force);
+
 // Empty if `path` can be written: an existing file that is writable, or a new one in a directory that is. Otherwise the
 // reason. Touches nothing.
 std::string CheckWritable(const std::string& path);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -28,8 +29,16 @@ void AddDescendants(int pid, std::vector<int>* all) {
   }
 }
 
-// True if it has the driver and not the preload.
+std::string CommandLine(const std::string& process) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/cmdline"), std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// True if it has the driver and not the preload. Between fork and exec a child of ours is a copy of this process, which may
+// have loaded the driver to see whether there is one.
 bool IsMissed(int pid) {
+  static const std::string own = CommandLine("self");
+  if (CommandLine(std::to_string(pid)) == own) return false;
   std::ifstream maps(absl::StrCat("/proc/", pid, "/maps"));
   bool driver = false;
   for (std::string line; std::getline(maps, line);) {

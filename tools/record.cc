@@ -58,7 +58,7 @@ Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& pro
 }
 
 int Record(const RunOptions& options) {
-  const absl::Status writable = CheckOutput("--out", options.trace, options.force);
+  const absl::Status writable = CheckRecordingOutput("--out", options.trace, options.force);
   if (!writable.ok()) return FailRun(options, 2, std::string(writable.message()));
   const TemporaryDirectory directory;
   int code = 0;

@@ -66,13 +66,14 @@ std::string CheckPlanFile(const std::string& path) {
   return LooksLikePlan(path) ? "" : "is there, and is no plan file";
 }
 
-// Empty, or which two of the options name one file.
+// Empty, or which two of the options name one file, be it by different paths.
 std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& outputs) {
   std::error_code error;
+  const auto followed = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t j = i + 1; j < outputs.size(); ++j) {
       if (outputs[i].second.empty() || outputs[j].second.empty()) continue;
-      if (fs::weakly_canonical(outputs[i].second, error) != fs::weakly_canonical(outputs[j].second, error)) continue;
+      if (followed(outputs[i].second) != followed(outputs[j].second)) continue;
       return outputs[i].first + " and " + outputs[j].first + " name the same file " + outputs[i].second;
     }
   }
@@ -81,10 +82,12 @@ std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& o
 
 // Empty, or why an output cannot be written.
 std::string CheckOutputs(const RunOptions& options) {
-  for (const auto& [name, path] : {std::pair{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}}) {
-    const absl::Status status = CheckOutput(name, path, options.force);
+  for (const absl::Status& status : {CheckRecordingOutput("--trace", options.trace, options.force),
+                                     CheckOutput("--json-stats", options.json_stats, options.force),
+                                     CheckOutput("--report", options.report, options.force)}) {
     if (!status.ok()) return std::string(status.message());
   }
+  if (options.plan == "-") return std::string(CheckOutput("--plan", options.plan, true).message());
   if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
     const std::string reason = CheckPlanFile(options.plan);
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
@@ -93,7 +96,7 @@ std::string CheckOutputs(const RunOptions& options) {
   if (options.trace.empty() && options.report.empty() && launches != options.variables.end() && launches->second == "1") {
     return "--launches needs --trace FILE or --report FILE: launches are recorded there";
   }
-  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}});
+  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}, {"--plan", options.plan}});
 }
 
 // A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
@@ -118,11 +121,11 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   hotpack_stats none = {};
   none.steady_iteration = -1;
   const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
-  const std::string no_report = options.report.empty() ? "" : WriteRunReport(options, directory, processes, json);
-  const bool reported = !options.report.empty() && no_report.empty();
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, reported).c_str());
+  std::string reason;
+  const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, report).c_str());
   fputs(LoadCurve(options, directory, processes).c_str(), stderr);
-  if (!no_report.empty()) code = FailedOutput(options, "--report " + options.report + ": " + no_report, code);
+  if (report == RunReport::kFailed) code = FailedOutput(options, "--report " + options.report + ": " + reason, code);
   if (!options.json_stats.empty()) {
     const absl::Status status = WriteFile(options.json_stats, json);
     if (!status.ok()) code = FailedOutput(options, "--json-stats " + std::string(status.message()), code);
@@ -155,7 +158,7 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
   AddForceFlag(command, &options->force)->description("write over files that are there");
   AddOptionFlags(command, options.get());
-  command->add_option("--plan", options->plan, "begin with the plan that an earlier run left in this file, and leave one");
+  AddOutputOption(command, "--plan", &options->plan, "begin with the plan that an earlier run left in this file, and leave one");
   CLI::Option* first = AddProgram(command);
   command->footer("The exit code is the program's; 128 and the number of the signal that ended it.\n"
                   "Example:\n  hotpack run --simulate --trace job.trace -- python train.py\n"

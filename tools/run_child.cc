@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace hotpack {
 namespace {
@@ -20,6 +21,14 @@ void Forward(int number, siginfo_t* info, void*) {
   const pid_t pid = child.load();
   if (pid > 0 && info->si_code != SI_KERNEL) kill(pid, number);  // SI_KERNEL: the terminal, which reaches the child too
   errno = saved;
+}
+
+// In the child, where what this process does at a signal is not wanted.
+void ForgetHandlers() {
+  for (const int number : kForwarded) {
+    struct sigaction action;
+    if (sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) signal(number, SIG_DFL);
+  }
 }
 
 // In the child; returns only if exec failed.
@@ -56,6 +65,7 @@ int RunChild(const std::string& path, const std::vector<std::string>& arguments,
   sigprocmask(SIG_BLOCK, &blocked, &before);
   const pid_t pid = fork();
   if (pid == 0) {
+    ForgetHandlers();
     sigprocmask(SIG_SETMASK, &before, nullptr);
     if (output_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
     Execute(path, arguments, report[1]);
@@ -71,10 +81,13 @@ int RunChild(const std::string& path, const std::vector<std::string>& arguments,
   struct sigaction action = {};
   action.sa_sigaction = Forward;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
+  std::vector<std::pair<int, struct sigaction>> replaced;
   for (const int number : kForwarded) {
     struct sigaction old;
     sigaction(number, nullptr, &old);
-    if (old.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // nohup stays nohup
+    if (old.sa_handler == SIG_IGN) continue;  // nohup stays nohup
+    replaced.emplace_back(number, old);
+    sigaction(number, &action, nullptr);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
   int failure = 0;
@@ -85,6 +98,7 @@ int RunChild(const std::string& path, const std::vector<std::string>& arguments,
   if (got == static_cast<ssize_t>(sizeof(failure))) *error = strerror(failure);
   const int code = WaitFor(pid);
   child.store(0);
+  for (const auto& [number, old] : replaced) sigaction(number, &old, nullptr);  // what comes now is for this process
   return code;
 }
 

@@ -31,7 +31,11 @@ std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries
 TemporaryDirectory::TemporaryDirectory() {
   const char* base = getenv("TMPDIR");
   path_ = std::string(base != nullptr && base[0] != '\0' ? base : "/tmp") + "/hotpack-XXXXXX";
-  if (mkdtemp(path_.data()) == nullptr) path_.clear();
+  if (mkdtemp(path_.data()) == nullptr) {
+    path_.clear();
+  } else {
+    removed_at_signal_.emplace(path_);
+  }
 }
 
 TemporaryDirectory::~TemporaryDirectory() {

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "tools/interrupt.h"
 #include "tools/run_setup.h"
 
 namespace hotpack {
 
-// A directory of our own for what the processes leave; removed with what is in it.
+// A directory of our own for what the processes leave; removed with what is in it, also by a signal that ends this process.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -21,6 +22,7 @@ class TemporaryDirectory {
 
  private:
   std::string path_;
+  std::optional<RemovedAtSignal> removed_at_signal_;
 };
 
 // The positional CMD of a subcommand, and that what follows it is left alone. Only the program's name is an option to

@@ -60,10 +60,14 @@ std::string ProgramTitle(const std::vector<std::string>& command) {
   return interpreted ? name(command[1]) : program;
 }
 
-std::string Next(const RunOptions& options, bool reported) {
-  const std::string report = reported ? ". Report: " + Quoted(options.report) : "";
+bool NothingServed(const std::vector<ProcessStats>& processes) {
+  return processes.empty() || processes.front().stats.requests == 0;
+}
+
+std::string Next(const RunOptions& options, RunReport page) {
+  const std::string report = page == RunReport::kWritten ? ". Report: " + Quoted(options.report) : "";
   if (!options.trace.empty()) return report + ". Next: hotpack show " + Quoted(options.trace);
-  if (reported) return report;
+  if (!report.empty()) return report;
   return std::string(". Next: hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
          Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
 }
@@ -132,23 +136,24 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
 }
 
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals,
-                        bool reported) {
+                        RunReport report) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
-  if (processes.empty() || processes.front().stats.requests == 0) {
+  if (NothingServed(processes)) {
     const bool passed = !processes.empty() && processes.front().stats.passed_through > 0;
     return std::string("hotpack: ") +
            (passed ? "all " + std::to_string(processes.front().stats.passed_through) +
                          " allocation requests were left to the driver"
                    : "no process asked for device memory") +
-           checker + ". Next: hotpack run --help";
+           checker + (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
+           (report == RunReport::kWritten ? Next(options, report) : ". Next: hotpack run --help");
   }
   const hotpack_stats& stats = processes.front().stats;
   const uint64_t arena = stats.steady_iteration >= 0 ? stats.reserved_steady : stats.reserved_peak;
   return "hotpack: live peak " + Size(stats.live_peak) + ", arena " + Size(arena) + ", lower bound " +
          Size(stats.plan_lower_bound) + "; " + Percent(stats.planned, stats.requests) + " of " +
          std::to_string(stats.requests) + " requests by script, " + std::to_string(stats.planned) +
-         " driver calls avoided" + Others(processes) + checker + Next(options, reported);
+         " driver calls avoided" + Others(processes) + checker + Next(options, report);
 }
 
 namespace {
@@ -179,18 +184,21 @@ std::string LoadCurve(const RunOptions& options, const std::string& directory, c
   return CurveText(LoadWorthShowing(file->trace), width, 2, kIndent);
 }
 
-std::string WriteRunReport(const RunOptions& options, const std::string& directory,
-                           const std::vector<ProcessStats>& processes, const std::string& stats) {
-  if (processes.empty() || processes.front().stats.requests == 0) return "nothing was recorded";
+RunReport WriteRunReport(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
+                         const std::string& stats, std::string* reason) {
+  if (options.report.empty()) return RunReport::kNotWanted;
   ReportOptions report;
-  report.path = BusiestRecording(options, directory, processes);
+  if (!processes.empty()) report.path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (NothingServed(processes) && !std::filesystem::exists(report.path, error)) return RunReport::kNothingToShow;
   report.out = options.report;
   report.title = ProgramTitle(options.command);
   report.command = std::string("hotpack run") + (options.simulate ? " --simulate --" : " --");
   for (const std::string& word : options.command) report.command += " " + Quoted(word);
   report.stats = nlohmann::ordered_json::parse(stats);
   std::string summary;
-  return std::string(WriteReport(report, &summary).message());
+  *reason = std::string(WriteReport(report, &summary).message());
+  return reason->empty() ? RunReport::kWritten : RunReport::kFailed;
 }
 
 }  // namespace hotpack

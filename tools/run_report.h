@@ -26,18 +26,25 @@ CheckerTotals ReadCheckerFile(const std::string& path);
 // checker's.
 std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker);
 
+// What became of --report.
+enum class RunReport {
+  kNotWanted,
+  kWritten,
+  kNothingToShow,  // no process asked for anything that is recorded: no failure of anybody's
+  kFailed,
+};
+
 // The one line on stderr. `checker`: null if not simulated.
-// `reported`: the report is there, and is named.
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* checker,
-                        bool reported = false);
+                        RunReport report);
 
 // What stands below that line on a terminal that shows Unicode: the load of the iteration as two lines of blocks; without a
 // plan that of the recording, if there is one. Otherwise empty.
 std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes);
 
-// Writes the page of --report from what was recorded of the process with most requests. `stats`: the --json-stats object.
-// Empty, or why there is none.
-std::string WriteRunReport(const RunOptions& options, const std::string& directory,
-                           const std::vector<ProcessStats>& processes, const std::string& stats);
+// Writes the page of --report, if one is wanted, from what was recorded of the process with most requests. `stats`: the
+// --json-stats object. *reason: why it failed.
+RunReport WriteRunReport(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
+                         const std::string& stats, std::string* reason);
 
 }  // namespace hotpack

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 
 #include "nlohmann/json.hpp"
@@ -125,6 +126,8 @@ std::string UtcText(uint64_t ns) {
 }
 
 bool LooksLikePlan(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // what is read of a pipe is gone for others
   std::ifstream file(path, std::ios::binary);
   char head[8] = "";
   file.read(head, sizeof(head));

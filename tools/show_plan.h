@@ -6,7 +6,7 @@
 
 namespace hotpack {
 
-// Whether the file begins as plan files do. False also if it cannot be read.
+// Whether the file begins as plan files do. False also if it cannot be read, or is a pipe, which is left as it is.
 bool LooksLikePlan(const std::string& path);
 
 // Prints the plan in `path`, in words or as one JSON object. The exit code: 0, or 2 with one line on stderr.

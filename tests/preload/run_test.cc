@@ -109,13 +109,25 @@ TEST(Run, AReportThatCannotBe) {
   const Outcome same = Hotpack({"run", "--report", page, "--trace", page, "--", "touch", mark});
   EXPECT_EQ(same.code, 2);
   EXPECT_EQ(same.err, "hotpack run: --trace and --report name the same file " + page + "\n");
-  const Outcome nothing = Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 0"});
-  EXPECT_EQ(nothing.code, 2);
-  EXPECT_THAT(nothing.err, testing::EndsWith("hotpack run: --report " + page + ": nothing was recorded\n"));
-  EXPECT_FALSE(std::filesystem::exists(page));
-  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7) << "the program's own exit code is kept";
   const std::string script = std::string(kClient) + " end_return link; exit 5";
   EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", script}).code, 5);
+  EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
+}
+
+// No fault of the program's: the same line as without --report, and the program's exit code.
+TEST(Run, NothingToReport) {
+  const TemporaryDirectory directory;
+  const std::string page = directory.path() + "/out.html";
+  const Outcome nothing = Hotpack({"run", "--report", page, "--", "true"});
+  EXPECT_EQ(nothing.code, 0);
+  EXPECT_EQ(nothing.err, "hotpack: no process asked for device memory; there is nothing to report. Next: hotpack run --help\n");
+  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7) << "the program's own exit code is kept";
+  EXPECT_FALSE(std::filesystem::exists(page));
+  // The driver serves everything, which this client does not like, and it is recorded.
+  const std::string script = std::string(kClient) + " basic link; exit 0";
+  const Outcome recorded = Hotpack({"run", "--report", page, "--", "sh", "-c", script}, {{"HOTPACK", "record"}});
+  EXPECT_EQ(recorded.code, 0) << recorded.err;
+  EXPECT_THAT(recorded.err, testing::EndsWith("hotpack: all 2 allocation requests were left to the driver. Report: " + page + "\n"));
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
 }
 
@@ -161,6 +173,23 @@ TEST(Run, SignalsAreForwarded) {
       Hotpack({"run", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
   EXPECT_EQ(outcome.code, 5) << outcome.err;
   EXPECT_EQ(outcome.out, "got it\n");
+}
+
+// Nobody reads the pipe, so the program has ended and hotpack waits. A signal is hotpack's own then.
+TEST(Run, ASignalAfterTheProgramEndsTheCommand) {
+  const TemporaryDirectory directory;
+  const std::string pipe = directory.path() + "/pipe", said = directory.path() + "/said", own = directory.path() + "/own";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_directory(own);
+  const std::string script = std::string(HOTPACK_COMMAND) + " run --json-stats " + pipe + " -- " + kClient +
+                             " end_return link 2> " + said + " & own=$!; (sleep 20; kill -KILL $own) > /dev/null 2>&1 & guard=$!\n" +
+                             "while ! grep -q 'live peak' " + said + " && kill -0 $own; do sleep 0.02; done\n" +
+                             "kill -TERM $own; wait $own; code=$?; kill $guard; exit $code";
+  const Outcome outcome = hotpack_test::RunProgram(
+      {"bash", "-c", script}, {{"TMPDIR", own}, {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"}, {"HOTPACK", ""}, {"HOTPACK_TRACE", ""},
+                               {"HOTPACK_STATS_DIR", ""}, {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"}});
+  EXPECT_EQ(outcome.code, 128 + SIGTERM) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(own)) << "what the processes left is removed";
 }
 
 TEST(Run, ArgumentsArriveAsTheyAre) {
@@ -218,6 +247,11 @@ TEST(Run, BadInputGetsOneLine) {
       {{"run", "--json-stats", good, "--trace", "/nowhere/x", "--", "touch", ran}, 2, "--trace /nowhere/x: No such file"},
       {{"run", "--json-stats", not_executable + "/x", "--", "touch", ran}, 2, "Not a directory"},
       {{"run", "--json-stats", good, "--trace", good, "--", "touch", ran}, 2, "name the same file"},
+      {{"run", "--json-stats", "here", "--trace", "./here", "--", "touch", ran}, 2, "name the same file"},
+      {{"run", "--trace", "/dev/null", "--", "touch", ran}, 2, "--trace /dev/null: is no regular file, and a recording needs one"},
+      {{"run", "--trace", good, "--plan", good, "--", "touch", ran}, 2, "--trace and --plan name the same file"},
+      {{"run", "--plan", "-", "--", "touch", ran}, 2, "--plan -: standard output has something else to hold"},
+      {{"run", "--plan", "", "--", "touch", ran}, 2, "a file needs a name"},
       {{"run", "--json-stats", good, "--", "no-such-program-here"}, 127, "no-such-program-here: command not found"},
       {{"run", "--json-stats", good, "--", "/no/such/program"}, 127, "/no/such/program: command not found"},
       {{"run", "--json-stats", good, "--", not_executable}, 126, "not an executable file"},

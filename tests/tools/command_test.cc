@@ -15,13 +15,13 @@
 #include "packer/csv.h"
 #include "packer/validator.h"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
 using hotpack_test::Outcome;
 using hotpack_test::ReadFile;
 using hotpack_test::RunProgram;
-using hotpack_test::TemporaryDirectory;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -54,21 +54,24 @@ long Count(const std::vector<std::string>& lines, const std::string& prefix) {
   return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return line.starts_with(prefix); });
 }
 
-class CommandTest : public ::testing::Test {
+class CommandTest : public hotpack_test::CommandFolder {
  protected:
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string Write(const std::string& name, const std::string& contents) const {
-    std::ofstream(Path(name), std::ios::binary) << contents;
-    return Path(name);
-  }
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
-  TemporaryDirectory folder_;
 };
+
+// Nothing that only looks at what it is takes the beginning away from what reads it.
+TEST_F(CommandTest, ARecordingThroughAPipe) {
+  for (const char* file : {"mlp-adam.csv", "mlp-adam.trace"}) {
+    const Outcome piped = RunProgram({"bash", "-c", "\"$0\" show <(cat \"$1\")", HOTPACK_COMMAND, kData + file}, kFakeCuda);
+    EXPECT_EQ(piped.code, 0) << piped.err;
+    EXPECT_EQ(piped.out, Hotpack({"show", kData + file}).out);
+  }
+}
 
 TEST_F(CommandTest, Usage) {
   ExpectRefused({}, "hotpack: A subcommand is required");

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
@@ -33,13 +34,11 @@ Outcome Hotpack(std::vector<std::string> arguments, Environment more = {}) {
   return hotpack_test::RunProgram(arguments, more);
 }
 
-class WithDevice : public testing::Test {
+class WithDevice : public hotpack_test::CommandFolder {
  protected:
   void SetUp() override {
     if (!fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcudart.so.13")) GTEST_SKIP() << "no simulated device was built";
   }
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  hotpack_test::TemporaryDirectory folder_;
 };
 
 class Doctor : public WithDevice {
@@ -224,6 +223,15 @@ TEST_F(Record, NothingToRecord) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.err, "hotpack record: no process asked for device memory: nothing is recorded\n");
   EXPECT_FALSE(fs::exists(Path("job.trace")));
+}
+
+// Its end is written to its beginning; and whoever asked how it ended would wait for a writer.
+TEST_F(Record, APipeIsRefused) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  const Outcome outcome = Hotpack({"record", "--simulate", "-o", Path("pipe"), "--", "touch", Path("ran")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "hotpack record: --out " + Path("pipe") + ": is no regular file, and a recording needs one\n");
+  EXPECT_FALSE(fs::exists(Path("ran")));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
@@ -22,13 +23,8 @@ using ::testing::StartsWith;
 
 const std::string kInstance = "id,lower,upper,size\na,0,3,1536\nb,2,6,1024\nc,4,9,2048\n";
 
-class ExportTest : public ::testing::Test {
+class ExportTest : public hotpack_test::CommandFolder {
  protected:
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string Write(const std::string& name, const std::string& contents) const {
-    std::ofstream(Path(name), std::ios::binary) << contents;
-    return Path(name);
-  }
   static Outcome Hotpack(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), HOTPACK_COMMAND);
     return RunProgram(arguments, {{"LD_PRELOAD", ""}});
@@ -48,7 +44,6 @@ class ExportTest : public ::testing::Test {
       text.append("x").append(std::to_string(i)).append(" ").append(x[i]).append("\n");
     return Write(name, text);
   }
-  hotpack_test::TemporaryDirectory folder_;
 };
 
 TEST_F(ExportTest, WritesTheModelToAFileOrToStandardOutput) {

@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
@@ -29,13 +30,8 @@ const std::string kData = HOTPACK_SOURCE_DIR "/tests/data/";
 const std::string kSnapshot = kData + "mlp-torch.pickle";
 const std::string kLog = kData + "mlp-adam.rmm.log";
 
-class ImportTest : public ::testing::Test {
+class ImportTest : public hotpack_test::CommandFolder {
  protected:
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string Write(const std::string& name, const std::string& contents) const {
-    std::ofstream(Path(name), std::ios::binary) << contents;
-    return Path(name);
-  }
   static Outcome Hotpack(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), HOTPACK_COMMAND);
     return RunProgram(arguments, {{"LD_PRELOAD", ""}});
@@ -51,7 +47,6 @@ class ImportTest : public ::testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
     return names;
   }
-  hotpack_test::TemporaryDirectory folder_;
 };
 
 // The figures are those that tests/data/make_snapshot.py printed when it recorded the file, from Python's dictionaries.

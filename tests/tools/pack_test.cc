@@ -13,23 +13,18 @@
 #include "tests/packer/reference_solver.h"
 #include "tests/packer/small_instance.h"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
 using hotpack_test::Outcome;
 using hotpack_test::ReadFile;
 using hotpack_test::RunProgram;
-using hotpack_test::TemporaryDirectory;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-class PackCommandTest : public ::testing::Test {
+class PackCommandTest : public hotpack_test::CommandFolder {
  protected:
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string Write(const std::string& name, const std::string& contents) const {
-    std::ofstream(Path(name), std::ios::binary) << contents;
-    return Path(name);
-  }
   // Load 10, least height 11.
   std::string WriteSmall() const {
     return Write("small.csv", hotpack::FormatCsv(hotpack::testing::AboveItsLoad(), {}, nullptr));
@@ -56,7 +51,6 @@ class PackCommandTest : public ::testing::Test {
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(outcome.err, "hotpack pack: " + line + "\n");
   }
-  TemporaryDirectory folder_;
 };
 
 TEST_F(PackCommandTest, PacksAndProves) {

@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/command_folder.h"
 
 namespace {
 
@@ -68,13 +69,8 @@ const std::vector<Subcommand> kSubcommands = {
 
 void PrintTo(const Subcommand& row, std::ostream* out) { *out << row.name; }
 
-class WrongUse : public testing::TestWithParam<Subcommand> {
+class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamInterface<Subcommand> {
  protected:
-  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
-  std::string Write(const std::string& name, const std::string& contents) const {
-    std::ofstream(Path(name), std::ios::binary) << contents;
-    return Path(name);
-  }
   std::map<std::string, std::string> Contents() const {
     std::map<std::string, std::string> contents;
     for (const auto& entry : fs::directory_iterator(folder_.path())) {
@@ -134,7 +130,6 @@ class WrongUse : public testing::TestWithParam<Subcommand> {
   bool Possible() const {
     return !GetParam().needs_cuda || fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcuda.so.1");
   }
-  hotpack_test::TemporaryDirectory folder_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, WrongUse, testing::ValuesIn(kSubcommands), [](const auto& row) { return std::string(row.param.name); });

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/peers/policy.h"
 #include "tools/peers/pytorch_rules.h"
+#include "tools/peers/segment_policy.h"
 
 namespace hotpack {
 namespace {
@@ -32,9 +32,9 @@ constexpr uint64_t kReservation = (uint64_t{1} << 46) / kLargeSegment * kLargeSe
 // Driver calls of a granule: create and map, or unmap and release. Access is set once for all that are mapped together.
 constexpr uint64_t kCallsPerGranule = 2;
 
-class PyTorchExpandable : public PeerPolicy {
+class PyTorchExpandable : public SegmentPolicy {
  public:
-  explicit PyTorchExpandable(PeerDevice* device) : device_(device) {}
+  using SegmentPolicy::SegmentPolicy;
 
   bool Allocate(uint32_t request, uint64_t bytes, uint32_t stream) override {
     const uint64_t size = SizeOf(bytes);
@@ -47,56 +47,34 @@ class PyTorchExpandable : public PeerPolicy {
       if (chunk < 0) return false;
     }
     if (segments_[chunk].size - size >= kUnit) Insert(segments_.Split(chunk, size));
-    segments_[chunk].live = true;
-    if (chunks_.size() <= request) chunks_.resize(request + 1, -1);
-    chunks_[request] = chunk;
+    Occupy(chunk, request);
     return true;
   }
-
-  void Release(uint32_t request) override {
-    segments_[chunks_[request]].live = false;
-    Insert(JoinNeighbours(chunks_[request]));
-  }
-
-  uint64_t AddressOf(uint32_t request) const override { return segments_[chunks_[request]].address; }
 
  private:
   using Unmapped = std::set<std::pair<std::pair<uint32_t, uint64_t>, int32_t>>;  // stream, address, chunk
 
   static uint64_t Granule(uint32_t pool) { return pool == kSmall ? kSmallSegment : kLargeSegment; }
 
+  // Of equal ones the lowest first.
+  Key KeyOf(int32_t chunk) const { return {segments_[chunk].stream, segments_[chunk].size, segments_[chunk].address, chunk}; }
+
   // Chunks with memory and without go to different sets.
-  void Insert(int32_t chunk) {
+  void Insert(int32_t chunk) override {
     const Chunk& c = segments_[chunk];
     if (c.mapped) {
-      free_[c.pool].insert(KeyOf(segments_, chunk));
+      free_[c.pool].insert(KeyOf(chunk));
     } else {
       unmapped_[c.pool].insert({{c.stream, c.address}, chunk});
     }
   }
-  void Erase(int32_t chunk) {
+  void Erase(int32_t chunk) override {
     const Chunk& c = segments_[chunk];
     if (c.mapped) {
-      free_[c.pool].erase(KeyOf(segments_, chunk));
+      free_[c.pool].erase(KeyOf(chunk));
     } else {
       unmapped_[c.pool].erase({{c.stream, c.address}, chunk});
     }
-  }
-
-  // `chunk` is in no set. Returns the chunk that it has become.
-  int32_t JoinNeighbours(int32_t chunk) {
-    auto joins = [this, mapped = segments_[chunk].mapped](int32_t neighbour) {
-      return neighbour >= 0 && !segments_[neighbour].live && segments_[neighbour].mapped == mapped;
-    };
-    const int32_t next = segments_[chunk].next, prev = segments_[chunk].prev;
-    if (joins(next)) {
-      Erase(next);
-      segments_.JoinNext(chunk);
-    }
-    if (!joins(prev)) return chunk;
-    Erase(prev);
-    segments_.JoinNext(prev);
-    return prev;
   }
 
   // What a free chunk can become without moving anything.
@@ -163,7 +141,7 @@ class PyTorchExpandable : public PeerPolicy {
     Erase(chunk);
     if (bytes < segments_[chunk].size) Insert(segments_.Split(chunk, bytes));
     segments_[chunk].mapped = true;
-    chunk = JoinNeighbours(chunk);
+    chunk = Join(chunk);
     Insert(chunk);
     return chunk;
   }
@@ -191,14 +169,11 @@ class PyTorchExpandable : public PeerPolicy {
     if (end - begin < segments_[chunk].size) Insert(segments_.Split(chunk, end - begin));
     segments_[chunk].mapped = false;
     device_->Give(end - begin, (end - begin) / granule * kCallsPerGranule);
-    Insert(JoinNeighbours(chunk));
+    Insert(Join(chunk));
   }
 
-  PeerDevice* device_;
-  Segments segments_;
   FreeSet free_[2];       // by pool
   Unmapped unmapped_[2];  // by pool
-  std::vector<int32_t> chunks_;  // by request
 };
 
 }  // namespace

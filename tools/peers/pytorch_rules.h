@@ -5,10 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <tuple>
-
-#include "tools/peers/segments.h"
 
 namespace hotpack::pytorch {
 
@@ -25,15 +21,5 @@ enum Pool : uint32_t { kSmall = 0, kLarge = 1 };
 constexpr uint64_t RoundUp(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 constexpr uint64_t SizeOf(uint64_t bytes) { return bytes < kUnit ? kUnit : RoundUp(bytes, kUnit); }
 constexpr Pool PoolOf(uint64_t size) { return size <= kLargestSmall ? kSmall : kLarge; }
-
-// Free chunks of one pool in the order in which they are chosen: of one stream the smallest, of equal ones the lowest.
-using Key = std::tuple<uint32_t, uint64_t, uint64_t, int32_t>;  // stream, size, address, chunk
-using FreeSet = std::set<Key>;
-
-inline Key KeyOf(const Segments& segments, int32_t chunk) {
-  const Chunk& c = segments[chunk];
-  return {c.stream, c.size, c.address, chunk};
-}
-inline int32_t ChunkOf(const Key& key) { return std::get<3>(key); }
 
 }  // namespace hotpack::pytorch

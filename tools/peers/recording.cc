@@ -37,7 +37,7 @@ class Taker {
   }
 
   void Allocate(const Event& event, bool interrupted) {
-    if (!interrupted) FollowWindow();
+    if (!interrupted && event.bytes > 0) FollowWindow();
     const bool within = recording_.hot && !interrupted && ordinal_ < end_;
     const uint64_t ordinal = ordinal_;
     if (!interrupted) ++ordinal_;
@@ -64,7 +64,7 @@ class Taker {
   }
 
  private:
-  // The window's ends are requests of the iteration and of what comes after it.
+  // The window's ends are requests of the iteration and of what comes after it; whoever plays the events finds them there.
   void FollowWindow() {
     if (!reached_ && ordinal_ >= begin_) {
       reached_ = true;

@@ -12,6 +12,7 @@
 #include "tests/packer/random_instance.h"
 #include "tests/packer/shared_data.h"
 #include "tests/tools/peers/policy_player.h"
+#include "tools/engine_replay.h"
 #include "tools/peers/recording.h"
 #include "tools/repeat_step.h"
 #include "tools/trace_facts.h"
@@ -192,6 +193,27 @@ TEST(PeerRecordingTest, InterruptedRequestsAreBesideThePlan) {
   EXPECT_EQ(recording.events[recording.window_begin].request, 2u);
 }
 
+// They take no memory anywhere. The window still begins and ends with a request.
+TEST(PeerRecordingTest, RequestsOfNoBytesAreLeftOut) {
+  Trace trace = Parse("alloc,9,512\nmark,0,\nalloc,1,1024\nfree,1,\nmark,1,\nfree,9,\nalloc,2,1024\nmark,2,\nfree,2,\nalloc,3,512\n");
+  Event nothing = {.kind = EventKind::kAllocate, .id = 100};
+  for (const int at : {9, 5}) {  // before the first releases of the window and of what comes after it
+    trace.events.insert(trace.events.begin() + at - 1, nothing);
+    ++nothing.id;
+  }
+  const PeerRecording recording = TakeRecording(trace);
+  ASSERT_TRUE(recording.hot.has_value());
+  EXPECT_EQ(recording.requests, 4u);
+  ASSERT_LT(recording.window_end, recording.events.size());
+  EXPECT_EQ(recording.events[recording.window_begin].bytes, 1024u);
+  EXPECT_EQ(recording.events[recording.window_end].bytes, 512u);
+  for (const std::string& name : PeerNames()) {
+    EXPECT_FALSE(SimulatePeer(name, trace, {64 * kMiB}).out_of_memory) << name;
+    EXPECT_GE(SimulatePeer(name, trace).reserved_steady, 1024u) << name;
+  }
+  EXPECT_GT(ReplayOnEngine(trace, recording, 0).reserved_steady, 0u);
+}
+
 // What must hold of each peer, whatever was recorded.
 void ExpectPlausible(const Trace& trace, const std::string& name) {
   const TraceFacts facts = CountFacts(trace);
@@ -248,6 +270,16 @@ TEST(RepeatStepTest, TheSteadyStepIsPlayedAgain) {
   EXPECT_EQ(facts.live_end, 0u);
   EXPECT_EQ(facts.live_peak, CountFacts(file->trace).live_peak);
   EXPECT_EQ(RepeatSteadyStep(file->trace, 0).events.size(), file->trace.events.size());
+}
+
+// What is asked for behind the last mark (an evaluation, say) is played behind the repetitions, and is no iteration.
+TEST(RepeatStepTest, WhatComesBehindTheLastMarkIsNoIteration) {
+  std::string rows;
+  for (int i = 0; i < 3; ++i) rows += "mark,,\nalloc,1,1024\nalloc,2,512\nfree,1,\nfree,2,\n";
+  const Trace longer = RepeatSteadyStep(Parse(rows + "mark,,\nalloc,3,1048576\nfree,3,\nalloc,4,4096\n"), 2);
+  EXPECT_EQ(MarkedIterations(longer), (std::vector<uint64_t>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(CountFacts(longer).requests, 12u);
+  EXPECT_EQ(LivePeakInWindow(TakeRecording(longer), false), 1536u);
 }
 
 }  // namespace

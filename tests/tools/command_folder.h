@@ -1,0 +1,23 @@
+// A test of the command that reads and writes files of its own.
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/preload/subprocess.h"
+
+namespace hotpack_test {
+
+class CommandFolder : public testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
+  // Returns the path.
+  std::string Write(const std::string& name, const std::string& contents) const {
+    std::ofstream(Path(name), std::ios::binary) << contents;
+    return Path(name);
+  }
+  TemporaryDirectory folder_;
+};
+
+}  // namespace hotpack_test
