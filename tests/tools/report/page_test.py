@@ -4,12 +4,15 @@
 Exit code 77 (skipped) where no Chromium or no chromedriver is there.
 """
 
+import glob
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -45,6 +48,33 @@ def never_repeats(count):
         releases.setdefault(i + 1 + int(draw.expovariate(1 / draw.choice([3, 30, 3000]))), []).append(i)
         events += [("free", block, "") for block in releases.pop(i, [])]
     return events
+
+
+class BrowserTest(unittest.TestCase):
+    def test_a_test_that_is_killed_leaves_no_browser(self):
+        program = "from webdriver import Browser; browser = Browser(); print(browser.home.name, flush=True); import time; time.sleep(600)"
+        killed = subprocess.Popen([sys.executable, "-c", program], cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.PIPE, text=True)
+        home = killed.stdout.readline().strip()
+        killed.stdout.close()
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+
+        def running():
+            found = 0
+            for path in glob.glob("/proc/[0-9]*/cmdline"):
+                try:
+                    with open(path, "rb") as file:
+                        found += os.fsencode(home) in file.read()
+                except OSError:  # it has ended meanwhile
+                    pass
+            return found
+
+        self.assertGreater(running(), 0)
+        killed.kill()
+        killed.wait()
+        deadline = time.monotonic() + 60
+        while running() > 0 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(running(), 0)
 
 
 class PageTest(unittest.TestCase):
