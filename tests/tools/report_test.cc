@@ -112,8 +112,8 @@ TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
   const Picture picture = PictureOf(file);
   ASSERT_EQ(picture.blocks.size(), 8u);
   EXPECT_EQ(picture.period, 8u);
-  EXPECT_EQ(picture.retained_blocks, 3u);
-  EXPECT_EQ(picture.retained_bytes, 3 << 20);
+  EXPECT_EQ(picture.beside.blocks, 3u);
+  EXPECT_EQ(picture.beside.most, 3 << 20);
   auto name = [&](NameOrdinal ordinal) { return ordinal == kNoName ? std::string("-") : picture.names[ordinal]; };
   std::map<std::string, int> ranges;
   for (size_t i = 0; i < picture.blocks.size(); ++i) {

@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   input.name = "sample.trace";
   input.file = &file;
   input.picture = &*picture;
-  for (const std::string& name : hotpack::PeerNames()) input.peers.push_back(hotpack::SimulatePeer(name, file.trace));
+  input.comparison = hotpack::Compare(file.trace, hotpack::PeerNames(), 0, [](const std::string&) {});
   std::ofstream out(argv[1], std::ios::binary);
   out << hotpack::Page(input);
   return out.good() ? 0 : 1;

@@ -54,15 +54,12 @@ std::string Cards(const PageInput& input) {
   card("Plan", SizeText(height), absl::StrFormat("%.4f of the lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
                                                   picture.packed.proven_optimal ? ", optimal" : ""));
   card("Lower bound", SizeText(bound), "no placement is lower");
-  if (picture.retained_blocks > 0) card("Retained", SizeText(picture.retained_bytes), absl::StrCat(picture.retained_blocks, picture.retained_blocks == 1 ? " block" : " blocks", " beside the plan"));
-  const PeerResult* largest = nullptr;
-  for (const PeerResult& peer : input.peers) {
-    if (peer.name == "pytorch" || largest == nullptr) largest = &peer;
-  }
-  if (largest != nullptr) {
-    const uint64_t holds = largest->reserved_steady > 0 ? largest->reserved_steady : largest->reserved_peak;
-    const double more = 100.0 * (static_cast<double>(holds) / static_cast<double>(std::max<Bytes>(1, height + picture.retained_bytes)) - 1);
-    card(EscapeHtml(largest->title), FormatSize(holds), absl::StrFormat("%.1f %% %s than plan and retained", std::abs(more), more < 0 ? "less" : "more"));
+  const Bytes beside = picture.beside.most;
+  if (beside > 0) card("Beside the plan", SizeText(beside), absl::StrCat(picture.beside.blocks, picture.beside.blocks == 1 ? " block" : " blocks", " that are not packed, such as weights"));
+  for (const PeerResult& peer : input.comparison.peers) {
+    if (peer.name != "pytorch") continue;
+    const double more = 100.0 * (static_cast<double>(peer.reserved_steady) / static_cast<double>(std::max<Bytes>(1, height + beside)) - 1);
+    card(EscapeHtml(peer.title), FormatSize(peer.reserved_steady), absl::StrFormat("%.1f %% %s than plan%s", std::abs(more), more < 0 ? "less" : "more", beside > 0 ? " and what is beside it" : ""));
   }
   Bytes in_all = 0;
   for (const Block& block : picture.instance.blocks) in_all += block.size;
