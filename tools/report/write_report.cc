@@ -8,6 +8,7 @@
 #include "packer/cliques.h"
 #include "packer/csv.h"
 #include "packer/timeline.h"
+#include "runtime/plan_file.h"
 #include "tools/file_sink.h"
 #include "tools/hot_iteration.h"
 #include "tools/repeat_step.h"
@@ -41,6 +42,9 @@ void AddPeers(const Trace& recorded, PageInput* input) {
 absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options) {
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
+  if (IsPlanFile(reinterpret_cast<const uint8_t*>(contents->data()), contents->size())) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": a plan file has no recording in it; hotpack show prints its figures"));
+  }
   ReadPictureResult result;
   absl::StatusOr<Picture> picture;
   if (RecogniseFormat(*contents) == FileFormat::kOther) {
