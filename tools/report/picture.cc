@@ -16,6 +16,13 @@ absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
   PackOptions pack_options;
   pack_options.time_limit_ns = options.time_limit_ns;
   picture->packed = Pack(picture->instance, pack_options);
+  if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" && picture->instance.blocks.size() > 1) {
+    // Time was up before the first solver was done, so that no block shares its place: that is no plan to be shown. One
+    // pass of best-fit takes some microseconds a block.
+    pack_options.algorithm = Algorithm::kBestFit;
+    pack_options.time_limit_ns = INT64_MAX;
+    picture->packed = Pack(picture->instance, pack_options);
+  }
   if (picture->packed.status != PackStatus::kOk) {
     return absl::InvalidArgumentError(PackStatusText(picture->packed.status));
   }

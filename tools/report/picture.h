@@ -47,7 +47,7 @@ struct Picture {
 };
 
 struct PictureOptions {
-  int64_t time_limit_ns = 1'000'000'000;  // for the packing
+  int64_t time_limit_ns = 1'000'000'000;  // for the packing; one pass of best-fit is made however long it takes
 };
 
 // Packs what `hotpack pack` would: the last marked iteration, else the one that repeats, else all. Where several
