@@ -19,6 +19,14 @@ namespace {
 
 std::string SizeText(Bytes bytes) { return FormatSize(static_cast<uint64_t>(bytes)); }
 
+// Nothing and all are said only where they are exact.
+std::string PercentText(double percent) {
+  if (percent > 0 && percent < 0.1) return "< 0.1 %";
+  if (percent > 99.9 && percent < 100) return "> 99.9 %";
+  if (percent == 0 || percent == 100) return absl::StrFormat("%.0f %%", percent);
+  return absl::StrFormat("%.1f %%", percent);
+}
+
 // The recorded program's name, else the recording's.
 std::string Heading(const PageInput& input) {
   if (!input.title.empty()) return input.title;
@@ -39,7 +47,7 @@ std::string Subtitle(const PageInput& input) {
   }
   if (input.file == nullptr) return text;
   const TraceOrigin& origin = input.file->origin;
-  if (origin.created_ns > 0) absl::StrAppend(&text, " · ", UtcText(origin.created_ns));
+  if (origin.created_ns > 0) absl::StrAppend(&text, " · <time>", UtcText(origin.created_ns), "</time>");
   if (input.command.empty()) absl::StrAppend(&text, " · ", EscapeHtml(std::filesystem::path(input.name).filename().string()));
   return text;
 }
@@ -66,7 +74,7 @@ std::string Cards(const PageInput& input) {
   card("Blocks", std::to_string(picture.blocks.size()), absl::StrCat(SizeText(in_all), " in all, ", absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0), " times the bound"));
   if (input.stats.is_object() && input.stats.value("requests", uint64_t{0}) > 0) {
     const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) / static_cast<double>(input.stats.value("requests", uint64_t{1}));
-    card("Served by script", absl::StrFormat("%.1f %%", share), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
+    card("Served by script", EscapeHtml(PercentText(share)), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
   }
   return cards;
 }
@@ -78,6 +86,9 @@ std::string Notices(const PageInput& input) {
   if (picture.blocks.size() > input.block_limit) {
     notice(absl::StrCat("There are ", picture.blocks.size(), " blocks; the ", input.block_limit,
                         " with the largest area (size times life) are drawn and listed. Curves and figures are of all of them."));
+  }
+  if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kNotClosed) {
+    notice("The program ended without closing the recording, or was still running: what came later is not in it.");
   }
   if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kLimitReached) {
     notice("The recording reached its size limit: what came later is not in it.");
