@@ -23,6 +23,9 @@ class Curves {
     this.most = Math.max(1, ...this.lines.map((line) => line.bytes).filter((bytes) => bytes <= limit)) * 1.04;
   }
 
+  // Those beyond the frame's upper edge are named there, with an arrow.
+  label(line) { return (line.bytes > this.most ? "↑ " : "") + line.title + " " + sizeText(line.bytes); }
+
   peak() {
     let best = 0;
     for (let i = 1; i < this.load.length; ++i) if (this.load[i] > this.load[best]) best = i;
@@ -30,6 +33,8 @@ class Curves {
   }
 
   indexAt(t) { return Math.max(0, lowerBound(this.at, t + 1e-9) - 1); }
+
+  besideOn(t) { return this.beside[Math.max(0, lowerBound(this.besideAt, t + 1e-9) - 1)]; }
 
   // The largest load and top, and the most beside the plan, in each of `width` columns of [t0, t1), in bytes.
   sample(t0, t1, width) {
@@ -97,7 +102,9 @@ class Curves {
   drawLines(context, frame, level, theme) {
     const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, peer: theme.warm };
     const labels = [];
+    const named = frame.margin >= 60;  // there is no room in a narrow window: the table has the others
     for (const line of this.lines) {
+      if (!named && line.kind === "peer") continue;
       const beyond = line.bytes > this.most, at = beyond ? y : Math.round(level(line.bytes)) + 0.5;
       if (!beyond) {
         context.beginPath();
@@ -108,10 +115,10 @@ class Curves {
         context.lineWidth = line.kind === "ours" ? 1.5 : 1;
         context.stroke();
       }
-      labels.push({ at, text: (beyond ? "↑ " : "") + line.title + " " + sizeText(line.bytes), colour: strokes[line.kind], beyond });
+      labels.push({ at, text: this.label(line), colour: strokes[line.kind], beyond });
     }
     context.setLineDash([]);
-    if (frame.margin < 60) return;
+    if (!named) return;
     labels.sort((a, b) => a.at - b.at || b.beyond - a.beyond);
     const rows = spread(labels.map((label) => label.at), 13, y + 4, y + frame.height - 4);
     context.textBaseline = "middle";
@@ -132,7 +139,10 @@ function spread(positions, gap, low, high) {
 
 function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let end = text.length;
-  while (end > 1 && context.measureText(text.slice(0, end) + "…").width > width) --end;
+  let end = 1;  // so much of it fits; names of C++ may have thousands of characters
+  for (let beyond = text.length; beyond - end > 1;) {
+    const middle = (end + beyond) >> 1;
+    if (context.measureText(text.slice(0, middle) + "…").width > width) beyond = middle; else end = middle;
+  }
   return end > 1 ? text.slice(0, end) + "…" : "";
 }

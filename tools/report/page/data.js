@@ -33,10 +33,12 @@ function sizeText(bytes, digits = 1) {
 
 function countText(number) { return Math.round(number).toLocaleString("en-US").replace(/,/g, "\u202f"); }
 
+// Nothing and all are said only where they are exact.
 function percentText(part, whole) {
-  if (whole === 0) return "0 %";
+  if (whole === 0 || part === 0) return "0 %";
+  if (part === whole) return "100 %";
   const percent = 100 * part / whole;
-  return (percent > 0 && percent < 0.1 ? "< 0.1" : percent.toFixed(percent < 10 ? 1 : 0)) + " %";
+  return (percent < 0.1 ? "< 0.1" : percent > 99.9 && percent < 100 ? "> 99.9" : percent.toFixed(1)) + " %";
 }
 
 function plural(count, word, words = word + "s") { return countText(count) + " " + (count === 1 ? word : words); }

@@ -125,7 +125,7 @@ class BlockTable {
       head.append(element("th", { scope: "col", class: column_.word ? "word" : null, "aria-sort": k === this.sort ? (this.down ? "descending" : "ascending") : null }, button));
     });
     const rows = chosen.slice(0, kTableRows).map((i) => {
-      const made = element("tr", { class: "pick", "data-block": i });
+      const made = element("tr", { class: "pick", tabindex: 0, "data-block": i });
       this.columns.forEach((column_, k) => {
         const cell = element("td", { class: column_.full ? "long" : column_.word ? "word" : null, title: column_.full ? column_.full(i) : null }, column_.text(i));
         if (k === 0) cell.className = "first";
@@ -133,11 +133,12 @@ class BlockTable {
         made.append(cell);
       });
       made.addEventListener("click", () => this.pick(i));
+      made.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === made) this.pick(i); });
       return made;
     });
     this.into.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
     const shown = Math.min(kTableRows, chosen.length);
     this.text.textContent = chosen.length === 0 ? "No block is found." : (this.matches ? plural(chosen.length, "block") + " found" : plural(chosen.length, "block")) +
-      (shown < chosen.length ? "; the first " + shown + " by " + this.columns[this.sort].name + " are listed." : ".") + " A click shows one in the picture.";
+      (shown < chosen.length ? "; the first " + shown + " by " + this.columns[this.sort].name + " are listed." : ".") + " A click, or Enter, shows one in the picture.";
   }
 }
