@@ -92,7 +92,7 @@ class Curves {
     context.lineWidth = 1.25;
     context.stroke();
     context.restore();
-    if (beside[0] * scale > 15 && width > 200) {
+    if (width > 200 && beside.slice(0, 170).every((bytes) => bytes * scale > 15)) {
       context.fillStyle = theme.soft;
       context.fillText("beside the plan: " + sizeText(beside[0]), x + 6, level(beside[0]) + 11);
     }

@@ -25,10 +25,10 @@ function columns(packed) {
 
 const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-function sizeText(bytes, digits = 1) {
+function sizeText(bytes, digits) {
   let unit = 0, value = bytes;
   while (value >= 1024 && unit + 1 < sizeUnits.length) { value /= 1024; ++unit; }
-  return (unit === 0 ? String(Math.round(value)) : value.toFixed(digits)) + " " + sizeUnits[unit];
+  return (unit === 0 ? String(Math.round(value)) : value.toFixed(digits ?? (unit < 3 ? 1 : 2))) + " " + sizeUnits[unit];
 }
 
 function countText(number) { return Math.round(number).toLocaleString("en-US").replace(/,/g, "\u202f"); }
