@@ -360,9 +360,20 @@ class PageTest(unittest.TestCase):
             const box = document.querySelector('.paper svg').getBoundingClientRect();
             return [box.width, box.height, getComputedStyle(document.getElementById('stage')).display, getComputedStyle(document.body).backgroundColor,
                     getComputedStyle(document.querySelector('.strip')).breakInside]""")
+        text = self.browser.run("return document.getElementById('blocks-text').innerText")
         self.browser.media("")
+        self.assertNotIn("click", text)
         self.assertGreater(min(seen[:2]), 200, "the figure on paper")
         self.assertEqual(seen[2:], ["none", "rgb(255, 255, 255)", "avoid"], "of the dark page too")
+
+    def test_paper_says_how_many_blocks_it_lists(self):
+        self.show(report(write_csv("hundred.csv", never_repeats(120)), "hundred.html"))
+        self.browser.media("print")
+        text, rows = self.browser.run("""
+            return [document.getElementById('blocks-text').innerText,
+                    [...document.querySelectorAll('#blocks tbody tr')].filter((row) => row.getBoundingClientRect().height > 0).length]""")
+        self.browser.media("")
+        self.assertIn(f"{rows} of them are on paper", text)
 
     def test_what_is_small_or_empty_is_shown(self):
         one = report(write_csv("one.csv", [("alloc", 0, 5)]), "one.html")

@@ -78,7 +78,7 @@ function drawPeers(section, into, data) {
   into.append(element("p", { class: "text", style: "margin-top:10px" }, "All but the first two rows are simulated on the recording; what they hold is the most while its last iteration runs. hotpack's engine holds whole chunks of 2 MiB, and what came before its plan. " + data.peers_note));
 }
 
-const kTableRows = 100;
+const kTableRows = 100, kPaperRows = 40;  // the second as in page.css
 
 class BlockTable {
   constructor(into, text, blocks, colours, pick) {
@@ -139,6 +139,9 @@ class BlockTable {
     this.into.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
     const shown = Math.min(kTableRows, chosen.length);
     this.text.textContent = chosen.length === 0 ? "No block is found." : (this.matches ? plural(chosen.length, "block") + " found" : plural(chosen.length, "block")) +
-      (shown < chosen.length ? "; the first " + shown + " by " + this.columns[this.sort].name + " are listed." : ".") + " A click, or Enter, shows one in the picture.";
+      (shown < chosen.length ? "; the first " + shown + " by " + this.columns[this.sort].name + " are listed." : ".");
+    if (shown === 0) return;
+    this.text.append(element("span", { class: "screen-only" }, " A click, or Enter, shows one in the picture."));
+    if (shown > kPaperRows) this.text.append(element("span", { class: "paper-only" }, " " + kPaperRows + " of them are on paper."));
   }
 }
