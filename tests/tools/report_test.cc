@@ -412,5 +412,19 @@ TEST(ChromeTest, SlicesBeginAndEndAndTheCounterIsTheLiveMemory) {
   EXPECT_TRUE(counts.times);
 }
 
+TEST(ChromeTest, BlocksThatAreKeptEndInOrder) {
+  TraceFile file;
+  for (uint64_t id = 0; id < 100; ++id) file.trace.events.push_back({EventKind::kAllocate, 0, 0, 0, id, 512, 0});
+  std::string text;
+  ChromeCounts counts;
+  ASSERT_TRUE(WriteChromeTrace(file, [&](absl::string_view piece) { text.append(piece.data(), piece.size()); return absl::OkStatus(); }, &counts).ok());
+  std::vector<uint64_t> ended;
+  for (const Json& event : Json::parse(text)["traceEvents"]) {
+    if (event["ph"] == "e") ended.push_back(event["id"]);
+  }
+  EXPECT_EQ(ended.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(ended.begin(), ended.end()));
+}
+
 }  // namespace
 }  // namespace hotpack
