@@ -418,8 +418,9 @@ TEST(ChromeTest, BlocksThatAreKeptEndInOrder) {
   std::string text;
   ChromeCounts counts;
   ASSERT_TRUE(WriteChromeTrace(file, [&](absl::string_view piece) { text.append(piece.data(), piece.size()); return absl::OkStatus(); }, &counts).ok());
+  const Json trace = Json::parse(text);
   std::vector<uint64_t> ended;
-  for (const Json& event : Json::parse(text)["traceEvents"]) {
+  for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "e") ended.push_back(event["id"]);
   }
   EXPECT_EQ(ended.size(), 100u);
