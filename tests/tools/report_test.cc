@@ -8,10 +8,12 @@
 #include "packer/bounds.h"
 #include "packer/validator.h"
 #include "tests/tools/report_sample.h"
+#include "tools/file_sink.h"
 #include "tools/report/chrome.h"
 #include "tools/report/columns.h"
 #include "tools/report/page.h"
 #include "tools/report/svg.h"
+#include "tools/report/write_report.h"
 
 namespace hotpack {
 namespace {
@@ -95,6 +97,32 @@ TEST(ReportTest, TheRunIsCutWhereTheHotIterationOccurs) {
   EXPECT_EQ(run.back().end_event, file.trace.events.size());
 }
 
+TEST(ReportTest, WhatDiffersIsCutAtMarks) {
+  TraceFile file;
+  uint64_t id = 0;
+  auto step = [&](std::initializer_list<uint64_t> sizes) {
+    file.trace.events.push_back({EventKind::kMark});
+    for (uint64_t bytes : sizes) {
+      file.trace.events.push_back({EventKind::kAllocate, 0, 0, 0, id, bytes, 0});
+      file.trace.events.push_back({EventKind::kRelease, 0, 0, 0, id++, bytes, 0});
+    }
+  };
+  step({512, 1024});
+  step({2048, 4096, 8192});
+  step({1024, 512, 512});
+  step({1024, 512, 512});
+  step({4096});
+  step({2048});
+  Profile hot;
+  hot.period = 3;
+  for (uint64_t bytes : {1024, 512, 512}) hot.blocks.push_back({UnitsOf(bytes), 1, 1, true});
+  std::vector<std::pair<uint64_t, IterationState>> run;
+  for (const RunIteration& iteration : CutRun(file.trace, CollectRequests(file.trace), hot)) run.emplace_back(iteration.requests, iteration.state);
+  using enum IterationState;
+  EXPECT_THAT(run, ElementsAre(testing::Pair(2, kDiffers), testing::Pair(3, kDiffers), testing::Pair(3, kEqual), testing::Pair(3, kEqual),
+                               testing::Pair(1, kDiffers), testing::Pair(1, kDiffers)));
+}
+
 TEST(ReportTest, OccurrencesDoNotOverlap) {
   const TraceFile file = Steps({{512, 1024, 512, 1024, 512, 512, 1024, 512}}, 0);
   Profile hot;
@@ -112,8 +140,8 @@ TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
   const Picture picture = PictureOf(file);
   ASSERT_EQ(picture.blocks.size(), 8u);
   EXPECT_EQ(picture.period, 8u);
-  EXPECT_EQ(picture.retained_blocks, 3u);
-  EXPECT_EQ(picture.retained_bytes, 3 << 20);
+  EXPECT_EQ(picture.beside.blocks, 3u);
+  EXPECT_EQ(picture.beside.most, 3 << 20);
   auto name = [&](NameOrdinal ordinal) { return ordinal == kNoName ? std::string("-") : picture.names[ordinal]; };
   std::map<std::string, int> ranges;
   for (size_t i = 0; i < picture.blocks.size(); ++i) {
@@ -177,6 +205,26 @@ TEST(ReportTest, WhatDoesNotRepeatIsPackedWhole) {
   EXPECT_FALSE(MakePicture(none, {}).ok());
 }
 
+TEST(ReportTest, APlanIsNeverAStackOfAllBlocks) {
+  Instance instance;
+  for (int i = 0; i < 5000; ++i) {
+    Block block;
+    block.size = 512;
+    block.residency.push_back({i, i + 2});
+    instance.blocks.push_back(block);
+  }
+  const absl::StatusOr<Picture> picture = MakePicture(instance, {}, {.time_limit_ns = 1});
+  ASSERT_TRUE(picture.ok());
+  EXPECT_EQ(Validate(picture->instance, picture->packed.placement), "");
+  EXPECT_LE(picture->packed.placement.height, 3 * 512);
+}
+
+TEST(ReportTest, APlanFileIsRefusedAsOne) {
+  const std::string path = ::testing::TempDir() + "/report_test.plan";
+  ASSERT_TRUE(WriteFile(path, absl::string_view("\x89hotplan\x01\0\0\0", 12)).ok());
+  EXPECT_THAT(ReadPicture(path, {}).status().message(), HasSubstr("a plan file has no recording in it"));
+}
+
 PageInput InputOf(const TraceFile& file, const Picture& picture) {
   PageInput input;
   input.name = "sample.trace";
@@ -218,6 +266,19 @@ TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
   std::sort(sizes.begin(), sizes.end());
   EXPECT_EQ(sizes.back() * data["unit"].get<uint64_t>(), uint64_t{4} << 20);
   EXPECT_THAT(Page(input), HasSubstr("There are 8 blocks; the 2 with the largest area"));
+}
+
+TEST(ReportTest, ThePageSaysWhatIsMissingAndRoundsNothingUpToAll) {
+  TraceFile file = hotpack_test::Sample();
+  file.origin.end = TraceOrigin::End::kNotClosed;
+  const Picture picture = PictureOf(file);
+  PageInput input = InputOf(file, picture);
+  input.stats = {{"requests", 100'000}, {"planned", 99'999}};
+  const std::string page = Page(input);
+  EXPECT_THAT(page, HasSubstr("The program ended without closing the recording"));
+  EXPECT_THAT(page, HasSubstr(">&gt; 99.9 %<"));
+  input.stats["planned"] = 100'000;
+  EXPECT_THAT(Page(input), HasSubstr(">100 %<"));
 }
 
 TEST(ReportTest, ThePageNeedsNothingElseAndRunsNothingOfTheRecording) {
@@ -349,6 +410,21 @@ TEST(ChromeTest, SlicesBeginAndEndAndTheCounterIsTheLiveMemory) {
   EXPECT_EQ(counts.blocks, 35u);
   EXPECT_EQ(counts.ranges, 3u);
   EXPECT_TRUE(counts.times);
+}
+
+TEST(ChromeTest, BlocksThatAreKeptEndInOrder) {
+  TraceFile file;
+  for (uint64_t id = 0; id < 100; ++id) file.trace.events.push_back({EventKind::kAllocate, 0, 0, 0, id, 512, 0});
+  std::string text;
+  ChromeCounts counts;
+  ASSERT_TRUE(WriteChromeTrace(file, [&](absl::string_view piece) { text.append(piece.data(), piece.size()); return absl::OkStatus(); }, &counts).ok());
+  const Json trace = Json::parse(text);
+  std::vector<uint64_t> ended;
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] == "e") ended.push_back(event["id"]);
+  }
+  EXPECT_EQ(ended.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(ended.begin(), ended.end()));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Writes the report of the sample recording to the file that is named: for tests/tools/report/page_test.py.
+// Writes the report of the sample recording to the file that is named: for tests/tools/report/page_test.py. With a word more,
+// its names are such as nobody should have.
 #include <cstdio>
 #include <fstream>
 
@@ -6,15 +7,21 @@
 #include "tools/report/page.h"
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  const hotpack::TraceFile file = hotpack_test::Sample();
+  if (argc < 2) return 2;
+  hotpack::TraceFile file = hotpack_test::Sample();
+  if (argc > 2) {
+    file.origin.program = "/\x01\xff'\"><img src=x onerror=alert(1)>";
+    // "step", "forward", "backward", two kernels, two stacks.
+    file.notes.names = {"'\"><img src=x>", "<!--<script>", std::string(20'000, 'r'), "\xff\xc3(\x01\x7f\n\t\xe2\x80\xa8\xe2\x80\xae",
+                        "std::tuple<" + std::string(20'000, 'T') + ">", "]]>&lt;\\u003c\n</script>", "</script><script>alert(1)</script>"};
+  }
   const auto picture = hotpack::MakePicture(file, {});
   if (!picture.ok()) return 1;
   hotpack::PageInput input;
   input.name = "sample.trace";
   input.file = &file;
   input.picture = &*picture;
-  for (const std::string& name : hotpack::PeerNames()) input.peers.push_back(hotpack::SimulatePeer(name, file.trace));
+  input.comparison = hotpack::Compare(file.trace, hotpack::PeerNames(), 0, [](const std::string&) {});
   std::ofstream out(argv[1], std::ios::binary);
   out << hotpack::Page(input);
   return out.good() ? 0 : 1;

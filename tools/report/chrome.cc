@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,10 @@ class ChromeWriter {
     Name("process_name", kProgram, 0, file_.origin.program.empty() ? "program" : file_.origin.program);
     if (!file_.notes.launches.empty()) Name("process_name", kDevice, 0, "device");
     for (uint64_t e = 0; e < file_.trace.events.size() && status_.ok(); ++e) AddEvent(e);
-    for (const auto& [id, began] : live_) Block("e", id, Time(file_.trace.events.size()), Json());
+    std::vector<uint64_t> kept;  // ascending: the same recording gives the same text
+    for (const auto& [id, bytes] : live_) kept.push_back(id);
+    std::sort(kept.begin(), kept.end());
+    for (uint64_t id : kept) Block("e", id, Time(file_.trace.events.size()), Json());
     for (size_t i = 0; i < file_.notes.launches.size() && status_.ok(); ++i) AddLaunch(file_.notes.launches[i]);
     for (size_t i = 0; i < file_.notes.ranges.size() && status_.ok(); ++i) AddRange(file_.notes.ranges[i]);
     piece_ += "\n]}\n";

@@ -1,8 +1,10 @@
 #include "tools/report/iterations.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "profiler/history.h"
+#include "tools/hot_iteration.h"
 
 namespace hotpack {
 namespace {
@@ -25,6 +27,23 @@ std::vector<uint64_t> Occurrences(const std::vector<uint32_t>& text, const std::
     k = 0;
   }
   return found;
+}
+
+// What is not the hot iteration is cut where the recording has marks.
+void CutAtMarks(const std::vector<uint64_t>& marks, std::vector<RunIteration>* iterations) {
+  std::vector<RunIteration> cut;
+  for (RunIteration rest : *iterations) {
+    const uint64_t end = rest.first_request + rest.requests;
+    for (auto mark = std::upper_bound(marks.begin(), marks.end(), rest.first_request); mark != marks.end() && *mark < end; ++mark) {
+      if (rest.state != IterationState::kDiffers) break;
+      rest.requests = *mark - rest.first_request;
+      cut.push_back(rest);
+      rest.first_request = *mark;
+    }
+    rest.requests = end - rest.first_request;
+    cut.push_back(rest);
+  }
+  *iterations = std::move(cut);
 }
 
 std::vector<RunIteration> Cut(const std::vector<uint32_t>& text, const std::vector<uint32_t>& pattern) {
@@ -71,6 +90,7 @@ std::vector<RunIteration> CutRun(const Trace& trace, const RecordedRequests& req
   for (uint32_t index : requests.monitored) text.push_back(UnitsOf(trace.events[requests.all[index].event].bytes));
   for (uint32_t i = 0; i < hot.period; ++i) pattern.push_back(hot.blocks[i].units);
   std::vector<RunIteration> iterations = Cut(text, pattern);
+  CutAtMarks(MarkedIterations(trace), &iterations);
   for (size_t k = 0; k < iterations.size(); ++k) {
     RunIteration& iteration = iterations[k];
     iteration.first_event = k == 0 ? 0 : requests.all[requests.monitored[iteration.first_request]].event;

@@ -26,7 +26,8 @@ struct RunIteration {
 };
 
 // The run cut where the hot iteration occurs: greedily from the front, in the rotation of `hot`. What lies between two
-// occurrences is one iteration that differs, so a request too many makes one of period + 1. O(events).
+// occurrences is one iteration that differs, so a request too many makes one of period + 1; where the recording has marks, as
+// many as they say. O(events).
 std::vector<RunIteration> CutRun(const Trace& trace, const RecordedRequests& requests, const Profile& hot);
 
 }  // namespace hotpack

@@ -19,6 +19,14 @@ namespace {
 
 std::string SizeText(Bytes bytes) { return FormatSize(static_cast<uint64_t>(bytes)); }
 
+// Nothing and all are said only where they are exact.
+std::string PercentText(double percent) {
+  if (percent > 0 && percent < 0.1) return "< 0.1 %";
+  if (percent > 99.9 && percent < 100) return "> 99.9 %";
+  if (percent == 0 || percent == 100) return absl::StrFormat("%.0f %%", percent);
+  return absl::StrFormat("%.1f %%", percent);
+}
+
 // The recorded program's name, else the recording's.
 std::string Heading(const PageInput& input) {
   if (!input.title.empty()) return input.title;
@@ -39,7 +47,7 @@ std::string Subtitle(const PageInput& input) {
   }
   if (input.file == nullptr) return text;
   const TraceOrigin& origin = input.file->origin;
-  if (origin.created_ns > 0) absl::StrAppend(&text, " · ", UtcText(origin.created_ns));
+  if (origin.created_ns > 0) absl::StrAppend(&text, " · <time>", UtcText(origin.created_ns), "</time>");
   if (input.command.empty()) absl::StrAppend(&text, " · ", EscapeHtml(std::filesystem::path(input.name).filename().string()));
   return text;
 }
@@ -54,22 +62,19 @@ std::string Cards(const PageInput& input) {
   card("Plan", SizeText(height), absl::StrFormat("%.4f of the lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
                                                   picture.packed.proven_optimal ? ", optimal" : ""));
   card("Lower bound", SizeText(bound), "no placement is lower");
-  if (picture.retained_blocks > 0) card("Retained", SizeText(picture.retained_bytes), absl::StrCat(picture.retained_blocks, picture.retained_blocks == 1 ? " block" : " blocks", " beside the plan"));
-  const PeerResult* largest = nullptr;
-  for (const PeerResult& peer : input.peers) {
-    if (peer.name == "pytorch" || largest == nullptr) largest = &peer;
-  }
-  if (largest != nullptr) {
-    const uint64_t holds = largest->reserved_steady > 0 ? largest->reserved_steady : largest->reserved_peak;
-    const double more = 100.0 * (static_cast<double>(holds) / static_cast<double>(std::max<Bytes>(1, height + picture.retained_bytes)) - 1);
-    card(EscapeHtml(largest->title), FormatSize(holds), absl::StrFormat("%.1f %% %s than plan and retained", std::abs(more), more < 0 ? "less" : "more"));
+  const Bytes beside = picture.beside.most;
+  if (beside > 0) card("Beside the plan", SizeText(beside), absl::StrCat(picture.beside.blocks, picture.beside.blocks == 1 ? " block" : " blocks", " that are not packed, such as weights"));
+  for (const PeerResult& peer : input.comparison.peers) {
+    if (peer.name != "pytorch") continue;
+    const double more = 100.0 * (static_cast<double>(peer.reserved_steady) / static_cast<double>(std::max<Bytes>(1, height + beside)) - 1);
+    card(EscapeHtml(peer.title), FormatSize(peer.reserved_steady), absl::StrFormat("%.1f %% %s than plan%s", std::abs(more), more < 0 ? "less" : "more", beside > 0 ? " and what is beside it" : ""));
   }
   Bytes in_all = 0;
   for (const Block& block : picture.instance.blocks) in_all += block.size;
   card("Blocks", std::to_string(picture.blocks.size()), absl::StrCat(SizeText(in_all), " in all, ", absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0), " times the bound"));
   if (input.stats.is_object() && input.stats.value("requests", uint64_t{0}) > 0) {
     const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) / static_cast<double>(input.stats.value("requests", uint64_t{1}));
-    card("Served by script", absl::StrFormat("%.1f %%", share), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
+    card("Served by script", EscapeHtml(PercentText(share)), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
   }
   return cards;
 }
@@ -81,6 +86,9 @@ std::string Notices(const PageInput& input) {
   if (picture.blocks.size() > input.block_limit) {
     notice(absl::StrCat("There are ", picture.blocks.size(), " blocks; the ", input.block_limit,
                         " with the largest area (size times life) are drawn and listed. Curves and figures are of all of them."));
+  }
+  if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kNotClosed) {
+    notice("The program ended without closing the recording, or was still running: what came later is not in it.");
   }
   if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kLimitReached) {
     notice("The recording reached its size limit: what came later is not in it.");

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "tools/peers/peers.h"
+#include "tools/compare_facts.h"
 #include "tools/report/picture.h"
 
 namespace hotpack {
@@ -21,7 +21,8 @@ struct PageInput {
   std::string title;              // empty: the recorded program's name, or the recording's
   const TraceFile* file = nullptr;  // null: of a packing instance
   const Picture* picture = nullptr;
-  std::vector<PeerResult> peers;  // may be empty; those that ran out of memory are left out
+  Comparison comparison;          // with other allocators; of no requests: there is none
+  std::string peers_note;         // what there is to say about it
   nlohmann::ordered_json stats;   // of `hotpack run` (docs/statistics.md), null where there was none
   std::string command;            // what was run, empty if not known
   size_t block_limit = kPageBlocks;

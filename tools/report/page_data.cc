@@ -121,8 +121,10 @@ Json Figures(const Picture& picture, const std::vector<uint32_t>& shown) {
       {"carried_bytes", carried_bytes},
       {"kept_blocks", kept},
       {"kept_bytes", kept_bytes},
-      {"retained_blocks", picture.retained_blocks},
-      {"retained_bytes", picture.retained_bytes},
+      {"beside_blocks", picture.beside.blocks},
+      {"beside_bytes", picture.beside.most},
+      {"beside_least", picture.beside.least},
+      {"live_peak", picture.live_peak},
       {"unplanned_requests", picture.unplanned_requests},
       {"lower_bound", picture.packed.lower_bound},
       {"height", picture.packed.placement.height},
@@ -155,6 +157,21 @@ Json RunFacts(const PageInput& input) {
   run["most"] = NumberColumn(curve.most, kUnitBytes);
   run["unit"] = kUnitBytes;
   return run;
+}
+
+// As `hotpack compare` has them; empty: none were simulated.
+Json PeerRows(const PageInput& input) {
+  Json rows = Json::array();
+  auto add = [&rows](const PeerResult& peer) {
+    rows.push_back({{"name", peer.name},
+                    {"title", peer.title},
+                    {"peak", peer.reserved_peak},
+                    {"steady", peer.reserved_steady},
+                    {"calls", peer.device_calls}});
+  };
+  if (input.comparison.requests > 0) add(input.comparison.hotpack);
+  for (const PeerResult& peer : input.comparison.peers) add(peer);
+  return rows;
 }
 
 Json IterationColumns(const std::vector<RunIteration>& iterations) {
@@ -190,16 +207,13 @@ Json PageData(const PageInput& input) {
   }
   data["curves"] = {{"at", NumberColumn(picture.curves.at)},
                     {"load", NumberColumn(picture.curves.load, unit)},
-                    {"top", NumberColumn(picture.curves.top, unit)}};
-  data["peers"] = Json::array();
-  for (const PeerResult& peer : input.peers) {
-    data["peers"].push_back({{"name", peer.name},
-                             {"title", peer.title},
-                             {"peak", peer.reserved_peak},
-                             {"steady", peer.reserved_steady},
-                             {"calls", peer.device_calls},
-                             {"offline", peer.offline}});
-  }
+                    {"top", NumberColumn(picture.curves.top, unit)},
+                    {"beside_at", NumberColumn(picture.beside.at)},
+                    {"beside", NumberColumn(picture.beside.bytes, kUnitBytes)},
+                    {"beside_unit", kUnitBytes}};
+  data["peers"] = PeerRows(input);
+  data["peers_note"] = input.peers_note;
+  data["live_steady"] = input.comparison.live_steady;
   data["run"] = input.file != nullptr ? RunFacts(input) : Json();
   data["iterations"] = IterationColumns(picture.iterations);
   data["stats"] = input.stats;

@@ -16,10 +16,18 @@ absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
   PackOptions pack_options;
   pack_options.time_limit_ns = options.time_limit_ns;
   picture->packed = Pack(picture->instance, pack_options);
+  if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" && picture->instance.blocks.size() > 1) {
+    // Time was up before the first solver was done, so that no block shares its place: that is no plan to be shown. One
+    // pass of best-fit takes some microseconds a block.
+    pack_options.algorithm = Algorithm::kBestFit;
+    pack_options.time_limit_ns = INT64_MAX;
+    picture->packed = Pack(picture->instance, pack_options);
+  }
   if (picture->packed.status != PackStatus::kOk) {
     return absl::InvalidArgumentError(PackStatusText(picture->packed.status));
   }
   picture->curves = CurvesOf(picture->instance, picture->packed.placement);
+  picture->live_peak = LivePeak(picture->curves, picture->beside);
   return absl::OkStatus();
 }
 
@@ -80,20 +88,6 @@ void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, Pictur
   for (size_t k = 0; k < sorted.size(); ++k) picture->blocks[sorted[k].second].notes = notes[k];
 }
 
-// What is live all through the requests [first, end).
-void CountRetained(const TraceFile& file, const RecordedRequests& requests, uint64_t first, uint64_t end, Picture* picture) {
-  if (first >= requests.monitored.size()) return;
-  auto event_of = [&](uint64_t ordinal) {
-    return ordinal < requests.monitored.size() ? requests.all[requests.monitored[ordinal]].event : file.trace.events.size();
-  };
-  const uint64_t from = event_of(first), to = event_of(end);
-  for (const RecordedRequest& request : requests.all) {
-    if (request.event >= from || (request.release != kNever && request.release < to)) continue;
-    ++picture->retained_blocks;
-    picture->retained_bytes += static_cast<Bytes>(UnitsOf(file.trace.events[request.event].bytes) * kUnitBytes);
-  }
-}
-
 void FillIteration(const TraceFile& file, const HotIteration& hot, Picture* picture) {
   const Profile& profile = hot.profile;
   const RecordedRequests requests = CollectRequests(file.trace);
@@ -105,7 +99,7 @@ void FillIteration(const TraceFile& file, const HotIteration& hot, Picture* pict
   picture->unplanned_requests = profile.blocks.size() - index.size();
   const uint64_t occurrence = ChooseOccurrence(file, picture->iterations, profile.first_ordinal);
   const uint64_t length = profile.blocks.size();
-  CountRetained(file, requests, occurrence, occurrence + length, picture);
+  picture->beside = BesideOf(file.trace, requests, hot);
   std::vector<uint64_t> events;
   for (uint32_t i : index) {
     PictureBlock block;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "packer/pack.h"
 #include "profiler/trace_file.h"
+#include "tools/report/beside.h"
 #include "tools/report/block_notes.h"
 #include "tools/report/curves.h"
 #include "tools/report/iterations.h"
@@ -39,14 +40,14 @@ struct Picture {
   std::vector<std::string> names;
   std::vector<std::string> ids;      // of a packing instance; else empty
   PlacementCurves curves;
-  Bytes retained_bytes = 0;      // live all through the iteration: outside of the plan, beside it
-  uint64_t retained_blocks = 0;
+  Beside beside;
+  Bytes live_peak = 0;           // of the plan's blocks and those beside it
   uint64_t unplanned_requests = 0;   // of the iteration itself, served dynamically
   std::vector<RunIteration> iterations;  // empty where none repeats
 };
 
 struct PictureOptions {
-  int64_t time_limit_ns = 1'000'000'000;  // for the packing
+  int64_t time_limit_ns = 1'000'000'000;  // for the packing; one pass of best-fit is made however long it takes
 };
 
 // Packs what `hotpack pack` would: the last marked iteration, else the one that repeats, else all. Where several

@@ -5,25 +5,36 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "packer/cliques.h"
 #include "packer/csv.h"
+#include "packer/timeline.h"
+#include "runtime/plan_file.h"
 #include "tools/file_sink.h"
+#include "tools/hot_iteration.h"
+#include "tools/repeat_step.h"
 #include "tools/units.h"
 
 namespace hotpack {
 namespace {
 
-// Offline policies compare blocks with each other, the others take some microseconds a request: a page need not wait for
-// minutes.
-constexpr size_t kOfflineEvents = 60'000, kOnlineEvents = 4'000'000;
+// Some microseconds a request and policy; offline policies look at each pair of blocks that meet several times. A page need not
+// wait for minutes. By what there is to do and not by the clock, so that the same recording gives the same page.
+constexpr size_t kOnlineEvents = 4'000'000;
+constexpr int64_t kOfflinePairs = 25'000'000;
+constexpr uint64_t kRepeatedSteps = 2;  // as `hotpack compare` has it when it is not told otherwise
 
-std::vector<PeerResult> Peers(const Trace& trace) {
-  std::vector<PeerResult> peers;
-  for (const std::string& name : PeerNames()) {
-    const bool offline = name == "tflite" || name == "xla";
-    if (trace.events.size() > (offline ? kOfflineEvents : kOnlineEvents)) continue;
-    peers.push_back(SimulatePeer(name, trace));
+// The comparison that `hotpack compare` prints.
+void AddPeers(const Trace& recorded, PageInput* input) {
+  const Trace trace = RepeatSteadyStep(recorded, kRepeatedSteps);
+  if (trace.events.size() > kOnlineEvents) return;
+  const bool offline = CountPairs(MakeTimeline(WholeRecording(trace))) <= kOfflinePairs;
+  std::vector<std::string> names = PeerNames();
+  if (!offline) std::erase_if(names, [](const std::string& name) { return name == "tflite" || name == "xla"; });
+  input->comparison = Compare(trace, names, 0, [](const std::string&) {});
+  if (trace.events.size() > recorded.events.size()) {
+    absl::StrAppend(&input->peers_note, "The recording's last step is played ", kRepeatedSteps, " more times, as hotpack compare does. ");
   }
-  return peers;
+  if (!offline) absl::StrAppend(&input->peers_note, "The offline planners of TFLite and XLA take long for so many blocks: hotpack compare has them.");
 }
 
 }  // namespace
@@ -31,6 +42,9 @@ std::vector<PeerResult> Peers(const Trace& trace) {
 absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options) {
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
+  if (IsPlanFile(reinterpret_cast<const uint8_t*>(contents->data()), contents->size())) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": a plan file has no recording in it; hotpack show prints its figures"));
+  }
   ReadPictureResult result;
   absl::StatusOr<Picture> picture;
   if (RecogniseFormat(*contents) == FileFormat::kOther) {
@@ -61,7 +75,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   input.stats = options.stats;
   input.command = options.command;
   input.block_limit = options.block_limit;
-  if (options.peers && input.file != nullptr) input.peers = Peers(input.file->trace);
+  if (options.peers && input.file != nullptr) AddPeers(input.file->trace, &input);
   const std::string page = Page(input);
   const absl::Status status = WriteFile(options.out, page);
   const Picture& picture = read->picture;

@@ -4,12 +4,15 @@
 Exit code 77 (skipped) where no Chromium or no chromedriver is there.
 """
 
+import glob
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -45,6 +48,33 @@ def never_repeats(count):
         releases.setdefault(i + 1 + int(draw.expovariate(1 / draw.choice([3, 30, 3000]))), []).append(i)
         events += [("free", block, "") for block in releases.pop(i, [])]
     return events
+
+
+class BrowserTest(unittest.TestCase):
+    def test_a_test_that_is_killed_leaves_no_browser(self):
+        program = "from webdriver import Browser; browser = Browser(); print(browser.home.name, flush=True); import time; time.sleep(600)"
+        killed = subprocess.Popen([sys.executable, "-c", program], cwd=os.path.dirname(os.path.abspath(__file__)), stdout=subprocess.PIPE, text=True)
+        home = killed.stdout.readline().strip()
+        killed.stdout.close()
+        self.addCleanup(shutil.rmtree, home, ignore_errors=True)
+
+        def running():
+            found = 0
+            for path in glob.glob("/proc/[0-9]*/cmdline"):
+                try:
+                    with open(path, "rb") as file:
+                        found += os.fsencode(home) in file.read()
+                except OSError:  # it has ended meanwhile
+                    pass
+            return found
+
+        self.assertGreater(running(), 0)
+        killed.kill()
+        killed.wait()
+        deadline = time.monotonic() + 60
+        while running() > 0 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(running(), 0)
 
 
 class PageTest(unittest.TestCase):
@@ -120,6 +150,99 @@ class PageTest(unittest.TestCase):
         self.assertIsNone(self.browser.run("return document.querySelector('#detail b')"))
         self.assertEqual(self.browser.run("return document.querySelector('h1').textContent"), "train <b>&co")
 
+    def test_names_that_nobody_should_have(self):
+        subprocess.run([SAMPLE, path("names.html"), "hostile"], check=True)
+        self.show(path("names.html"))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('img, script:not(#data)').length"), 1, "the page's own script alone")
+        self.assertIn("'\"><img src=x onerror=alert(1)>", self.browser.run("return document.querySelector('h1').textContent"))
+        for mode in ("range", "kernel", "life"):
+            self.browser.run("const s = document.getElementById('colour'); s.value = arguments[0]; s.dispatchEvent(new Event('change'))", mode)
+            self.browser.frame()
+        self.assertEqual(len(self.search("TTTT")), 8)
+        self.assertEqual(len(self.search("rrrr")), 4)
+        self.assertEqual(len(self.search("alert(1)")), 1)
+        for block in range(self.js("return blocks.count")):
+            self.js("controls.hold(arguments[0])", block)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), 1280)
+        block = self.search("alert(1)")[0]
+        self.js("controls.hold(arguments[0])", block)
+        self.assertIn("</script><script>alert(1)</script>", self.browser.run("return document.getElementById('detail').innerText"))
+
+    def test_a_long_name_is_shortened_in_few_steps(self):
+        self.show(self.sample)
+        shortened, calls, wider = self.js("""
+            const context = figure.base.getContext('2d'), measure = context.measureText.bind(context), name = 'W'.repeat(20000);
+            let calls = 0;
+            context.measureText = (text) => { ++calls; return measure(text); };
+            const result = fitText(context, name, 200);
+            delete context.measureText;
+            return [measure(result).width, calls, measure('W' + result).width]""")
+        self.assertLessEqual(shortened, 200)
+        self.assertGreater(wider, 200, "no more fits")
+        self.assertLess(calls, 40)
+
+    def test_words_in_the_picture_do_not_overlap_and_are_whole(self):
+        pages = [self.sample, self.mlp, report(write_csv("ticks.csv", never_repeats(1842)), "ticks.html")]
+        for file in pages:
+            self.show(file)
+            for width in (1280, 1120, 990, 800, 660):
+                self.browser.size(width, 800)
+                self.browser.frame()
+                words = self.js("""
+                    const words = [], context = figure.base.getContext('2d');
+                    context.fillText = (text, x, y) => {
+                      const { width } = context.measureText(text), left = x - { left: 0, right: width, center: width / 2 }[context.textAlign];
+                      words.push([text, left, left + width, y]);
+                    };
+                    figure.draw();
+                    delete context.fillText;
+                    return words""")
+                self.assertGreater(len(words), 10)
+                for i, (text, left, right, y) in enumerate(words):
+                    if width >= 990 and left > self.js("return figure.frames_.map.x + figure.frames_.map.width"):
+                        self.assertNotIn("…", text)
+                    for other in words[i + 1:]:
+                        if abs(y - other[3]) < 9:
+                            self.assertFalse(left < other[2] and other[1] < right, f"{text} and {other[0]} at {width} pixels")
+
+    def test_what_is_below_a_resting_pointer_is_told_after_the_picture_moved(self):
+        self.show(self.mlp)
+        at = self.middle(self.largest())
+        self.browser.move(*at)
+        before = self.js("return figure.hovered")
+        self.browser.run("document.getElementById('stage').focus()")
+        seen = set()
+        for key in "++\ue014\ue014\ue014\ue013\ue013-":
+            self.browser.keys(key)
+            self.browser.frame()
+            hovered, below = self.js("""
+                const { map } = figure.frames_, { x, y } = figure.pointer, { view } = figure;
+                return [figure.hovered, blocks.at(figure.clockAt(x), figure.offsetAt(y), 1.5 * (view.t1 - view.t0) / map.width, 1.5 * (view.o1 - view.o0) / map.height)]""")
+            self.assertEqual(hovered, below)
+            if hovered >= 0:
+                self.assertEqual(self.browser.run("return document.getElementById('tip').dataset.block"), str(hovered))
+            seen.add(hovered)
+        self.assertGreater(len(seen | {before}), 1)
+
+    def test_the_tip_stays_in_the_picture(self):
+        self.show(self.sample)
+        for x, y in ((0.001, 0.02), (0.999, 0.02), (0.001, 0.98), (0.999, 0.98)):
+            at = self.js("""
+                const box = figure.stage.getBoundingClientRect(), { map } = figure.frames_;
+                figure.view.set(2, 6, 0, figure.view.top / 8);
+                figure.draw();
+                return [box.left + map.x + arguments[0] * map.width, box.top + map.y + arguments[1] * map.height]""", x, y)
+            self.browser.move(*at)
+            box = self.browser.run("const t = document.getElementById('tip'), b = t.getBoundingClientRect(); return t.hidden ? null : [b.left, b.right]")
+            self.assertIsNotNone(box)
+            self.assertGreaterEqual(box[0], 0)
+            self.assertLessEqual(box[1], 1280)
+
+    def test_shares_are_not_rounded_to_all_or_nothing(self):
+        self.show(self.sample)
+        self.assertEqual(self.browser.run("return [[0, 9], [1, 99999], [6398, 6400], [6400, 6400], [1, 3]].map(([a, b]) => percentText(a, b))"),
+                         ["0 %", "< 0.1 %", "> 99.9 %", "100 %", "33.3 %"])
+
     def test_wheel_drag_and_keys_change_what_is_seen(self):
         self.show(self.mlp)
         whole, at = self.view(), self.middle(self.largest())
@@ -164,6 +287,9 @@ class PageTest(unittest.TestCase):
         self.assertEqual(len(self.search("step / backward")), 4)
         self.assertEqual(len(self.search("λ3")), 1)
         self.assertEqual(len(self.search("700000")), 4)
+        self.assertEqual(self.search("stream 2"), self.search("700000"))
+        self.assertEqual(self.search("thread 1"), self.search("700000"))
+        self.assertEqual(len(self.search("stream 0")), 4)
         self.assertEqual(len(self.search("> 1.5M")), 3)
         found = self.search("4M")
         self.assertEqual(found, [self.largest()])
@@ -197,6 +323,9 @@ class PageTest(unittest.TestCase):
         view = self.view()
         self.assertGreater(view["t1"], self.js("return blocks.begin[arguments[0]]", block))
         self.assertFalse(self.js("return figure.view.isAll"))
+        self.browser.run("document.querySelectorAll('#blocks tbody tr')[7].focus()")
+        self.browser.keys("\ue007")
+        self.assertEqual(self.js("return figure.held"), int(self.browser.run("return document.querySelectorAll('#blocks tbody tr')[7].dataset.block")))
 
     def test_light_and_dark(self):
         self.show(self.sample)
@@ -229,10 +358,22 @@ class PageTest(unittest.TestCase):
         self.browser.media("print")
         seen = self.browser.run("""
             const box = document.querySelector('.paper svg').getBoundingClientRect();
-            return [box.width, box.height, getComputedStyle(document.getElementById('stage')).display, getComputedStyle(document.body).backgroundColor]""")
+            return [box.width, box.height, getComputedStyle(document.getElementById('stage')).display, getComputedStyle(document.body).backgroundColor,
+                    getComputedStyle(document.querySelector('.strip')).breakInside]""")
+        text = self.browser.run("return document.getElementById('blocks-text').innerText")
         self.browser.media("")
+        self.assertNotIn("click", text)
         self.assertGreater(min(seen[:2]), 200, "the figure on paper")
-        self.assertEqual(seen[2:], ["none", "rgb(255, 255, 255)"], "of the dark page too")
+        self.assertEqual(seen[2:], ["none", "rgb(255, 255, 255)", "avoid"], "of the dark page too")
+
+    def test_paper_says_how_many_blocks_it_lists(self):
+        self.show(report(write_csv("hundred.csv", never_repeats(120)), "hundred.html"))
+        self.browser.media("print")
+        text, rows = self.browser.run("""
+            return [document.getElementById('blocks-text').innerText,
+                    [...document.querySelectorAll('#blocks tbody tr')].filter((row) => row.getBoundingClientRect().height > 0).length]""")
+        self.browser.media("")
+        self.assertIn(f"{rows} of them are on paper", text)
 
     def test_what_is_small_or_empty_is_shown(self):
         one = report(write_csv("one.csv", [("alloc", 0, 5)]), "one.html")
@@ -246,6 +387,12 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.view()["drawn"], 2)
         self.assertTrue(self.browser.run("return document.getElementById('run-section').hidden"))
         self.assertEqual(self.search("weights"), [0])
+        with open(instance, "w") as file:
+            file.write("id,lower,upper,size\n7,0,10,30\n0,10,20,50\n")
+        self.show(report(instance, "instance.html"))
+        for text, found in (("7", ["7"]), ("λ0", ["0"]), ("1", []), ("50", ["0"])):
+            self.search(text)
+            self.assertEqual(self.js("return [...figure.matches].map((i) => blocks.ids[i])"), found, text)
 
     def test_a_hundred_thousand_blocks(self):
         file = report(write_csv("many.csv", never_repeats(MANY)), "many.html")

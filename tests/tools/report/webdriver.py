@@ -1,9 +1,11 @@
 """A browser without a window, by the WebDriver protocol (W3C) and Python's standard library alone."""
 
 import base64
+import ctypes
 import http.client
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -27,6 +29,11 @@ def find_browser():
     return browser, driver
 
 
+def end_with_parent():
+    """In a child, before its program starts: a parent that is killed cannot close anything (prctl(2), PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 class Browser:
     """with Browser(width, height) as browser: browser.open(path)"""
 
@@ -39,7 +46,8 @@ class Browser:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.home = tempfile.TemporaryDirectory(prefix="hotpack-browser-", ignore_cleanup_errors=True)
-        self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([driver, f"--port={self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        preexec_fn=end_with_parent)
         self.session = None
         try:
             self._start(width, height, dark, scale)
@@ -48,8 +56,9 @@ class Browser:
             raise
 
     def _start(self, width, height, dark, scale):
-        # The tests' own files only, in a throw-away profile; containers have no namespaces for a sandbox.
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
+        # The tests' own files only, in a throw-away profile; containers have no namespaces for a sandbox. A pipe to the driver
+        # instead of a port: the browser ends when the driver does, however that came about.
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "--remote-debugging-pipe",
                      "--disable-background-networking", f"--user-data-dir={self.home.name}", f"--window-size={width},{height}",
                      f"--force-device-scale-factor={scale}"]
         if dark:
@@ -140,8 +149,9 @@ class Browser:
         return base64.b64decode(self.call("POST", "/print", {"background": True}))
 
     def log(self):
-        """What the browser's console has said since the last call."""
-        return [f"{entry['level']}: {entry['message']}" for entry in self.call("POST", "/se/log", {"type": "browser"})]
+        """What the console has said since the last call, but for the browser's own pages (without a network its start page complains)."""
+        return [f"{entry['level']}: {entry['message']}" for entry in self.call("POST", "/se/log", {"type": "browser"})
+                if not entry["message"].startswith("chrome://")]
 
     def close(self):
         if self.session is not None:

@@ -99,15 +99,18 @@ class Blocks {
   // Ascending by begin: the order in which keys step through them.
   next(i, step) { return this.count === 0 ? -1 : i < 0 ? (step > 0 ? 0 : this.count - 1) : Math.min(this.count - 1, Math.max(0, i + step)); }
 
-  // The blocks that a search names: "12M" or "4096" or ">1M" sizes, "λ12" or "#12" requests, else a part of a kernel's, a
-  // range's or a stack's name. Null: nothing is searched for.
+  // The blocks that a search names: "12M" or "4096" or ">1M" sizes, "λ12" or "#12" requests, "stream 2", "thread 1", else a
+  // part of a kernel's, a range's or a stack's name. Null: nothing is searched for.
   search(text) {
     const query = text.trim().toLowerCase();
     if (query === "") return null;
     const found = new Set();
-    const lambda = /^(?:λ|l|#|lambda)\s*(\d+)$/.exec(query), size = /^([<>]=?)?\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/.exec(query);
+    const lambda = /^(?:λ|#|lambda)\s*(\d+)$/.exec(query), size = /^([<>]=?)?\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/.exec(query);
+    const of = /^(stream|thread)\s*(\d+)$/.exec(query);
     if (lambda) {
-      for (let i = 0; i < this.count; ++i) if (this.request[i] === Number(lambda[1])) found.add(i);
+      for (let i = 0; i < this.count; ++i) if (this.isRequest(i, lambda[1])) found.add(i);
+    } else if (of) {
+      for (let i = 0; i < this.count; ++i) if (this[of[1]][i] === Number(of[2])) found.add(i);
     } else if (size) {
       this.matchSizes(size[1], Number(size[2]), size[3], size[2], found);
     } else {
@@ -121,6 +124,9 @@ class Blocks {
     return found;
   }
 
+  // Blocks of a packing instance have names instead of ordinals, which are often numbers.
+  isRequest(i, digits) { return this.ids ? this.ids[i] === digits : this.request[i] === Number(digits); }
+
   // A size as it is written: "1.5M" means what is shown as 1.5 MiB. A number alone is bytes, or a request.
   matchSizes(order, number, letter, digits, found) {
     const scale = 1024 ** "_kmgt".indexOf(letter || "_"), wanted = number * scale;
@@ -128,7 +134,7 @@ class Blocks {
     for (let i = 0; i < this.count; ++i) {
       const bytes = this.bytes(i);
       const match = order ? (order[0] === ">" ? bytes > wanted : bytes < wanted) || (order[1] === "=" && bytes === wanted)
-        : Math.abs(bytes - wanted) <= slack || (!letter && (this.asked[i] === wanted || this.request[i] === number));
+        : Math.abs(bytes - wanted) <= slack || (!letter && (this.asked[i] === wanted || this.isRequest(i, digits)));
       if (match) found.add(i);
     }
   }

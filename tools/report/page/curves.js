@@ -10,17 +10,21 @@ class Curves {
     this.at = column(data.curves.at);
     this.load = column(data.curves.load);
     this.top = column(data.curves.top);
-    this.retained = data.figures.retained_bytes;
-    const figures = data.figures;
+    this.besideAt = column(data.curves.beside_at);
+    this.beside = Float64Array.from(column(data.curves.beside), (units) => units * data.curves.beside_unit);
+    const figures = data.figures, beside = figures.beside_bytes;
     this.lines = [
-      { name: "height", title: "plan", bytes: figures.height + this.retained, kind: "ours" },
-      { name: "bound", title: "lower bound", bytes: figures.lower_bound + this.retained, kind: "bound" },
-      ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady || peer.peak, kind: "peer" })),
+      { name: "height", title: "plan", bytes: figures.height + beside, kind: "ours" },
+      { name: "bound", title: "lower bound", bytes: Math.max(figures.live_peak, figures.lower_bound + figures.beside_least), kind: "bound" },
+      ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady, kind: "peer" })),
     ];
     // Peers that hold a multiple would press the curve flat: they are named above the frame's upper edge.
-    const limit = 1.6 * (figures.height + this.retained);
+    const limit = 1.6 * (figures.height + beside);
     this.most = Math.max(1, ...this.lines.map((line) => line.bytes).filter((bytes) => bytes <= limit)) * 1.04;
   }
+
+  // Those beyond the frame's upper edge are named there, with an arrow.
+  label(line) { return (line.bytes > this.most ? "↑ " : "") + line.title + " " + sizeText(line.bytes); }
 
   peak() {
     let best = 0;
@@ -30,31 +34,43 @@ class Curves {
 
   indexAt(t) { return Math.max(0, lowerBound(this.at, t + 1e-9) - 1); }
 
-  // The largest load and top in each of `width` columns of [t0, t1), in bytes; the load's least too.
+  besideOn(t) { return this.beside[Math.max(0, lowerBound(this.besideAt, t + 1e-9) - 1)]; }
+
+  // The largest load and top, and the most beside the plan, in each of `width` columns of [t0, t1), in bytes.
   sample(t0, t1, width) {
-    const load = new Float64Array(width), low = new Float64Array(width), top = new Float64Array(width), step = (t1 - t0) / width;
+    const load = new Float64Array(width), top = new Float64Array(width), step = (t1 - t0) / width;
     let i = this.indexAt(t0);
     for (let x = 0; x < width; ++x) {
       const until = t0 + (x + 1) * step;
       while (i + 1 < this.at.length && this.at[i + 1] <= t0 + x * step) ++i;
-      let most = 0, least = Infinity, high = 0;
+      let most = 0, high = 0;
       for (let k = i; k < this.at.length && (k === i || this.at[k] < until); ++k) {
         most = Math.max(most, this.load[k]);
-        least = Math.min(least, this.load[k]);
         high = Math.max(high, this.top[k]);
         i = k;
       }
       load[x] = most * this.unit;
-      low[x] = least * this.unit;
       top[x] = high * this.unit;
     }
-    return { load, low, top };
+    return { load, top, beside: this.sampleBeside(t0, step, width) };
+  }
+
+  // The most beside the plan in each column, in bytes.
+  sampleBeside(t0, step, width) {
+    const { besideAt, beside } = this, most = new Float64Array(width);
+    if (beside.length === 0) return most;
+    for (let x = 0, i = Math.max(0, lowerBound(besideAt, t0 + 1e-9) - 1); x < width; ++x) {
+      while (i + 1 < besideAt.length && besideAt[i + 1] <= t0 + x * step) ++i;
+      most[x] = beside[i];
+      for (; i + 1 < besideAt.length && besideAt[i + 1] < t0 + (x + 1) * step; ++i) most[x] = Math.max(most[x], beside[i + 1]);
+    }
+    return most;
   }
 
   // frame: {x, y, width, height} in CSS pixels; view: the clock values shown.
   draw(context, frame, view, theme) {
     const { x, y, width, height } = frame, columns = Math.max(1, Math.round(width));
-    const { load, top } = this.sample(view.t0, view.t1, columns), scale = height / this.most;
+    const { load, top, beside } = this.sample(view.t0, view.t1, columns), scale = height / this.most;
     const level = (bytes) => y + height - bytes * scale;
     const area = (upper, lower, colour) => {
       context.beginPath();
@@ -67,18 +83,18 @@ class Curves {
     context.beginPath();
     context.rect(x, y - 1, width, height + 2);
     context.clip();
-    if (this.retained > 0) area(() => this.retained, () => 0, theme.base);
-    area((i) => this.retained + load[i], () => this.retained, theme.fill);
-    area((i) => this.retained + Math.max(top[i], load[i]), (i) => this.retained + load[i], theme.hole);
+    area((i) => beside[i], () => 0, theme.base);
+    area((i) => beside[i] + load[i], (i) => beside[i], theme.fill);
+    area((i) => beside[i] + Math.max(top[i], load[i]), (i) => beside[i] + load[i], theme.hole);
     context.beginPath();
-    for (let i = 0; i < columns; ++i) { context.lineTo(x + i, level(this.retained + load[i])); context.lineTo(x + i + 1, level(this.retained + load[i])); }
+    for (let i = 0; i < columns; ++i) { context.lineTo(x + i, level(beside[i] + load[i])); context.lineTo(x + i + 1, level(beside[i] + load[i])); }
     context.strokeStyle = theme.accent;
     context.lineWidth = 1.25;
     context.stroke();
     context.restore();
-    if (this.retained * scale > 15 && width > 200) {
+    if (width > 200 && beside.slice(0, 170).every((bytes) => bytes * scale > 15)) {
       context.fillStyle = theme.soft;
-      context.fillText("retained, beside the plan: " + sizeText(this.retained), x + 6, level(this.retained) + 11);
+      context.fillText("beside the plan: " + sizeText(beside[0]), x + 6, level(beside[0]) + 11);
     }
     this.drawLines(context, frame, level, theme);
   }
@@ -86,7 +102,9 @@ class Curves {
   drawLines(context, frame, level, theme) {
     const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, peer: theme.warm };
     const labels = [];
+    const named = frame.margin >= 60;  // there is no room in a narrow window: the table has the others
     for (const line of this.lines) {
+      if (!named && line.kind === "peer") continue;
       const beyond = line.bytes > this.most, at = beyond ? y : Math.round(level(line.bytes)) + 0.5;
       if (!beyond) {
         context.beginPath();
@@ -97,10 +115,10 @@ class Curves {
         context.lineWidth = line.kind === "ours" ? 1.5 : 1;
         context.stroke();
       }
-      labels.push({ at, text: (beyond ? "↑ " : "") + line.title + " " + sizeText(line.bytes), colour: strokes[line.kind], beyond });
+      labels.push({ at, text: this.label(line), colour: strokes[line.kind], beyond });
     }
     context.setLineDash([]);
-    if (frame.margin < 60) return;
+    if (!named) return;
     labels.sort((a, b) => a.at - b.at || b.beyond - a.beyond);
     const rows = spread(labels.map((label) => label.at), 13, y + 4, y + frame.height - 4);
     context.textBaseline = "middle";
@@ -121,7 +139,10 @@ function spread(positions, gap, low, high) {
 
 function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let end = text.length;
-  while (end > 1 && context.measureText(text.slice(0, end) + "…").width > width) --end;
+  let end = 1;  // so much of it fits; names of C++ may have thousands of characters
+  for (let beyond = text.length; beyond - end > 1;) {
+    const middle = (end + beyond) >> 1;
+    if (context.measureText(text.slice(0, middle) + "…").width > width) beyond = middle; else end = middle;
+  }
   return end > 1 ? text.slice(0, end) + "…" : "";
 }

@@ -25,18 +25,20 @@ function columns(packed) {
 
 const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-function sizeText(bytes, digits = 1) {
+function sizeText(bytes, digits) {
   let unit = 0, value = bytes;
   while (value >= 1024 && unit + 1 < sizeUnits.length) { value /= 1024; ++unit; }
-  return (unit === 0 ? String(Math.round(value)) : value.toFixed(digits)) + " " + sizeUnits[unit];
+  return (unit === 0 ? String(Math.round(value)) : value.toFixed(digits ?? (unit < 3 ? 1 : 2))) + " " + sizeUnits[unit];
 }
 
 function countText(number) { return Math.round(number).toLocaleString("en-US").replace(/,/g, "\u202f"); }
 
+// Nothing and all are said only where they are exact.
 function percentText(part, whole) {
-  if (whole === 0) return "0 %";
+  if (whole === 0 || part === 0) return "0 %";
+  if (part === whole) return "100 %";
   const percent = 100 * part / whole;
-  return (percent > 0 && percent < 0.1 ? "< 0.1" : percent.toFixed(percent < 10 ? 1 : 0)) + " %";
+  return (percent < 0.1 ? "< 0.1" : percent > 99.9 && percent < 100 ? "> 99.9" : percent.toFixed(1)) + " %";
 }
 
 function plural(count, word, words = word + "s") { return countText(count) + " " + (count === 1 ? word : words); }

@@ -22,12 +22,15 @@ class Figure {
     this.theme = Object.fromEntries(["paper", "wash", "ink", "soft", "faint", "line", "grid", "accent", "warm", "hole", "fill", "base"].map((n) => [n, of(n)]));
     this.palette = this.colours.pixels(this.theme.paper);
     this.font = getComputedStyle(document.body).fontFamily;
+    const context = this.base.getContext("2d");
+    context.font = "11px " + this.font;
+    this.margin = 12 + Math.max(...this.curves.lines.map((line) => context.measureText(this.curves.label(line)).width));
     this.redraw();
   }
 
   layout() {
     const width = this.stage.clientWidth, height = this.stage.clientHeight, narrow = width < 640;
-    const left = 62, right = narrow ? 6 : 186, inner = Math.max(40, width - left - right);
+    const left = 62, right = narrow ? 6 : Math.min(0.3 * width, this.margin), inner = Math.max(40, width - left - right);
     const small = 30, load = Math.round(Math.max(84, Math.min(150, height * 0.22)));
     const map = Math.max(60, height - 8 - 24 - load - 22 - small);
     const place = (y, h) => ({ x: left, y, width: inner, height: h, margin: right });
@@ -92,15 +95,16 @@ class Figure {
     const loadStep = niceStep(this.curves.most, load.height / 34, true);
     for (let bytes = 0; bytes <= this.curves.most; bytes += loadStep) level(bytes, load.y + load.height - bytes / this.curves.most * load.height);
     const ticks = niceStep(view.t1 - view.t0, map.width / 90, false);
+    const axis = "clock →", room = map.x + map.width - context.measureText(axis).width - 6;
     context.textAlign = "center";
     for (let t = Math.ceil(view.t0 / ticks) * ticks; t <= view.t1; t += ticks) {
       const x = Math.round(this.x(t)) + 0.5;
       line(x, map.y, x, map.y + map.height);
       line(x, load.y, x, load.y + load.height);
-      if (x < map.x + map.width - 26) context.fillText(countText(t), x, map.y + map.height + 12);
+      if (x + context.measureText(countText(t)).width / 2 < room) context.fillText(countText(t), x, map.y + map.height + 12);
     }
     context.textAlign = "right";
-    context.fillText("clock →", map.x + map.width, map.y + map.height + 12);
+    context.fillText(axis, map.x + map.width, map.y + map.height + 12);
     context.textAlign = "left";
   }
 

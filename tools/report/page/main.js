@@ -35,6 +35,7 @@ drawShare(find("share"), data);
 drawHoles(find("holes"), data, curves);
 drawPeers(find("peers-section"), find("peers"), data);
 drawStats(find("stats-section"), find("stats"), data.stats);
+find("beside-key").hidden = data.figures.beside_bytes === 0;
 find("run-section").hidden = data.run === null;
 const run = data.run === null ? null : new Run(data);
 if (blocks.whole) find("map-title").textContent = data.run === null ? "The packing" : "The packed recording";

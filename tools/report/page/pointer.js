@@ -14,6 +14,8 @@ class Controls {
     stage.addEventListener("dblclick", () => { if (figure.hovered >= 0) this.show(figure.hovered); });
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("keydown", (event) => this.key(event));
+    // What lies below a pointer that rests is another block after the picture has moved.
+    stage.addEventListener("drawn", () => { if (figure.pointer !== null && this.drag === null) this.hover(figure.pointer); });
   }
 
   place(event) {
@@ -88,9 +90,10 @@ class Controls {
     const t = figure.clockAt(at.x), o = figure.offsetAt(at.y), { view, blocks } = figure;
     const pixelT = (view.t1 - view.t0) / map.width, pixelO = (view.o1 - view.o0) / map.height;
     figure.hovered = within ? blocks.at(t, o, 1.5 * pixelT, 1.5 * pixelO) : -1;
-    const k = figure.curves.indexAt(t), { load: loads, top, unit } = figure.curves;
+    const { curves } = figure, k = curves.indexAt(t), { load: loads, top, unit } = curves;
     this.readout.textContent = "clock " + countText(Math.floor(t)) + (within ? "   offset " + sizeText(Math.max(0, o * unit), 2) : "") +
-      "   load " + sizeText(loads[k] * unit) + "   holes " + sizeText((top[k] - loads[k]) * unit);
+      "   load " + sizeText(loads[k] * unit) + "   holes " + sizeText((top[k] - loads[k]) * unit) +
+      (curves.beside.length > 0 ? "   beside " + sizeText(curves.besideOn(t)) : "");
     this.showTip(at);
     figure.drawOver();
   }
@@ -117,7 +120,6 @@ class Controls {
     const timeOnly = event.shiftKey || at.y > figure.frames_.map.y + figure.frames_.map.height;
     view.zoom(figure.clockAt(at.x), figure.offsetAt(at.y), event.altKey ? 1 : factor, timeOnly ? 1 : factor);
     figure.redraw();
-    if (!figure.pending) this.hover(at);
   }
 
   zoomBy(factor) {

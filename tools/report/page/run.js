@@ -67,7 +67,7 @@ class Run {
     context.globalAlpha = 1;
     context.fillStyle = of("soft");
     context.textAlign = "left";
-    context.fillText("recorded events →", left, height - 8);
+    context.fillText("live memory ↑, recorded events →", left, height - 8);
     context.textAlign = "right";
     context.fillText(countText(events), left + inner, height - 8);
   }
@@ -89,13 +89,15 @@ class Run {
   // Equal ones in a row become one line.
   list() {
     const { requests, first_request, live_peak, state, longer_lives } = this.iterations, rows = [];
-    for (let k = 0, last; k < this.count && rows.length < 40; k = last) {
+    let k = 0;
+    for (let last; k < this.count && rows.length < 40; k = last) {
       for (last = k + 1; last < this.count && state[last] === 1 && state[k] === 1 && longer_lives[last] === longer_lives[k] && live_peak[last] === live_peak[k];) ++last;
       const made = row("td", [element("td", { class: "word" }, last - k > 1 ? countText(k + 1) + " – " + countText(last) : countText(k + 1)), countText(first_request[k]),
-        countText(requests[k]), sizeText(live_peak[k]), longer_lives[k] > 0 ? countText(longer_lives[k]) : "–", element("td", { class: "word" }, state[k] === 1 ? "as packed" + (last - k > 1 ? ", " + countText(last - k) + " times" : "") : state[k] === 2 ? (k === 0 ? "the end of one" : "the beginning of one") : k === 0 ? "before it repeats" : "differs")]);
+        countText(requests[k]), sizeText(live_peak[k]), longer_lives[k] > 0 ? countText(longer_lives[k]) : "–", element("td", { class: "word" }, state[k] === 1 ? "as packed" + (last - k > 1 ? ", " + countText(last - k) + " times" : "") : state[k] === 2 ? (k === 0 ? "the end of one" : "the beginning of one") : k === 0 && this.count > 1 && state[1] === 1 ? "before the packed one" : "differs")]);
       if (state[k] === 0) made.className = "differs";
       rows.push(made);
     }
     if (rows.length > 0) document.getElementById("run-table").append(element("div", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": "run-title" }, table(["stretch", "first request", "requests", "live at most", "longer lives", ["what it is"]], rows)));
+    if (k < this.count) document.getElementById("run-table").append(element("p", { class: "text" }, "Stretches from " + countText(k + 1) + " on are not listed."));
   }
 }

@@ -18,14 +18,14 @@ function table(headings, rows) {
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
-// The share of each kind, as a bar and in words. Retained blocks lie beside the plan.
+// The share of each kind, as a bar and in words.
 function drawShare(into, data) {
   const f = data.figures, packedBlocks = f.blocks - f.carried_blocks - f.kept_blocks, packedBytes = f.bytes - f.carried_bytes - f.kept_bytes;
   const parts = [
     [f.period > 0 ? "within the iteration" : "released", packedBlocks, packedBytes, data.kinds[0], "asked for and released in it: packed"],
     ["carried", f.carried_blocks, f.carried_bytes, data.kinds[1], "live over the iteration's boundary: packed, at one offset"],
     ["kept to the end", f.kept_blocks, f.kept_bytes, data.kinds[2], "not released before the recording ends"],
-    ["retained", f.retained_blocks, f.retained_bytes, data.kinds[7], "live all through it, such as weights: beside the plan"],
+    ["beside the plan", f.beside_blocks, f.beside_bytes, data.kinds[7], "live in it and not packed, such as weights; at most at one time"],
   ].filter(([, blocks]) => blocks > 0);
   const whole = parts.reduce((sum, part) => sum + part[2], 0), bar = element("div", { class: "stack", role: "img", "aria-label": parts.map(([name, , bytes]) => name + " " + percentText(bytes, whole)).join(", ") });
   for (const [name, , bytes, colour] of parts) bar.append(element("span", { style: "background:" + colour + ";flex:" + bytes / whole, title: name }));
@@ -57,15 +57,15 @@ function drawHoles(into, data, curves) {
   into.append(element("p", { class: "text", style: "margin-top:10px" }, "Holes cost nothing as long as the height stays at the lower bound: no placement of the same blocks is lower."));
 }
 
-// Bars of what each allocator holds while the iteration runs. Ours is the plan and what lies beside it.
+// Bars of what each allocator holds while the iteration runs, as `hotpack compare` has it, and of the plan alone.
 function drawPeers(section, into, data) {
   section.hidden = data.peers.length === 0;
   if (section.hidden) return;
-  const f = data.figures, ours = f.height + f.retained_bytes;
+  const f = data.figures, ours = f.height + f.beside_bytes;
   const all = [
-    { title: "lower bound, and what is retained", steady: f.lower_bound + f.retained_bytes, calls: null },
-    { title: "hotpack: plan, and what is retained", steady: ours, calls: null, ours: true },
-    ...data.peers.map((peer) => ({ ...peer, steady: peer.steady || peer.peak })),
+    { title: "live: no allocator holds less", steady: data.live_steady, calls: null },
+    { title: f.beside_bytes > 0 ? "hotpack: plan, and what is beside it" : "hotpack: plan", steady: ours, calls: null, ours: true },
+    ...data.peers,
   ];
   const most = Math.max(...all.map((entry) => entry.steady));
   const rows = all.map((entry) => {
@@ -75,10 +75,10 @@ function drawPeers(section, into, data) {
     return made;
   });
   into.append(table(["allocator", "holds", "of the plan", "driver calls, whole run", ""], rows));
-  into.append(element("p", { class: "text", style: "margin-top:10px" }, "The others are simulated on the recording; what they hold is the most while its last iteration runs. Once hotpack serves by script it makes no driver calls."));
+  into.append(element("p", { class: "text", style: "margin-top:10px" }, "All but the first two rows are simulated on the recording; what they hold is the most while its last iteration runs. hotpack's engine holds whole chunks of 2 MiB, and what came before its plan. " + data.peers_note));
 }
 
-const kTableRows = 100;
+const kTableRows = 100, kPaperRows = 40;  // the second as in page.css
 
 class BlockTable {
   constructor(into, text, blocks, colours, pick) {
@@ -125,7 +125,7 @@ class BlockTable {
       head.append(element("th", { scope: "col", class: column_.word ? "word" : null, "aria-sort": k === this.sort ? (this.down ? "descending" : "ascending") : null }, button));
     });
     const rows = chosen.slice(0, kTableRows).map((i) => {
-      const made = element("tr", { class: "pick", "data-block": i });
+      const made = element("tr", { class: "pick", tabindex: 0, "data-block": i });
       this.columns.forEach((column_, k) => {
         const cell = element("td", { class: column_.full ? "long" : column_.word ? "word" : null, title: column_.full ? column_.full(i) : null }, column_.text(i));
         if (k === 0) cell.className = "first";
@@ -133,11 +133,15 @@ class BlockTable {
         made.append(cell);
       });
       made.addEventListener("click", () => this.pick(i));
+      made.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === made) this.pick(i); });
       return made;
     });
     this.into.replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
     const shown = Math.min(kTableRows, chosen.length);
     this.text.textContent = chosen.length === 0 ? "No block is found." : (this.matches ? plural(chosen.length, "block") + " found" : plural(chosen.length, "block")) +
-      (shown < chosen.length ? "; the first " + shown + " by " + this.columns[this.sort].name + " are listed." : ".") + " A click shows one in the picture.";
+      (shown < chosen.length ? "; the first " + shown + " by " + this.columns[this.sort].name + " are listed." : ".");
+    if (shown === 0) return;
+    this.text.append(element("span", { class: "screen-only" }, " A click, or Enter, shows one in the picture."));
+    if (shown > kPaperRows) this.text.append(element("span", { class: "paper-only" }, " " + kPaperRows + " of them are on paper."));
   }
 }
