@@ -67,9 +67,10 @@ TEST(Run, OneLineAndTheFigures) {
 TEST(Run, ATerminalGetsACurve) {
   if (system("command -v script >/dev/null") != 0) GTEST_SKIP() << "no script(1) to make a terminal";
   const auto on_terminal = [](const char* steps, const char* locale) {
-    const std::string command = HOTPACK_COMMAND " run -- " HOTPACK_TEST_DIR "/plan_client run ";
+    std::string command = HOTPACK_COMMAND " run -- " HOTPACK_TEST_DIR "/plan_client run ";
+    command += steps;
     const Outcome outcome = hotpack_test::RunProgram(
-        {"script", "-qec", command + steps, "/dev/null"},
+        {"script", "-qec", command, "/dev/null"},
         {{"TERM", "xterm"}, {"LC_ALL", locale}, {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"}, {"HOTPACK", ""}, {"HOTPACK_STATS_DIR", ""}});
     EXPECT_EQ(outcome.code, 0) << outcome.out;
     return outcome.out;

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   input.name = "sample.trace";
   input.file = &file;
   input.picture = &*picture;
-  input.comparison = hotpack::Compare(file.trace, hotpack::PeerNames(), 0, [](const std::string&) {});
+  input.comparison = hotpack::Compare(file.trace, hotpack::PeerNames(), 0);
   std::ofstream out(argv[1], std::ios::binary);
   out << hotpack::Page(input);
   return out.good() ? 0 : 1;

@@ -30,7 +30,7 @@ void AddPeers(const Trace& recorded, PageInput* input) {
   const bool offline = CountPairs(MakeTimeline(WholeRecording(trace))) <= kOfflinePairs;
   std::vector<std::string> names = PeerNames();
   if (!offline) std::erase_if(names, [](const std::string& name) { return name == "tflite" || name == "xla"; });
-  input->comparison = Compare(trace, names, 0, [](const std::string&) {});
+  input->comparison = Compare(trace, names, 0);
   if (trace.events.size() > recorded.events.size()) {
     absl::StrAppend(&input->peers_note, "The recording's last step is played ", kRepeatedSteps, " more times, as hotpack compare does. ");
   }
