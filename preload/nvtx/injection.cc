@@ -108,30 +108,29 @@ void NVTX_API OnMarkW(const wchar_t* message) {
 
 // --- start and end ---------------------------------------------------------------------------------------------------
 
-// `id`: the next injection's; 0 if there is none.
-nvtxRangeId_t Started(nvtxRangeId_t id, nvtxDomainHandle_t domain, const nvtxEventAttributes_t& attributes) {
+// `id`: the next injection's; 0 if there is none. name() -> std::string.
+template <typename Name>
+nvtxRangeId_t Started(nvtxRangeId_t id, Name name) {
   if (id == 0) id = next_id.fetch_add(1);
-  Caught([&] { return Tell(HOTPACK_RANGE_START, id, Label(domain, &attributes)); });
+  Caught([&] { return Tell(HOTPACK_RANGE_START, id, name()); });
   return id;
 }
 
 nvtxRangeId_t NVTX_API OnDomainRangeStartEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
   const auto next = next_DomainRangeStartEx.load();
-  const nvtxRangeId_t id = next != nullptr ? next(domain, attributes) : 0;
-  return Started(id, domain, attributes != nullptr ? *attributes : Attributes(""));
+  return Started(next != nullptr ? next(domain, attributes) : 0, [=] { return Label(domain, attributes); });
 }
 nvtxRangeId_t NVTX_API OnRangeStartEx(const nvtxEventAttributes_t* attributes) {
   const auto next = next_RangeStartEx.load();
-  const nvtxRangeId_t id = next != nullptr ? next(attributes) : 0;
-  return Started(id, nullptr, attributes != nullptr ? *attributes : Attributes(""));
+  return Started(next != nullptr ? next(attributes) : 0, [=] { return Label(nullptr, attributes); });
 }
 nvtxRangeId_t NVTX_API OnRangeStartA(const char* message) {
   const auto next = next_RangeStartA.load();
-  return Started(next != nullptr ? next(message) : 0, nullptr, Attributes(message));
+  return Started(next != nullptr ? next(message) : 0, [=] { return Text(message); });
 }
 nvtxRangeId_t NVTX_API OnRangeStartW(const wchar_t* message) {
   const auto next = next_RangeStartW.load();
-  return Started(next != nullptr ? next(message) : 0, nullptr, Attributes(message));
+  return Started(next != nullptr ? next(message) : 0, [=] { return Text(message); });
 }
 void NVTX_API OnDomainRangeEnd(nvtxDomainHandle_t domain, nvtxRangeId_t id) {
   Caught([&] { return Tell(HOTPACK_RANGE_END, id, ""); });
