@@ -4,12 +4,12 @@
 
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "preload/log.h"
+#include "preload/made_once.h"
 #include "preload/option_table.h"
 #include "runtime/arena_table.h"
 #include "runtime/include/hotpack.h"
@@ -60,10 +60,8 @@ struct State {
   std::atomic<bool> iteration_matched{false}, interrupt_matched{false};
   std::atomic<uint64_t> next_id{uint64_t{1} << 63};  // of ranges of named domains, which are noted as start and end
 };
-State& TheState() {
-  static State* state = new State;  // never destroyed: ranges arrive until the end
-  return *state;
-}
+constinit MadeOnce<State> the_state;
+State& TheState() { return the_state.Get(); }
 
 constinit std::atomic<int8_t> wanted{-1};  // -1: not known yet
 bool Wanted() {
@@ -284,28 +282,27 @@ void TellOfRanges(Engine* engine) noexcept try {
 }
 
 void ForgetRangesOf(const Engine* engine) {
-  if (!Wanted()) return;
-  State& state = TheState();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  std::erase(state.engines, engine);
+  State* state = the_state.Made();
+  if (state == nullptr) return;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  std::erase(state->engines, engine);
 }
 
 void WarnOfUnmatchedRanges() {
-  if (!Wanted() || !TheState().any_engine.load()) return;
+  const State* state = the_state.Made();
+  if (state == nullptr || !state->any_engine.load()) return;
   const Options& options = GetOptions();
-  const State& state = TheState();
-  const auto seen = static_cast<unsigned long long>(state.seen.load());
-  if (options.iteration_range != nullptr && !state.iteration_matched.load()) {
+  const auto seen = static_cast<unsigned long long>(state->seen.load());
+  if (options.iteration_range != nullptr && !state->iteration_matched.load()) {
     Log("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=%.100s (%llu calls seen)", options.iteration_range, seen);
   }
-  if (options.interrupt_range != nullptr && !state.interrupt_matched.load()) {
+  if (options.interrupt_range != nullptr && !state->interrupt_matched.load()) {
     Log("none of the program's ranges matched HOTPACK_INTERRUPT_RANGE=%.100s (%llu calls seen)", options.interrupt_range, seen);
   }
 }
 
 void ForgetRangesAfterFork() {
-  if (wanted.load(std::memory_order_relaxed) <= 0) return;
-  new (&TheState()) State;  // a lock may be held by a thread that does not exist
+  the_state.RenewAfterFork();
   if (key_made) pthread_setspecific(key, nullptr);
 }
 
