@@ -361,6 +361,20 @@ TEST(CuptiRun, AChildThatIsTheFirstToUseTheDeviceIsProfiledToo) {
   }
 }
 
+TEST(CuptiRun, WhereTheTraceCannotBeWrittenCuptiIsLeftAlone) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() + "/log";
+  const Outcome outcome =
+      hotpack_test::RunProgram({kClient, "loop", "10"}, {{"LD_PRELOAD", std::string(HOTPACK_PRELOAD) + ":" + kNew},
+                                                         {"LD_LIBRARY_PATH", HOTPACK_SIMGPU},
+                                                         {"CUPTI_STANDIN_LOG", log},
+                                                         {"HOTPACK_TRACE", directory.path() + "/none/trace"},
+                                                         {"HOTPACK_CUPTI", "all"}});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("no trace: cannot write"));
+  EXPECT_THAT(ReadFile(log), HasSubstr("subscribed 0\n"));
+}
+
 TEST(CuptiRun, WrongValuesAreSaid) {
   for (const char* wrong : {"0", "-1", "some", "3x", "12345678901"}) {
     const Result result = Play({kClient, "loop"}, {.iterations = wrong});
