@@ -8,6 +8,7 @@
 #include "preload/out_of_memory.h"
 #include "preload/plan_store.h"
 #include "preload/pool_rule.h"
+#include "preload/range_watch.h"
 #include "preload/recorder.h"
 
 namespace hotpack {
@@ -142,6 +143,7 @@ void ContextEnd::Retire(bool alive) {
   if (!told_) TellClosing();
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
   arena->engine->Finish();  // its last figures, its trace, its plan
+  ForgetRangesOf(arena->engine);
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on
   ClosePlanStore(context_);
   arena->memory->ReleaseAll(alive);

@@ -1,8 +1,6 @@
 #include "preload/collector_host.h"
 
-#include <atomic>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 
 #include "preload/collector_load.h"
@@ -12,6 +10,7 @@
 #include "preload/kernel_table.h"
 #include "preload/launch_notes.h"
 #include "preload/log.h"
+#include "preload/made_once.h"
 #include "preload/range_watch.h"
 #include "preload/stream_order.h"
 #include "runtime/recording.h"
@@ -39,16 +38,7 @@ struct State {
   int end_count = 0;
   bool ended = false;
 };
-State& TheState() {
-  static State* state = new State;  // never destroyed: collectors' threads call until the end
-  return *state;
-}
-constinit std::atomic<bool> used{false};  // TheState() exists
-
-State& Use() {
-  used.store(true);
-  return TheState();
-}
+constinit MadeOnce<State> the_state;
 
 Engine* FirstRecording() {
   Engine* first = nullptr;
@@ -99,7 +89,7 @@ int LaunchSeen(uint64_t correlation, const char* name, void* stream, int per_thr
     if (noted.ordinal == Engine::kNoLaunch) return 0;
     has_name = named;
   }
-  State& state = Use();
+  State& state = the_state.Get();
   std::lock_guard<std::mutex> lock(state.mutex);
   if (state.awaited.size() >= kMostAwaited) return 0;
   state.awaited[correlation] = {noted.engine, noted.ordinal, has_name};
@@ -109,15 +99,15 @@ int LaunchSeen(uint64_t correlation, const char* name, void* stream, int per_thr
 }
 
 int WorkDone(uint64_t correlation, const char* name, uint64_t start_ns, uint64_t end_ns) noexcept try {
-  if (!used.load(std::memory_order_relaxed)) return 0;
-  State& state = TheState();
+  State* state = the_state.Made();
+  if (state == nullptr) return 0;
   Awaited launch{};
   {
-    std::lock_guard<std::mutex> lock(state.mutex);
-    const auto found = state.awaited.find(correlation);
-    if (found == state.awaited.end()) return 0;
+    std::lock_guard<std::mutex> lock(state->mutex);
+    const auto found = state->awaited.find(correlation);
+    if (found == state->awaited.end()) return 0;
     launch = found->second;
-    state.awaited.erase(found);
+    state->awaited.erase(found);
   }
   const bool wanted = !launch.named && name != nullptr;
   launch.engine->NoteWork(launch.ordinal, wanted ? name : "", start_ns, end_ns);
@@ -148,7 +138,7 @@ int RangeSeen(hotpack_note_range kind, uint64_t id, const char* name) noexcept t
 void Say(const char* line) { Log("%s", line); }
 
 int OnEnd(void (*function)()) noexcept try {
-  State& state = Use();
+  State& state = the_state.Get();
   std::lock_guard<std::mutex> lock(state.mutex);
   if (state.end_count == kMostEnds || state.ended) return -1;
   state.ends[state.end_count++] = function;
@@ -165,22 +155,22 @@ constexpr hotpack_collector_host kHost = {
 }  // namespace
 
 void EndCollectors() {
-  if (!used.load()) return;
-  State& state = TheState();
+  State* state = the_state.Made();
+  if (state == nullptr) return;
   void (*ends[kMostEnds])() = {};
   int count = 0;
   {
-    std::lock_guard<std::mutex> lock(state.mutex);
-    if (state.ended) return;
-    state.ended = true;
-    count = state.end_count;
-    for (int i = 0; i < count; ++i) ends[i] = state.ends[i];
+    std::lock_guard<std::mutex> lock(state->mutex);
+    if (state->ended) return;
+    state->ended = true;
+    count = state->end_count;
+    for (int i = 0; i < count; ++i) ends[i] = state->ends[i];
   }
   for (int i = 0; i < count; ++i) ends[i]();
 }
 
 void ForgetCollectorsAfterFork() {
-  if (used.load()) new (&TheState()) State;  // a lock may be held by a thread that does not exist
+  the_state.RenewAfterFork();
   noted_launch = {};
   ForgetKernelsAfterFork();
   ForgetRangesAfterFork();

@@ -6,7 +6,7 @@
 //     on_end ◄──── "the recordings are about to close" ────────  hands over what it still has
 //
 // All functions are thread-safe, may be called from within a driver callback and inside a hook, call nothing of the driver
-// but cuCtxGetCurrent, never throw. Those that write notes do nothing, and cost a load and a branch, while nothing is
+// but cuCtxGetCurrent and (launch(), while any stream is being captured) cuStreamIsCapturing, never throw. Those that write notes do nothing, and cost a load and a branch, while nothing is
 // recorded. Notes go to the recording of the arena whose blocks they concern, else to that of the calling thread's
 // current context, else to the first one.
 //

@@ -41,6 +41,8 @@ void StartCuptiCollector() {
     Log("%sthere is no trace (HOTPACK_TRACE, hotpack run --trace)", kNot);
     return;
   }
+  const hotpack_collector_host* host = hotpack_get_collector_host(HOTPACK_COLLECTOR_HOST_VERSION);
+  if (host == nullptr || host->recording() == 0) return;  // the trace cannot be written, which has been said
   char path[4200];
   void* library = BesideUs(path, sizeof(path)) ? RealDlopen()(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (library == nullptr) {
@@ -48,8 +50,7 @@ void StartCuptiCollector() {
     return;
   }
   const auto start = reinterpret_cast<hotpack_collector_start>(RealDlsym()(library, HOTPACK_COLLECTOR_START));
-  const hotpack_collector_host* host = hotpack_get_collector_host(HOTPACK_COLLECTOR_HOST_VERSION);
-  if (start != nullptr && host != nullptr) start(host);
+  if (start != nullptr) start(host);
 }
 
 void TellClosing() {

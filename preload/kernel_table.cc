@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 
 #include "preload/driver_access.h"
 #include "preload/log.h"
+#include "preload/made_once.h"
 
 namespace hotpack {
 namespace {
@@ -24,12 +24,7 @@ struct State {
   std::unordered_map<const void*, std::shared_ptr<const Kernel>> kernels;
   std::atomic<bool> layout_missed{false};
 };
-constinit std::atomic<bool> used{false};
-State& TheState() {
-  static State* state = new State;  // never destroyed
-  used.store(true, std::memory_order_relaxed);
-  return *state;
-}
+constinit MadeOnce<State> the_state;
 
 // cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4); cuFuncGetName, cuKernelGetName (12.3). The handles of both kinds are
 // pointers.
@@ -69,7 +64,7 @@ std::shared_ptr<const Kernel> Ask(const void* handle, const Given& given) {
 }  // namespace
 
 std::shared_ptr<const Kernel> FindKernel(CUfunction handle) {
-  State& state = TheState();
+  State& state = the_state.Get();
   Given given;
   {
     std::lock_guard<std::mutex> lock(state.mutex);
@@ -88,7 +83,7 @@ std::shared_ptr<const Kernel> FindKernel(CUfunction handle) {
 }
 
 void KernelGiven(const void* handle, const char* name, bool is_kernel) {
-  State& state = TheState();
+  State& state = the_state.Get();
   std::lock_guard<std::mutex> lock(state.mutex);
   Given& given = state.given[handle];
   if (name != nullptr) given.name = name;
@@ -96,14 +91,12 @@ void KernelGiven(const void* handle, const char* name, bool is_kernel) {
 }
 
 void ForgetKernels() {
-  if (!used.load(std::memory_order_relaxed)) return;
-  State& state = TheState();
-  std::lock_guard<std::mutex> lock(state.mutex);
-  state.kernels.clear();
+  State* state = the_state.Made();
+  if (state == nullptr) return;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  state->kernels.clear();
 }
 
-void ForgetKernelsAfterFork() {
-  if (used.load(std::memory_order_relaxed)) new (&TheState()) State;  // a lock may be held by a thread that does not exist
-}
+void ForgetKernelsAfterFork() { the_state.RenewAfterFork(); }
 
 }  // namespace hotpack

@@ -79,6 +79,18 @@ void CopyBatch(const Arguments& arguments, Words* words) {
   }
 }
 
+#if CUDA_VERSION >= 12080
+// Their number, the copies.
+void Copy3DBatch(const Arguments& arguments, Words* words) {
+  const auto* copies = arguments.Pointer<const CUDA_MEMCPY3D_BATCH_OP>(2);
+  for (uint64_t i = 0; copies != nullptr && i < arguments[1]; ++i) {
+    for (const CUmemcpy3DOperand* end : {&copies[i].dst, &copies[i].src}) {
+      if (end->type == CU_MEMCPY_OPERAND_TYPE_POINTER) words->Add(end->op.ptr.ptr);
+    }
+  }
+}
+#endif
+
 void KernelWords(const Kernel& kernel, void* const* parameters, void* const* extra, Words* words) {
   ForEachWord(kernel, parameters, extra, [words](uint64_t word) { words->Add(word); });
 }
@@ -135,6 +147,10 @@ constexpr NotedWork kNoted[] = {
     HOTPACK_ASYNC(cuMemcpy3DPeerAsync, "memcpy peer", 2, CopyStruct<CUDA_MEMCPY3D_PEER>),
     HOTPACK_ASYNC(cuMemcpyBatchAsync, "memcpy batch", 9, CopyBatch),
     HOTPACK_ASYNC(cuMemcpyBatchAsync_v2, "memcpy batch", 8, CopyBatch),
+#if CUDA_VERSION >= 12080
+    HOTPACK_ASYNC(cuMemcpy3DBatchAsync, "memcpy batch", 5, Copy3DBatch),
+    HOTPACK_ASYNC(cuMemcpy3DBatchAsync_v2, "memcpy batch", 4, Copy3DBatch),
+#endif
     HOTPACK_SYNC(cuMemsetD8_v2, "memset", At<1>),
     HOTPACK_SYNC(cuMemsetD16_v2, "memset", At<1>),
     HOTPACK_SYNC(cuMemsetD32_v2, "memset", At<1>),
@@ -188,6 +204,7 @@ const NotedWork* FindNotedWork(const char* symbol) {
 // Called by the code of work_hooks.cc, on the program's thread, before the work is submitted.
 extern "C" __attribute__((visibility("hidden"))) void hotpack_note_work(const hotpack::NotedWork* work, const uint64_t* registers,
                                                                         const uint64_t* stack) noexcept try {
+  hotpack::noted_launch.engine = nullptr;  // an earlier one that nobody has taken is not this call's
   hotpack::HookScope scope;
   if (scope.Active()) hotpack::Note(*work, hotpack::Arguments(registers, stack));
 } catch (...) {  // no host memory: this one is not noted

@@ -13,7 +13,6 @@ bool NotesLaunches() {
 }
 
 void NoteLaunch(const char* name, CUstream stream, const uint64_t* words, size_t count) {
-  noted_launch.engine = nullptr;
   if (Arenas().Size() == 0) return;
   LaunchNote note;
   note.name = name;

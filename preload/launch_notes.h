@@ -13,7 +13,8 @@ class Engine;
 // The launch collector is on in this process: asked for, hooks are there, a trace is written.
 bool NotesLaunches();
 
-// The launch that this thread noted last, until somebody takes it (collector_host.h, launch()).
+// The launch that was noted for the last call of this thread that submits work, until somebody takes it (collector_host.h,
+// launch()).
 struct NotedLaunch {
   Engine* engine = nullptr;  // null: none, or taken
   uint64_t ordinal = 0;      // in its recording

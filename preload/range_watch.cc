@@ -4,15 +4,16 @@
 
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "preload/log.h"
+#include "preload/made_once.h"
 #include "preload/option_table.h"
 #include "runtime/arena_table.h"
 #include "runtime/include/hotpack.h"
+#include "runtime/mark_listener.h"
 #include "runtime/recording.h"
 #include "runtime/request_timer.h"
 
@@ -20,7 +21,7 @@ namespace hotpack {
 namespace {
 
 constexpr size_t kMostOpen = 1 << 16;    // ranges kept of a thread; what is pushed beyond is only counted
-constexpr size_t kMostPending = 1 << 12;  // edges kept from before the first recording
+constexpr size_t kMostPending = 1 << 12;  // edges kept from before the first recording; ranges known to be open
 constexpr size_t kMostInterrupting = 1 << 16;
 
 struct Open {
@@ -41,21 +42,26 @@ struct PendingEdge {
   std::string name;
 };
 
+// An engine is told of edges and interruptions from TellOfRanges on, which is before others find its arena; under the lock, so
+// it misses none and hears none twice.
 struct State {
-  std::mutex mutex;
+  std::mutex mutex;  // of what follows; taken before an engine's
   std::unordered_set<uint64_t> interrupting;  // ids of start/end ranges that do
-  std::vector<PendingEdge> pending;
-  std::atomic<bool> any_recording{false};
+  std::vector<Engine*> engines;
+  std::vector<PendingEdge> pending;  // from before the first recording; empty once there were too many
+  bool too_many = false;
+  std::vector<PendingEdge> begun;    // of ranges that have not ended: a later recording begins with them
+  bool any_recording = false;
+  int interrupts_open = 0;
+
+  std::atomic<bool> any_engine{false};
   std::atomic<int> iterations_open{0};
-  std::atomic<int> interrupts_open{0};
   std::atomic<uint64_t> seen{0};
   std::atomic<bool> iteration_matched{false}, interrupt_matched{false};
   std::atomic<uint64_t> next_id{uint64_t{1} << 63};  // of ranges of named domains, which are noted as start and end
 };
-State& TheState() {
-  static State* state = new State;  // never destroyed: ranges arrive until the end
-  return *state;
-}
+constinit MadeOnce<State> the_state;
+State& TheState() { return the_state.Get(); }
 
 constinit std::atomic<int8_t> wanted{-1};  // -1: not known yet
 bool Wanted() {
@@ -68,29 +74,62 @@ bool Wanted() {
   return any;
 }
 
-// To all recordings; those from before the first are kept.
-void Note(RangeKind kind, uint64_t id, const char* name) {
-  if (GetOptions().trace == nullptr) return;
-  State& state = TheState();
-  const auto now = static_cast<uint64_t>(RequestTimer::Now());
-  if (!state.any_recording.load(std::memory_order_acquire)) {
-    std::lock_guard<std::mutex> lock(state.mutex);
-    if (!state.any_recording.load()) {
-      if (state.pending.size() >= kMostPending) return;
-      state.pending.push_back({{.time_ns = now, .id = id, .thread = ThreadOrdinal(), .kind = kind}, name});
-      return;
-    }
+// With the lock held. A range ends where it began: on its thread, or by its id.
+void KeepBegun(State* state, const PendingEdge& edge) {
+  const RangeEdge& now = edge.edge;
+  if (now.kind == RangeKind::kPush || now.kind == RangeKind::kStart) {
+    if (state->begun.size() < kMostPending) state->begun.push_back(edge);
+    return;
   }
-  Arenas().ForEach([&](ContextArena* arena) { arena->engine->NoteRange(kind, id, name, now, ThreadOrdinal()); });
+  if (now.kind == RangeKind::kMark) return;
+  for (size_t i = state->begun.size(); i-- > 0;) {
+    const RangeEdge& begin = state->begun[i].edge;
+    const bool same = now.kind == RangeKind::kPop ? begin.kind == RangeKind::kPush && begin.thread == now.thread
+                                                  : begin.kind == RangeKind::kStart && begin.id == now.id;
+    if (!same) continue;
+    state->begun.erase(state->begun.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
 }
 
+// To all recordings; those from before the first are kept. No host memory: it is not.
+void Note(RangeKind kind, uint64_t id, const char* name) noexcept try {
+  if (GetOptions().trace == nullptr) return;
+  State& state = TheState();
+  const PendingEdge edge = {
+      {.time_ns = static_cast<uint64_t>(RequestTimer::Now()), .id = id, .thread = ThreadOrdinal(), .kind = kind}, name};
+  std::lock_guard<std::mutex> lock(state.mutex);
+  for (Engine* engine : state.engines) engine->NoteRange(kind, id, name, edge.edge.time_ns, edge.edge.thread);
+  KeepBegun(&state, edge);
+  if (state.any_recording || state.too_many) return;
+  state.pending.push_back(edge);
+  if (state.pending.size() <= kMostPending) return;
+  state.too_many = true;  // the first ones without the later ones would be ranges that never end
+  std::vector<PendingEdge>().swap(state.pending);
+} catch (...) {
+}
+
+// As hotpack_interrupt and hotpack_resume do, for the engines that have been told.
+void TellMark(EventKind kind) {
+  if (const auto listener = mark_listener.load(std::memory_order_acquire)) listener(kind);
+}
 void Interrupt() {
-  TheState().interrupts_open.fetch_add(1);
-  hotpack_interrupt();
+  State& state = TheState();
+  {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    ++state.interrupts_open;
+    for (Engine* engine : state.engines) engine->Interrupt();
+  }
+  TellMark(EventKind::kInterrupt);
 }
 void Resume() {
-  TheState().interrupts_open.fetch_sub(1);
-  hotpack_resume();
+  State& state = TheState();
+  {
+    std::lock_guard<std::mutex> lock(state.mutex);
+    --state.interrupts_open;
+    for (Engine* engine : state.engines) engine->Resume();
+  }
+  TellMark(EventKind::kResume);
 }
 
 void EndRange(const Open& range) {
@@ -225,37 +264,45 @@ int WatchRange(RangeKind kind, uint64_t id, const char* name) {
   return -1;
 }
 
-void TellOfRanges(Engine* engine) {
+void TellOfRanges(Engine* engine) noexcept try {
   if (!Wanted()) return;
   State& state = TheState();
-  std::vector<PendingEdge> pending;
+  std::lock_guard<std::mutex> lock(state.mutex);
+  state.engines.push_back(engine);
+  state.any_engine.store(true);
   if (engine->IsRecording()) {
-    std::lock_guard<std::mutex> lock(state.mutex);
-    pending.swap(state.pending);
-    state.any_recording.store(true, std::memory_order_release);
+    for (const PendingEdge& each : state.any_recording || state.too_many ? state.begun : state.pending) {
+      engine->NoteRange(each.edge.kind, each.edge.id, each.name, each.edge.time_ns, each.edge.thread);
+    }
+    state.any_recording = true;
+    std::vector<PendingEdge>().swap(state.pending);
   }
-  for (const PendingEdge& each : pending) {
-    engine->NoteRange(each.edge.kind, each.edge.id, each.name, each.edge.time_ns, each.edge.thread);
-  }
-  for (int i = state.interrupts_open.load(); i > 0; --i) engine->Interrupt();
+  for (int i = state.interrupts_open; i > 0; --i) engine->Interrupt();
+} catch (...) {
+}
+
+void ForgetRangesOf(const Engine* engine) {
+  State* state = the_state.Made();
+  if (state == nullptr) return;
+  std::lock_guard<std::mutex> lock(state->mutex);
+  std::erase(state->engines, engine);
 }
 
 void WarnOfUnmatchedRanges() {
-  if (!Wanted() || Arenas().Size() == 0) return;
+  const State* state = the_state.Made();
+  if (state == nullptr || !state->any_engine.load()) return;
   const Options& options = GetOptions();
-  const State& state = TheState();
-  const auto seen = static_cast<unsigned long long>(state.seen.load());
-  if (options.iteration_range != nullptr && !state.iteration_matched.load()) {
+  const auto seen = static_cast<unsigned long long>(state->seen.load());
+  if (options.iteration_range != nullptr && !state->iteration_matched.load()) {
     Log("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=%.100s (%llu calls seen)", options.iteration_range, seen);
   }
-  if (options.interrupt_range != nullptr && !state.interrupt_matched.load()) {
+  if (options.interrupt_range != nullptr && !state->interrupt_matched.load()) {
     Log("none of the program's ranges matched HOTPACK_INTERRUPT_RANGE=%.100s (%llu calls seen)", options.interrupt_range, seen);
   }
 }
 
 void ForgetRangesAfterFork() {
-  if (wanted.load(std::memory_order_relaxed) <= 0) return;
-  new (&TheState()) State;  // a lock may be held by a thread that does not exist
+  the_state.RenewAfterFork();
   if (key_made) pthread_setspecific(key, nullptr);
 }
 

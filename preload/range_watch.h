@@ -22,14 +22,17 @@ class Engine;
 // bad_alloc, with nothing changed but, perhaps, a note not written.
 int WatchRange(RangeKind kind, uint64_t id, const char* name);
 
-// A recording has been opened (or an arena made without one): the edges from before the first one are noted in it, and it
-// is interrupted if interrupt ranges are open now.
-void TellOfRanges(Engine* engine);
+// An arena has been made and nobody else knows it yet: from now on its engine is told of edges and interruptions. If it
+// records, the edges from before the first recording are noted in that one (of more than 4096 those of ranges that are open
+// now), and the begins of ranges that are open now in a later one. It is interrupted if interrupt ranges are open now. No host memory: it is told of nothing.
+void TellOfRanges(Engine* engine) noexcept;
+// Its context is gone.
+void ForgetRangesOf(const Engine* engine);
 
 // One line on stderr for a pattern that no range of this process matched. At the end of the process.
 void WarnOfUnmatchedRanges();
 
-// In the child of a fork: the parent's other threads, and their ranges, are gone.
+// In the child of a fork: no range is open there.
 void ForgetRangesAfterFork();
 
 }  // namespace hotpack

@@ -4,10 +4,10 @@
 
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 
 #include "preload/arena_factory.h"
+#include "preload/made_once.h"
 #include "preload/stream_order.h"
 #include "profiler/trace_writer.h"
 #include "runtime/mark_listener.h"
@@ -49,18 +49,8 @@ struct Recordings {
   std::unordered_map<CUdeviceptr, Block> blocks;
 };
 
-// Never destroyed: releases come until the end of the process.
-alignas(Recordings) unsigned char storage[sizeof(Recordings)];
-std::atomic<Recordings*> recordings{nullptr};
+constinit MadeOnce<Recordings> recordings;
 constinit __attribute__((tls_model("initial-exec"))) thread_local Request request = {};
-
-Recordings* Make() {
-  static constinit std::atomic<int> state{0};  // 1: somebody is at it
-  for (int free = 0; recordings.load(std::memory_order_acquire) == nullptr; free = 0) {
-    if (state.compare_exchange_strong(free, 1)) recordings.store(new (storage) Recordings, std::memory_order_release);
-  }
-  return recordings.load(std::memory_order_acquire);
-}
 
 // Called with the lock held.
 void Append(ContextRecording* recording, EventKind kind, const Block& block, CUstream stream) {
@@ -107,7 +97,7 @@ void RecordRequest(CUcontext context, uint64_t bytes, CUstream stream) noexcept 
 
 void RecordGiven(CUresult result, CUdeviceptr address) noexcept try {
   request_is_recorded = false;
-  Recordings* all = Make();
+  Recordings* all = &recordings.Get();
   const std::lock_guard<std::mutex> lock(all->mutex);
   const auto [place, is_new] = all->contexts.try_emplace(request.context);
   ContextRecording* recording = &place->second;
@@ -125,7 +115,7 @@ void RecordGiven(CUresult result, CUdeviceptr address) noexcept try {
 }
 
 void RecordRelease(CUdeviceptr address, CUstream stream) noexcept {
-  Recordings* all = recordings.load(std::memory_order_acquire);
+  Recordings* all = recordings.Made();
   if (all == nullptr) return;
   const std::lock_guard<std::mutex> lock(all->mutex);
   const auto found = all->blocks.find(address);
@@ -139,14 +129,14 @@ void RecordRelease(CUdeviceptr address, CUstream stream) noexcept {
 }
 
 void RecordMark(EventKind kind) noexcept {
-  Recordings* all = recordings.load(std::memory_order_acquire);
+  Recordings* all = recordings.Made();
   if (all == nullptr) return;
   const std::lock_guard<std::mutex> lock(all->mutex);
   for (auto& [context, recording] : all->contexts) Append(&recording, kind, Block{}, kNoStream);
 }
 
 void EndRecording(CUcontext context) noexcept {
-  Recordings* all = recordings.load(std::memory_order_acquire);
+  Recordings* all = recordings.Made();
   if (all == nullptr) return;
   const std::lock_guard<std::mutex> lock(all->mutex);
   const auto found = all->contexts.find(context);
@@ -159,7 +149,7 @@ void EndRecording(CUcontext context) noexcept {
 // exit() may have been called by a handler of a signal that came while this thread held the lock.
 void EndRecordings() noexcept {
   constexpr int kTries = 200;
-  Recordings* all = recordings.load(std::memory_order_acquire);
+  Recordings* all = recordings.Made();
   if (all == nullptr) return;
   std::unique_lock<std::mutex> lock(all->mutex, std::defer_lock);
   for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
@@ -168,8 +158,6 @@ void EndRecordings() noexcept {
 }
 
 // The parent's are mapped but not the child's, and their lock may be held by a thread that does not exist here.
-void ForgetRecordings() {
-  if (recordings.load() != nullptr) new (storage) Recordings;
-}
+void ForgetRecordings() { recordings.RenewAfterFork(); }
 
 }  // namespace hotpack

@@ -9,6 +9,26 @@ namespace hotpack {
 
 using namespace trace_format;
 
+namespace {
+
+// Bytes of the UTF-8 character that `text` begins with (Unicode 15, table 3-7); 0: it begins with none.
+size_t CharacterBytes(std::string_view text) {
+  const auto at = [text](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = at(0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((at(i) & 0xC0) != 0x80) return 0;
+  }
+  // Written longer than need be, surrogates, beyond the last character.
+  const bool wrong = (first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) > 0x9F) || (first == 0xF0 && at(1) < 0x90) ||
+                     (first == 0xF4 && at(1) > 0x8F);
+  return wrong ? 0 : bytes;
+}
+
+}  // namespace
+
 RecordReader::Fault RecordReader::Fail(size_t at, std::string reason) {
   fault_at_ = at;
   reason_ = std::move(reason);
@@ -160,15 +180,19 @@ RecordReader::Fault RecordReader::LiveBlock(uint64_t* id) {
   return Fault::kNone;
 }
 
-// Control characters do no harm to a line or a terminal; line ends stay, for they divide the frames of a stack.
+// What is no UTF-8 (a program's ranges may be called anything) must not reach JSON, and control characters no line or
+// terminal: '?' for each byte. Line ends stay, for they divide the frames of a stack.
 RecordReader::Fault RecordReader::Name(Notes* notes) {
   uint64_t length;
   if (Fault fault = Varint(kMaxNameBytes, "the name's length", &length); fault != Fault::kNone) return fault;
   if (length > bytes_.size() - cursor_) return Short();
   if (notes->names.size() >= kNoName) return Fail(at_, "too many names");
   std::string name(bytes_.substr(cursor_, length));
-  for (char& c : name) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+  for (size_t i = 0; i < name.size();) {
+    const size_t bytes = CharacterBytes(std::string_view(name).substr(i));
+    char& c = name[i];
+    if (bytes == 0 || (static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7f) c = '?';
+    i += bytes == 0 ? 1 : bytes;
   }
   notes->names.push_back(std::move(name));
   cursor_ += length;

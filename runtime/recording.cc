@@ -58,9 +58,9 @@ NameOrdinal Recording::Name(std::string_view name) {
   name_.assign(CutName(name));
   if (const auto known = names_.find(name_); known != names_.end()) return known->second;
   if (names_.size() >= kMostNames) names_.clear();
-  const auto [place, is_new] = names_.emplace(name_, kNoName);
-  place->second = writer_->AppendName(name_);
-  return place->second;
+  const NameOrdinal ordinal = writer_->AppendName(name_);  // what throws leaves nothing behind
+  names_.emplace(name_, ordinal);
+  return ordinal;
 }
 
 uint64_t Recording::AddLaunch(const LaunchNote& note, bool only_if_named) {

@@ -6,6 +6,7 @@
 // are the injection's to choose, so with a next one they are that one's.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
@@ -31,23 +32,6 @@ int Tell(hotpack_note_range kind, uint64_t id, const std::string& name) {
 }
 
 uint64_t Stack(nvtxDomainHandle_t domain) { return reinterpret_cast<uintptr_t>(domain); }
-
-nvtxEventAttributes_t Attributes(const char* message) {
-  nvtxEventAttributes_t attributes = {};
-  attributes.version = NVTX_VERSION;
-  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
-  attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
-  attributes.message.ascii = message;
-  return attributes;
-}
-nvtxEventAttributes_t Attributes(const wchar_t* message) {
-  nvtxEventAttributes_t attributes = {};
-  attributes.version = NVTX_VERSION;
-  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
-  attributes.messageType = NVTX_MESSAGE_TYPE_UNICODE;
-  attributes.message.unicode = message;
-  return attributes;
-}
 
 // X(name, module, id): what is answered here.
 #define HOTPACK_NVTX(X)                                                \
@@ -108,30 +92,29 @@ void NVTX_API OnMarkW(const wchar_t* message) {
 
 // --- start and end ---------------------------------------------------------------------------------------------------
 
-// `id`: the next injection's; 0 if there is none.
-nvtxRangeId_t Started(nvtxRangeId_t id, nvtxDomainHandle_t domain, const nvtxEventAttributes_t& attributes) {
+// `id`: the next injection's; 0 if there is none. name() -> std::string.
+template <typename Name>
+nvtxRangeId_t Started(nvtxRangeId_t id, Name name) {
   if (id == 0) id = next_id.fetch_add(1);
-  Caught([&] { return Tell(HOTPACK_RANGE_START, id, Label(domain, &attributes)); });
+  Caught([&] { return Tell(HOTPACK_RANGE_START, id, name()); });
   return id;
 }
 
 nvtxRangeId_t NVTX_API OnDomainRangeStartEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
   const auto next = next_DomainRangeStartEx.load();
-  const nvtxRangeId_t id = next != nullptr ? next(domain, attributes) : 0;
-  return Started(id, domain, attributes != nullptr ? *attributes : Attributes(""));
+  return Started(next != nullptr ? next(domain, attributes) : 0, [=] { return Label(domain, attributes); });
 }
 nvtxRangeId_t NVTX_API OnRangeStartEx(const nvtxEventAttributes_t* attributes) {
   const auto next = next_RangeStartEx.load();
-  const nvtxRangeId_t id = next != nullptr ? next(attributes) : 0;
-  return Started(id, nullptr, attributes != nullptr ? *attributes : Attributes(""));
+  return Started(next != nullptr ? next(attributes) : 0, [=] { return Label(nullptr, attributes); });
 }
 nvtxRangeId_t NVTX_API OnRangeStartA(const char* message) {
   const auto next = next_RangeStartA.load();
-  return Started(next != nullptr ? next(message) : 0, nullptr, Attributes(message));
+  return Started(next != nullptr ? next(message) : 0, [=] { return Text(message); });
 }
 nvtxRangeId_t NVTX_API OnRangeStartW(const wchar_t* message) {
   const auto next = next_RangeStartW.load();
-  return Started(next != nullptr ? next(message) : 0, nullptr, Attributes(message));
+  return Started(next != nullptr ? next(message) : 0, [=] { return Text(message); });
 }
 void NVTX_API OnDomainRangeEnd(nvtxDomainHandle_t domain, nvtxRangeId_t id) {
   Caught([&] { return Tell(HOTPACK_RANGE_END, id, ""); });
@@ -271,12 +254,21 @@ void Replace(const Tables& tables, int module, unsigned id, NvtxFunctionPointer 
   *slot = reinterpret_cast<NvtxFunctionPointer>(ours);
 }
 
+void LockNames() {
+  Domains().Lock();
+  Strings().Lock();
+}
+void UnlockNames() {
+  Strings().Unlock();
+  Domains().Unlock();
+}
+
 int Initialize(NvtxGetExportTableFunc_t get) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  static const bool found = (host = FindHost(), true);
+  static const bool once = (host = FindHost(), pthread_atfork(LockNames, UnlockNames, UnlockNames) == 0);
   static const NvtxInitializeInjectionNvtxFunc_t next = FindNext();
-  (void)found;
+  (void)once;
   Tables tables;
   if (get == nullptr || !FindTables(get, &tables)) return next != nullptr ? next(get) : 0;
   NvtxFunctionPointer before[2][32] = {};

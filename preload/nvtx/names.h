@@ -21,6 +21,10 @@ class Names {
   void Forget(const void* handle);
   std::string Get(const void* handle);  // empty if it is not known
 
+  // Around a fork, so that no other thread is at it then: its lock would stay taken in the child.
+  void Lock() { mutex_.lock(); }
+  void Unlock() { mutex_.unlock(); }
+
  private:
   std::mutex mutex_;
   std::unordered_map<const void*, std::string> texts_;

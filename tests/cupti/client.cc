@@ -110,6 +110,37 @@ void Context() {
   OK(cuCtxDestroy_v2(own));
 }
 
+// SIMGPU_DEVICES=2: each has a context and a recording.
+void Devices() {
+  CUcontext contexts[2];
+  CUfunction kernels[2];
+  OK(cuInit(0));
+  for (int device = 0; device < 2; ++device) {
+    OK(cuDevicePrimaryCtxRetain(&contexts[device], device));
+    OK(cuCtxSetCurrent(contexts[device]));
+    kernels[device] = Kernel(device == 0 ? "of_the_first" : "of_the_second");
+  }
+  for (int i = 0; i < 20; ++i) {
+    for (int device = 0; device < 2; ++device) {
+      OK(cuCtxSetCurrent(contexts[device]));
+      CUdeviceptr block = 0;
+      OK(cuMemAlloc_v2(&block, kBytes));
+      Launch(kernels[device], block, nullptr);
+      OK(cuMemFree_v2(block));
+    }
+  }
+}
+
+// Before anything of the device has been used, so the child is a process like any other; and the parent after it.
+void ForkFirst() {
+  const pid_t child = fork();
+  int status = 0;
+  if (child != 0) CHECK(waitpid(child, &status, 0) == child && status == 0);
+  Begin();
+  Steps(20);
+  if (child == 0) exit(0);
+}
+
 void Graph() {
   Begin();
   CUstream stream = nullptr;
@@ -165,6 +196,8 @@ void Busy() {
 int main(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
   if (name == "context") return Context(), 0;
+  if (name == "devices") return Devices(), 0;
+  if (name == "fork_first") return ForkFirst(), 0;
   if (name == "graph") return Graph(), 0;
   if (name == "threads") return Threads(), 0;
   if (name == "busy") return Busy(), 0;

@@ -33,6 +33,7 @@ constexpr char kOld[] = HOTPACK_CUPTI_TESTS "/cuda12/libcupti.so.12";
 struct Result {
   Outcome outcome;
   TraceFile file;
+  std::vector<TraceFile> more;        // of other contexts and processes
   std::map<std::string, long> cupti;  // what the stand-in wrote down; empty without it
 
   std::vector<std::string> Lines() const {
@@ -77,6 +78,12 @@ Result Play(std::vector<std::string> program, const Setting& setting = {}) {
     auto loaded = LoadTrace(trace);
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     if (loaded.ok()) result.file = *std::move(loaded);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(directory.path())) {
+    if (entry.path().filename().string().rfind("trace.", 0) != 0) continue;
+    auto loaded = LoadTrace(entry.path());
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    if (loaded.ok()) result.more.push_back(*std::move(loaded));
   }
   std::ifstream lines(log);
   std::string name;
@@ -327,6 +334,45 @@ TEST(CuptiRun, WhatTheDriverGivesIsNoted) {
       EXPECT_EQ(memory[i].bytes, 1u << 20);
     }
   }
+}
+
+TEST(CuptiRun, EachDevicesLaunchesAreInItsRecordingWithTheirTimes) {
+  for (const char* launches : {"", "1"}) {
+    Result result = Play({kClient, "devices"}, {.environment = {{"SIMGPU_DEVICES", "2"}, {"HOTPACK_LAUNCHES", launches}}});
+    EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+    ASSERT_EQ(result.more.size(), 1u);
+    for (const char* name : {"of_the_first", "of_the_second"}) {
+      EXPECT_EQ(result.file.notes.launches.size(), 20u) << name;
+      EXPECT_EQ(result.Timed(), 20u) << name;
+      for (const Launch& launch : result.file.notes.launches) EXPECT_EQ(result.Name(launch), name);
+      result.file = result.more[0];
+    }
+  }
+}
+
+TEST(CuptiRun, AChildThatIsTheFirstToUseTheDeviceIsProfiledToo) {
+  Result result = Play({kClient, "fork_first"});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  ASSERT_EQ(result.more.size(), 1u);
+  for (int process = 0; process < 2; ++process) {
+    ExpectSteps(result, 20);
+    EXPECT_EQ(result.Timed(), 60u);
+    result.file = result.more[0];
+  }
+}
+
+TEST(CuptiRun, WhereTheTraceCannotBeWrittenCuptiIsLeftAlone) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path() + "/log";
+  const Outcome outcome =
+      hotpack_test::RunProgram({kClient, "loop", "10"}, {{"LD_PRELOAD", std::string(HOTPACK_PRELOAD) + ":" + kNew},
+                                                         {"LD_LIBRARY_PATH", HOTPACK_SIMGPU},
+                                                         {"CUPTI_STANDIN_LOG", log},
+                                                         {"HOTPACK_TRACE", directory.path() + "/none/trace"},
+                                                         {"HOTPACK_CUPTI", "all"}});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("no trace: cannot write"));
+  EXPECT_THAT(ReadFile(log), HasSubstr("subscribed 0\n"));
 }
 
 TEST(CuptiRun, WrongValuesAreSaid) {

@@ -2,7 +2,10 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -148,6 +151,34 @@ void CCalls() {
   printf(" %d\n", pop());
 }
 
+// Another thread names ranges at the moment of a fork; the child's own must not wait for it.
+void Fork() {
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("lib");
+  const nvtxStringHandle_t string = nvtxDomainRegisterStringA(domain, "registered");
+  const nvtxEventAttributes_t attributes = Message(string);
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over.load()) {
+      nvtxDomainMarkEx(domain, &attributes);
+      nvtxDomainRegisterStringA(domain, "another");
+    }
+  });
+  int good = 0;
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);  // instead of for ever
+      _exit(nvtxDomainRangePushEx(domain, &attributes) == 0 && nvtxDomainRangePop(domain) == 0 ? 0 : 1);
+    }
+    int status = -1;
+    if (waitpid(child, &status, 0) != child || status != 0) break;
+    ++good;
+  }
+  over = true;
+  other.join();
+  printf("%d\n", good);
+}
+
 }  // namespace
 
 int main(int, char** argv) {
@@ -159,7 +190,8 @@ int main(int, char** argv) {
     const char* name;
     void (*run)();
   } scenarios[] = {{"kinds", Kinds},           {"domains", Domains},       {"unmatched", Unmatched}, {"early", Early},
-                   {"iterations", Iterations}, {"interrupts", Interrupts}, {"c_calls", CCalls}};
+                   {"iterations", Iterations}, {"interrupts", Interrupts}, {"c_calls", CCalls},
+                   {"fork", Fork}};
   for (const auto& scenario : scenarios) {
     if (strcmp(argv[1], scenario.name) != 0) continue;
     scenario.run();

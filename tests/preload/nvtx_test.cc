@@ -167,6 +167,12 @@ TEST(Nvtx, AnInjectionThatIsNoneIsSaid) {
   EXPECT_EQ(ran.outcome.out, "-1 0 1 1 0 -1\n");
 }
 
+TEST(Nvtx, AForkWhileAnotherThreadNamesRanges) {
+  const Outcome outcome = RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--interrupt-range", "none", "--", HOTPACK_TEST_DIR "/nvtx_client", "fork"},
+                                     {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"NVTX_INJECTION64_PATH", ""}, {"HOTPACK_NVTX_NEXT", ""}});
+  EXPECT_EQ(outcome.out, "100\n") << outcome.err;
+}
+
 // Without hotpack in the process, the injection is none.
 TEST(Nvtx, WithoutHotpackRangesAreEmpty) {
   const Outcome outcome = RunProgram({HOTPACK_TEST_DIR "/nvtx_client", "unmatched"},

@@ -143,6 +143,25 @@ TEST(TraceNotesTest, LongNamesAreCutBetweenCharacters) {
   EXPECT_EQ(file->notes.names[3], "bell?\nline");
 }
 
+TEST(TraceNotesTest, WhatIsNoUtf8IsReadAsQuestionMarks) {
+  const struct {
+    std::string written, read;
+  } names[] = {{"caf\xE9!", "caf?!"},                                    // Latin-1
+               {"\xC2\xA2 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF", "\xC2\xA2 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"},
+               {"\xC0\xAF \xE0\x9F\xBF \xF0\x8F\xBF\xBF", "?? ??? ????"},  // longer than need be
+               {"\xED\xA0\x80 \xF4\x90\x80\x80 \xFF", "??? ???? ?"},      // surrogates, beyond the last, never
+               {"\xED\x9F\xBF\xEE\x80\x80", "\xED\x9F\xBF\xEE\x80\x80"},
+               {"cut \xE2\x82", "cut ??"}};
+  const std::string path = TempPath("utf8");
+  auto writer = Create(path);
+  for (const auto& name : names) EXPECT_NE(writer->AppendName(name.written), kNoName);
+  writer->Close();
+  absl::StatusOr<TraceFile> file = ParseTraceFile(Contents(path), "f");
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(file->notes.names.size(), std::size(names));
+  for (size_t i = 0; i < std::size(names); ++i) EXPECT_EQ(file->notes.names[i], names[i].read) << i;
+}
+
 TEST(TraceNotesTest, TheLimitEndsARecordingAtAWholeNote) {
   const std::string path = TempPath("limit");
   auto writer = Create(path, 20'000);
