@@ -80,7 +80,7 @@ fi
 # No event edge: a block is handed out again, and nothing orders its next owner's work after the last one's.
 mutant "no event edge, between two streams" preload/stream_order.cc \
   "if (!Edge(point.stream, point.tick, stream)) return false;" ""
-mutant "no event edge, from any stream to one" preload/stream_order.cc "return Join(stream);" "return true;"
+mutant "no event edge, from any stream to one" preload/stream_order.cc "return Join(stream, after.all_tick);" "return true;"
 mutant "no event edge, to any stream" preload/stream_order.cc \
   "if (number == kAllStreams ? Barrier() : OrderStream(number, after)) return true;" \
   "if (number == kAllStreams || OrderStream(number, after)) return true;"
@@ -100,7 +100,8 @@ mutant "no event edge, an older event" preload/used_streams.cc \
   "if (slot.ticks[k] == kBusy || slot.ticks[k] < tick || slot.ticks[k] == 0) continue;" \
   "if (slot.ticks[k] == kBusy || slot.ticks[k] == 0) continue;"
 # Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
-mutant "late stream ignored, what was released before it" preload/stream_order.cc "if (!Join(number)) SynchronizeContexts();" ""
+mutant "late stream ignored, what was released before it" preload/stream_order.cc \
+  "if (!Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();" ""
 mutant "late stream ignored, its first use" preload/work_hooks.cc \
   "if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().FirstUse(stream);" ""
 mutant "late stream ignored, that there are several now" preload/stream_order.cc \
