@@ -1,6 +1,7 @@
 """bench/torch/peers_agree without PyTorch: what counts as agreement, and the tables' text."""
 
 import os
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -86,6 +87,16 @@ class AgreementTest(unittest.TestCase):
                          ["vit", "70", "out of memory", "out of memory", "70", "out of memory", "out of memory"])
         for text in (render(rows), render_tight(rows)):
             self.assertEqual(len({len(line) for line in text.splitlines()}), 1, text)
+
+
+class HelpTest(unittest.TestCase):
+    def test_both_commands_explain_themselves(self):
+        for command in ("compare", "peers_agree"):
+            with self.subTest(command):
+                path = Path(__file__).resolve().parents[2] / "bench" / "torch" / command
+                done = subprocess.run([path, "--help"], capture_output=True, text=True)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertIn("--check", done.stdout)
 
 
 if __name__ == "__main__":
