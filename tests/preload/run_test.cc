@@ -20,8 +20,7 @@ using testing::StartsWith;
 
 constexpr char kClient[] = HOTPACK_TEST_DIR "/preload_client";
 
-Outcome Hotpack(std::vector<std::string> arguments, std::map<std::string, std::string> more = {}) {
-  arguments.insert(arguments.begin(), HOTPACK_COMMAND);
+Outcome InEnvironment(const std::vector<std::string>& command, const std::map<std::string, std::string>& more) {
   std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"},
                                                     {"LD_PRELOAD", hotpack_test::SanitizerPreload()},
                                                     {"HOTPACK", ""},
@@ -29,7 +28,12 @@ Outcome Hotpack(std::vector<std::string> arguments, std::map<std::string, std::s
                                                     {"HOTPACK_STATS_DIR", ""},
                                                     {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"}};
   for (const auto& [name, value] : more) environment[name] = value;
-  return hotpack_test::RunProgram(arguments, environment);
+  return hotpack_test::RunProgram(command, environment);
+}
+
+Outcome Hotpack(std::vector<std::string> arguments, const std::map<std::string, std::string>& more = {}) {
+  arguments.insert(arguments.begin(), HOTPACK_COMMAND);
+  return InEnvironment(arguments, more);
 }
 
 int Lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
@@ -69,9 +73,8 @@ TEST(Run, ATerminalGetsACurve) {
   const auto on_terminal = [](const char* steps, const char* locale) {
     std::string command = HOTPACK_COMMAND " run -- " HOTPACK_TEST_DIR "/plan_client run ";
     command += steps;
-    const Outcome outcome = hotpack_test::RunProgram(
-        {"script", "-qec", command, "/dev/null"},
-        {{"TERM", "xterm"}, {"LC_ALL", locale}, {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"}, {"HOTPACK", ""}, {"HOTPACK_STATS_DIR", ""}});
+    const Outcome outcome =
+        InEnvironment({"script", "-qec", command, "/dev/null"}, {{"TERM", "xterm"}, {"LC_ALL", locale}});
     EXPECT_EQ(outcome.code, 0) << outcome.out;
     return outcome.out;
   };
