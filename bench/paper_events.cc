@@ -16,8 +16,8 @@ namespace {
 
 int Usage() {
   fprintf(stderr,
-          "usage: paper_events alexnet|googlenet|resnet50|inception_resnet|seq2seq|seq2seq_tiny training|inference BATCH "
-          "ITERATIONS FILE\n"
+          "usage: paper_events NETWORK training|inference BATCH ITERATIONS FILE\n"
+          "       NETWORK: alexnet, googlenet, resnet50, inception_resnet_v1, inception_resnet_v2, seq2seq, seq2seq_tiny\n"
           "       BATCH from 1 to 65536; seq2seq's inference has a BATCH of 1. ITERATIONS from 1 to 1000\n");
   return 2;
 }
@@ -42,8 +42,10 @@ bool Record(const std::string& name, bool training, int64_t batch, int iteration
     net = training ? GoogLeNetInTraining(batch) : GoogLeNet(batch);
   } else if (name == "resnet50") {
     net = ResNet50(batch);
-  } else if (name == "inception_resnet") {
-    net = InceptionResNet(batch);
+  } else if (name == "inception_resnet_v1") {
+    net = InceptionResNet1(batch);
+  } else if (name == "inception_resnet_v2") {
+    net = InceptionResNet2(batch);
   } else {
     return false;
   }

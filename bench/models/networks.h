@@ -28,8 +28,9 @@ Network GoogLeNetInTraining(int64_t batch);  // with them
 // He et al. 2015, Table 1, 50 layers.
 Network ResNet50(int64_t batch);
 
-// Szegedy et al. 2016, Inception-ResNet-v2 with the stem of the published weights, without the auxiliary classifier. The
-// paper does not say which of the two versions it uses.
-Network InceptionResNet(int64_t batch);
+// Szegedy et al. 2016, the two versions of Inception-ResNet; of the second with the stem of the published weights, and
+// without the auxiliary classifier. Which one the paper uses it does not say.
+Network InceptionResNet1(int64_t batch);
+Network InceptionResNet2(int64_t batch);
 
 }  // namespace hotpack::bench
