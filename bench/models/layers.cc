@@ -1,38 +1,23 @@
 #include "bench/models/layers.h"
 
+#include <numeric>
 #include <utility>
 
 namespace hotpack::bench {
 namespace {
 
 constexpr Bytes kElement = 4;
-constexpr Bytes kUnit = 512;
 
-int64_t Extent(int64_t in, const Window& window) {
-  const int64_t room = in + 2 * window.pad - window.size;
+int64_t Extent(int64_t in, int64_t size, int64_t pad, const Window& window) {
+  const int64_t room = in + 2 * pad - size;
   return (window.cover_all ? room + window.stride - 1 : room) / window.stride + 1;
 }
 
-// Blocks on a clock that moves with every allocation and release.
-class Clockwork {
- public:
-  size_t Allocate(Bytes bytes) {
-    Block block;
-    block.size = (bytes + kUnit - 1) / kUnit * kUnit;
-    block.residency.push_back({clock_++, 0});
-    instance_.blocks.push_back(std::move(block));
-    return instance_.blocks.size() - 1;
-  }
-  void Release(size_t block) { instance_.blocks[block].residency[0].end = clock_++; }
-  void Use(Bytes bytes) {
-    if (bytes > 0) Release(Allocate(bytes));
-  }
-  Instance Take() { return std::move(instance_); }
-
- private:
-  Clock clock_ = 1;
-  Instance instance_;
-};
+Shape Windowed(const Shape& in, int64_t channels, const Window& window) {
+  const bool square = window.width == 0;
+  return {channels, Extent(in.height, window.size, window.pad, window),
+          Extent(in.width, square ? window.size : window.width, square ? window.pad : window.width_pad, window)};
+}
 
 }  // namespace
 
@@ -41,100 +26,148 @@ Tensor Network::AddTensor(Shape shape, int64_t images, bool given) {
   return static_cast<Tensor>(tensors_.size()) - 1;
 }
 
-Tensor Network::AddLayer(std::vector<Tensor> in, Shape out, Bytes workspace) {
-  const Tensor tensor = AddTensor(out, batch_, false);
-  layers_.push_back({std::move(in), tensor, workspace});
-  return tensor;
+Tensor Network::AddLayer(Layer layer, Shape out) {
+  layer.out = AddTensor(out, batch_, false);
+  layers_.push_back(std::move(layer));
+  return layers_.back().out;
 }
 
-Bytes Network::BytesOf(Tensor tensor) const {
+int64_t Network::ElementsOf(Tensor tensor) const {
   const TensorInfo& info = tensors_[static_cast<size_t>(tensor)];
-  return kElement * info.images * info.shape.channels * info.shape.height * info.shape.width;
+  return info.images * info.shape.channels * info.shape.height * info.shape.width;
 }
+
+Bytes Network::BytesOf(Tensor tensor) const { return kElement * ElementsOf(tensor); }
 
 Tensor Network::Input(Shape shape) { return AddTensor(shape, batch_, true); }
 Tensor Network::Labels() { return AddTensor({}, batch_, true); }
 
-Tensor Network::Conv(Tensor in, int64_t channels, Window window) {
+Tensor Network::Conv(Tensor in, int64_t channels, Window window, bool bias) {
   const Shape shape = ShapeOf(in);
-  return AddLayer({in}, {channels, Extent(shape.height, window), Extent(shape.width, window)}, kWorkspace);
+  const int64_t area = window.size * (window.width == 0 ? window.size : window.width);
+  Layer layer{.in = {in}, .workspace = kWorkspace, .weights = {channels * shape.channels * area}};
+  if (bias) layer.weights.push_back(channels);
+  return AddLayer(std::move(layer), Windowed(shape, channels, window));
 }
 
 Tensor Network::Pool(Tensor in, Window window) {
   const Shape shape = ShapeOf(in);
-  return AddLayer({in}, {shape.channels, Extent(shape.height, window), Extent(shape.width, window)});
+  return AddLayer({.in = {in}}, Windowed(shape, shape.channels, window));
 }
 
-Tensor Network::Pointwise(Tensor in) { return AddLayer({in}, ShapeOf(in)); }
-Tensor Network::FullyConnected(Tensor in, int64_t values) { return AddLayer({in}, {values, 1, 1}); }
+Tensor Network::Pointwise(Tensor in) { return AddLayer({.in = {in}}, ShapeOf(in)); }
+Tensor Network::Normalise(Tensor in) { return AddLayer({.in = {in}, .kept = {ElementsOf(in)}}, ShapeOf(in)); }
+
+Tensor Network::BatchNorm(Tensor in) {
+  const int64_t channels = ShapeOf(in).channels;
+  const std::vector<int64_t> two = {channels, channels};
+  return AddLayer({.in = {in}, .weights = two, .averages = two, .kept = two}, ShapeOf(in));
+}
+
+Tensor Network::Dropout(Tensor in) {
+  return AddLayer({.in = {in}, .kept = {ElementsOf(in)}, .dropout = true}, ShapeOf(in));
+}
+
+Tensor Network::FullyConnected(Tensor in, int64_t values) {
+  const Shape shape = ShapeOf(in);
+  return AddLayer({.in = {in}, .weights = {shape.channels * shape.height * shape.width * values, values}}, {values, 1, 1});
+}
 
 Tensor Network::Concat(const std::vector<Tensor>& in) {
   Shape shape = ShapeOf(in.front());
   shape.channels = 0;
   for (Tensor tensor : in) shape.channels += ShapeOf(tensor).channels;
-  return AddLayer(in, shape);
+  return AddLayer({.in = in}, shape);
 }
 
+Tensor Network::Add(Tensor a, Tensor b) { return AddLayer({.in = {a, b}}, ShapeOf(a)); }
+
 Tensor Network::Loss(Tensor in, Tensor labels) {
-  const Tensor loss = AddLayer({in, labels}, {});
+  const Tensor loss = AddLayer({.in = {in, labels}}, {});
   tensors_.back().images = 1;
   return loss;
 }
 
-Instance Network::Inference() const {
+void Network::HoldWeights(int64_t elements) { held_.push_back(elements); }
+
+int64_t Network::WeightCount() const {
+  int64_t count = std::accumulate(held_.begin(), held_.end(), int64_t{0});
+  for (const Layer& layer : layers_) count = std::accumulate(layer.weights.begin(), layer.weights.end(), count);
+  return count;
+}
+
+std::vector<size_t> Network::WithoutDropout() const {
+  std::vector<size_t> same(tensors_.size());
+  std::iota(same.begin(), same.end(), size_t{0});
+  for (const Layer& layer : layers_) {
+    if (layer.dropout) same[static_cast<size_t>(layer.out)] = same[static_cast<size_t>(layer.in[0])];
+  }
+  return same;
+}
+
+void Network::Infer(Tape* tape) const {
+  const std::vector<size_t> same = WithoutDropout();
   std::vector<size_t> readers(tensors_.size(), 0);
   for (const Layer& layer : layers_) {
-    for (Tensor in : layer.in) ++readers[static_cast<size_t>(in)];
+    for (Tensor in : layer.in) readers[same[static_cast<size_t>(in)]] += layer.dropout ? 0 : 1;
   }
-  Clockwork clockwork;
-  std::vector<size_t> blocks(tensors_.size());
+  std::vector<uint64_t> blocks(tensors_.size());
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].given) blocks[i] = clockwork.Allocate(BytesOf(static_cast<Tensor>(i)));
+    if (tensors_[i].given) blocks[i] = tape->Allocate(BytesOf(static_cast<Tensor>(i)));
   }
   for (const Layer& layer : layers_) {
+    if (layer.dropout) continue;
     const auto out = static_cast<size_t>(layer.out);
-    blocks[out] = clockwork.Allocate(BytesOf(layer.out));
-    clockwork.Use(layer.workspace);
+    blocks[out] = tape->Allocate(BytesOf(layer.out));
+    if (layer.workspace > 0) tape->Use(layer.workspace);
     for (Tensor in : layer.in) {
-      const auto i = static_cast<size_t>(in);
-      if (--readers[i] == 0 && !tensors_[i].given) clockwork.Release(blocks[i]);
+      const size_t i = same[static_cast<size_t>(in)];
+      if (--readers[i] == 0 && !tensors_[i].given) tape->Release(blocks[i]);
     }
-    if (readers[out] == 0) clockwork.Release(blocks[out]);
+    if (readers[out] == 0) tape->Release(blocks[out]);
   }
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].given) clockwork.Release(blocks[i]);
+    if (tensors_[i].given) tape->Release(blocks[i]);
   }
-  return clockwork.Take();
+}
+
+Instance Network::Inference() const {
+  Tape tape;
+  Infer(&tape);
+  return tape.ToInstance();
 }
 
 Instance Network::Training() const {
-  Clockwork clockwork;
-  constexpr size_t kNone = SIZE_MAX;
-  std::vector<size_t> blocks(tensors_.size()), gradients(tensors_.size(), kNone);
+  const std::vector<size_t> same = WithoutDropout();
+  Tape tape;
+  constexpr uint64_t kNone = UINT64_MAX;
+  std::vector<uint64_t> blocks(tensors_.size()), gradients(tensors_.size(), kNone);
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].given) blocks[i] = clockwork.Allocate(BytesOf(static_cast<Tensor>(i)));
+    if (tensors_[i].given) blocks[i] = tape.Allocate(BytesOf(static_cast<Tensor>(i)));
   }
   for (const Layer& layer : layers_) {
-    blocks[static_cast<size_t>(layer.out)] = clockwork.Allocate(BytesOf(layer.out));
-    clockwork.Use(layer.workspace);
+    if (layer.dropout) continue;
+    blocks[static_cast<size_t>(layer.out)] = tape.Allocate(BytesOf(layer.out));
+    if (layer.workspace > 0) tape.Use(layer.workspace);
   }
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    if (layer->dropout) continue;
     const auto out = static_cast<size_t>(layer->out);
-    if (gradients[out] == kNone) gradients[out] = clockwork.Allocate(BytesOf(layer->out));
-    clockwork.Use(layer->workspace);  // gradient of the weights
+    if (gradients[out] == kNone) gradients[out] = tape.Allocate(BytesOf(layer->out));
+    if (layer->workspace > 0) tape.Use(layer->workspace);  // gradient of the weights
     for (Tensor in : layer->in) {
-      const auto i = static_cast<size_t>(in);
+      const size_t i = same[static_cast<size_t>(in)];
       if (tensors_[i].given || gradients[i] != kNone) continue;
-      gradients[i] = clockwork.Allocate(BytesOf(in));
-      clockwork.Use(layer->workspace);  // gradient of the input
+      gradients[i] = tape.Allocate(BytesOf(in));
+      if (layer->workspace > 0) tape.Use(layer->workspace);  // gradient of the input
     }
-    clockwork.Release(blocks[out]);
-    clockwork.Release(gradients[out]);
+    tape.Release(blocks[out]);
+    tape.Release(gradients[out]);
   }
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].given) clockwork.Release(blocks[i]);
+    if (tensors_[i].given) tape.Release(blocks[i]);
   }
-  return clockwork.Take();
+  return tape.ToInstance();
 }
 
 }  // namespace hotpack::bench

@@ -1,5 +1,7 @@
 #include "bench/models/networks.h"
 
+#include <iterator>
+
 namespace hotpack::bench {
 namespace {
 
@@ -33,6 +35,18 @@ constexpr Inception kInceptions[] = {
     {256, 160, 320, 32, 128, 128, true},  // 5a
     {384, 192, 384, 48, 128, 128},        // 5b
 };
+constexpr size_t k4a = 2, k4d = 5;
+
+// An auxiliary classifier (Szegedy et al., §5), with its own loss.
+void AddAuxiliary(Network* net, Tensor in, Tensor labels) {
+  Tensor h = ConvRelu(net, net->Pool(in, {.size = 5, .stride = 3}), 128, kOne);
+  h = net->Dropout(net->Pointwise(net->FullyConnected(h, 1024)));
+  net->Loss(net->Pointwise(net->FullyConnected(h, kClasses)), labels);
+}
+
+constexpr int64_t AuxiliaryWeights(int64_t channels) {
+  return channels * 128 + 128 + 4 * 4 * 128 * 1024 + 1024 + 1024 * kClasses + kClasses;
+}
 
 // The branches side by side, their relu after they are put together.
 Tensor AddInception(Network* net, Tensor in, const Inception& row) {
@@ -50,34 +64,44 @@ Network AlexNet(int64_t batch) {
   const Tensor image = net.Input({3, 227, 227});
   const Tensor labels = net.Labels();
   Tensor h = ConvRelu(&net, image, 96, {.size = 11, .stride = 4});
-  h = net.Pool(net.Pointwise(h), kPool);
+  h = net.Pool(net.Normalise(h), kPool);
   h = ConvRelu(&net, h, 256, kFive);
-  h = net.Pool(net.Pointwise(h), kPool);
+  h = net.Pool(net.Normalise(h), kPool);
   h = ConvRelu(&net, h, 384, kThree);
   h = ConvRelu(&net, h, 384, kThree);
   h = net.Pool(ConvRelu(&net, h, 256, kThree), kPool);
-  h = net.Pointwise(net.FullyConnected(h, 4096));
-  h = net.Pointwise(net.FullyConnected(h, 4096));
+  h = net.Dropout(net.Pointwise(net.FullyConnected(h, 4096)));
+  h = net.Dropout(net.Pointwise(net.FullyConnected(h, 4096)));
   net.Loss(net.Pointwise(net.FullyConnected(h, kClasses)), labels);
   return net;
 }
 
-Network GoogLeNet(int64_t batch) {
+namespace {
+
+Network GoogLeNetWith(int64_t batch, bool auxiliary) {
   Network net(batch);
   const Tensor image = net.Input({3, 224, 224});
   const Tensor labels = net.Labels();
   Tensor h = ConvRelu(&net, image, 64, {.size = 7, .stride = 2, .pad = 3});
-  h = net.Pointwise(net.Pool(h, kPool));
+  h = net.Normalise(net.Pool(h, kPool));
   h = ConvRelu(&net, h, 64, kOne);
   h = ConvRelu(&net, h, 192, kThree);
-  h = net.Pool(net.Pointwise(h), kPool);
-  for (const Inception& row : kInceptions) {
-    if (row.pool_before) h = net.Pool(h, kPool);
-    h = AddInception(&net, h, row);
+  h = net.Pool(net.Normalise(h), kPool);
+  for (size_t i = 0; i < std::size(kInceptions); ++i) {
+    if (kInceptions[i].pool_before) h = net.Pool(h, kPool);
+    h = AddInception(&net, h, kInceptions[i]);
+    if (i != k4a && i != k4d) continue;
+    if (auxiliary) AddAuxiliary(&net, h, labels);
+    if (!auxiliary) net.HoldWeights(AuxiliaryWeights(net.ShapeOf(h).channels));
   }
-  h = net.Pool(h, {.size = 7});
+  h = net.Dropout(net.Pool(h, {.size = 7}));
   net.Loss(net.Pointwise(net.FullyConnected(h, kClasses)), labels);
   return net;
 }
+
+}  // namespace
+
+Network GoogLeNet(int64_t batch) { return GoogLeNetWith(batch, false); }
+Network GoogLeNetInTraining(int64_t batch) { return GoogLeNetWith(batch, true); }
 
 }  // namespace hotpack::bench

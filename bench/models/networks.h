@@ -1,4 +1,4 @@
-// The two networks for which the paper's exact solver found the optimum (Sekiyama 2018, §5.2).
+// The convolutional networks of the paper's figures (Sekiyama 2018, §5). For two of them its exact solver found the optimum.
 //
 // Inference on one input needs, by its §5.2, 10169344 bytes for AlexNet and 12202496 for GoogLeNet. The sizes of the layers
 // say what these sums are made of. Both are reached in the first convolution:
@@ -20,7 +20,17 @@ namespace hotpack::bench {
 // response normalisation, then pooling.
 Network AlexNet(int64_t batch);
 
-// Szegedy et al. 2015, Table 1; without the auxiliary classifiers, which inference discards (their §5).
+// Szegedy et al. 2015, Table 1. Inference discards the auxiliary classifiers (their §5), but a program that has trained
+// them has their weights.
 Network GoogLeNet(int64_t batch);
+Network GoogLeNetInTraining(int64_t batch);  // with them
+
+// He et al. 2015, Table 1, 50 layers.
+Network ResNet50(int64_t batch);
+
+// Szegedy et al. 2016, the two versions of Inception-ResNet; of the second with the stem of the published weights, and
+// without the auxiliary classifier. Which one the paper uses it does not say.
+Network InceptionResNet1(int64_t batch);
+Network InceptionResNet2(int64_t batch);
 
 }  // namespace hotpack::bench

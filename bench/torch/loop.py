@@ -45,6 +45,10 @@ class Loop:
         model.checkpoint = self._options.checkpoint
         if hasattr(model, "routing"):
             model.routing = self._options.routing or ("host" if self.is_simulated else "device")
+        if self._options.inference:
+            for _ in range(self._options.steps):
+                self._infer(model)
+            return self._figures()
         optimizer = _OPTIMIZERS[self.optimizer_name](model.parameters())
         scaler = torch.amp.GradScaler(self._device.type, enabled=self._options.precision == "amp")
         every = self._options.evaluate_every
@@ -101,6 +105,16 @@ class Loop:
         self.losses.append(total)
 
     @torch.no_grad()
+    def _infer(self, model: nn.Module) -> None:
+        (batch,) = self._draw(self._test_source, 1)
+        model.eval()
+        start = time.perf_counter()
+        with self._autocast():
+            answer = (self._task.infer or _forward)(model, self._to_device(batch))
+        self.losses.append(float(answer.flatten()[0].item()))  # waits for the device, as a user of the answer does
+        self._times.append(time.perf_counter() - start)
+
+    @torch.no_grad()
     def _evaluate(self, model: nn.Module) -> None:
         model.eval()
         for batch in self._draw(self._test_source, self._options.evaluation_batches):
@@ -113,7 +127,8 @@ class Loop:
             "steps": len(self.losses),
             "first_loss": self.losses[0],
             "last_loss": self.losses[-1],
-            "step_ms": round(1000 * statistics.median(self._times), 3),
+            "step_ms": round(1000 * statistics.median(self._times[self._options.warm_up:]), 3),
+            "step_mean_ms": round(1000 * statistics.fmean(self._times[self._options.warm_up:]), 3),
             "torch_reserved_peak": self._torch_figure("max_memory_reserved"),
             "torch_allocated_peak": self._torch_figure("max_memory_allocated"),
         }
@@ -123,6 +138,12 @@ class Loop:
         if self._device.type != "cuda" or self._options.allocator not in ("default", "expandable"):
             return None
         return getattr(torch.cuda, name)()
+
+
+def _forward(model: nn.Module, batch: Batch) -> torch.Tensor:
+    """The model's answer to the inputs alone: labels come last."""
+    answer = model(*batch[:-1])
+    return answer[0] if isinstance(answer, tuple) else answer
 
 
 def _map_tensors(batch: Batch, function) -> Iterator[object]:

@@ -43,6 +43,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--accumulate", type=positive, default=1, help="batches an optimizer step (1)")
     parser.add_argument("--evaluate-every", type=positive, metavar="N", help="evaluate after every N steps")
     parser.add_argument("--evaluation-batches", type=positive, default=2, metavar="N", help="batches an evaluation (2)")
+    parser.add_argument("--inference", action="store_true",
+                        help="no training: every step is one forward pass (seq2seq generates 100 words a sentence)")
+    parser.add_argument("--warm-up", type=int, default=0, metavar="N", help="the first N of the steps are not timed (0)")
     parser.add_argument("--checkpoint", action="store_true", help="compute activations again instead of keeping them")
     parser.add_argument("--pin", action="store_true", help="copy inputs from pinned memory, without waiting")
     parser.add_argument("--tiny", action="store_true", help="a model and a batch of the same kind, small enough for a test")
@@ -57,6 +60,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--losses", type=Path, metavar="FILE", help="write each step's loss, in hexadecimal")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write settings and figures")
     options = parser.parse_args(arguments)
+    if not 0 <= options.warm_up < options.steps:
+        settings.fail(f"--warm-up {options.warm_up}: not below the {options.steps} steps")
+    if options.inference and (options.epochs > 1 or options.accumulate > 1 or options.evaluate_every or options.precision == "amp"):
+        settings.fail("--inference trains nothing: no epochs, accumulated batches, evaluations or scaled losses")
     for path in (options.losses, options.json):
         if path is not None and not path.parent.is_dir():
             settings.fail(f"{path}: no such directory")
@@ -100,7 +107,7 @@ def report(options: argparse.Namespace, loop, figures: dict) -> None:
     described = settings.describe(options, loop)
     for name, value in described.items():
         print(f"{name}: {value}")
-    for name in ("steps", "first_loss", "last_loss", "step_ms", "torch_reserved_peak", "torch_allocated_peak"):
+    for name in ("steps", "first_loss", "last_loss", "step_ms", "step_mean_ms", "torch_reserved_peak", "torch_allocated_peak"):
         value = figures[name]
         print(f"{name}: {'unknown' if value is None else value}")
     if options.losses is not None:

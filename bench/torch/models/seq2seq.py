@@ -25,6 +25,7 @@ class Seq2SeqSize:
 
 TINY = Seq2SeqSize(vocabulary=50, width=16, layers=1, shortest=2, longest=6)
 _BUCKET = 10  # words
+_GENERATED = 100  # words an inference answers with, as in Sekiyama et al. 2018, section 5.3
 
 
 class Seq2Seq(nn.Module):
@@ -53,6 +54,24 @@ class Seq2Seq(nn.Module):
             outputs.append(torch.tanh(self.combine(torch.cat([x, context], 1))))
         return self.head(torch.stack(outputs, 1))
 
+    def generate(self, source: torch.Tensor, words: int) -> torch.Tensor:
+        """Token numbers, rows × words: each time the likeliest next one. Begins with token 0. For inference: where a
+        training's `forward` keeps a word's tensors until the next word, this gives them back at once."""
+        memory, (hidden, cell) = self.encoder(self.source(source))
+        states = list(zip(hidden.unbind(0), cell.unbind(0)))
+        answer = [source.new_zeros(len(source))]
+        for _ in range(words):
+            answer.append(self._likeliest(memory, states, self.target(answer[-1])))
+        return torch.stack(answer[1:], 1)
+
+    def _likeliest(self, memory: torch.Tensor, states: list, x: torch.Tensor) -> torch.Tensor:
+        for layer, lstm in enumerate(self.cells):
+            states[layer] = lstm(x, states[layer])
+            x = states[layer][0]
+        weights = torch.softmax(torch.bmm(memory, x.unsqueeze(2)), 1)
+        context = torch.bmm(weights.transpose(1, 2), memory).squeeze(1)
+        return self.head(torch.tanh(self.combine(torch.cat([x, context], 1)))).argmax(1)
+
 
 def _loss(model: nn.Module, batch: Batch) -> torch.Tensor:
     source, target = batch
@@ -73,7 +92,8 @@ def _task(name: str, bucketed: bool) -> Task:
                 source.integers(0, size.vocabulary, (rows, words() + 1)))
 
     return Task(name, lambda tiny: Seq2Seq(TINY if tiny else Seq2SeqSize()), draw, _loss, 64, 4, static=False,
-                optimizer="adam", uses_cudnn=True, shapes="5 to 50 words" + (", in tens" if bucketed else ""))
+                optimizer="adam", uses_cudnn=True, infer=lambda model, batch: model.generate(batch[0], _GENERATED),
+                shapes="5 to 50 words" + (", in tens" if bucketed else ""))
 
 
 TASKS = [_task("seq2seq", False), _task("seq2seq_bucketed", True)]

@@ -64,6 +64,7 @@ class Task:
     optimizer: str = "adamw"
     uses_cudnn: bool = False  # has convolutions or recurrent layers, for which cuDNN is asked if it is there
     shapes: str = ""  # what a row is, in words
+    infer: Callable[[nn.Module, Batch], torch.Tensor] | None = None  # if not the model's answer to the batch without labels
 
 
 def image_task(name: str, build: Callable[[bool], nn.Module], batch: int, side: int, tiny_side: int, **more) -> Task:

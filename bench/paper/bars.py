@@ -1,0 +1,78 @@
+"""One bar of Figure 2: what each way of allocating takes for the requests of one recording."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cases import Case, Failure, hotpack
+from shares import Shares, shares_of
+
+POOL, SINGLE = "chainer", "cudamalloc"  # of `hotpack compare`
+
+
+@dataclass
+class Bar:
+    """Bytes. The whole run for orig and naive, whose memory only grows or does not matter; hotpack's while it serves (where
+    no iteration repeats: in the whole run)."""
+
+    network: str
+    mode: str
+    batch: int
+    requests: int  # of the last iteration; of the run where none is known
+    live: int  # no allocator takes less
+    retained: int
+    carried: int
+    naive: int  # one allocation a request, given back when it is released
+    kept: int | None  # ... given back at the end of the iteration
+    orig: int  # the paper's pool
+    hotpack: int
+    plan: int | None  # what is retained, and the height of the published best-fit; None where no iteration repeats
+    plan_height: int | None
+
+    def saved(self, way: str) -> float | None:
+        """The share of orig's memory that this way saves."""
+        taken = getattr(self, way)
+        return None if taken is None else 1 - taken / self.orig
+
+    def packed(self, way: str) -> int:
+        """What this way takes besides the two other shares."""
+        return getattr(self, way) - self.retained - self.carried
+
+    def as_json(self) -> dict:
+        return {**asdict(self), "hotpack_orig_ratio": self.hotpack / self.orig,
+                "plan_orig_ratio": None if self.plan is None else self.plan / self.orig, "hotpack_live_ratio": self.hotpack / self.live}
+
+
+def compare(options: argparse.Namespace, recording: Path, *more: str) -> dict:
+    compared = json.loads(hotpack(options, "compare", recording, "--json", "--repeat", 0, "--peers", f"{SINGLE},{POOL}", *more))
+    compared["rows"] = {row["name"]: row for row in compared["rows"]}
+    return compared
+
+
+def _unmarked(shown: dict, compared: dict) -> Shares:
+    """From the iteration that is found; without one, all that is left at the end counts as retained."""
+    iteration, found = compared["iteration"], shown.get("detected")
+    if iteration is None or not found:
+        return Shares(shown["live_end"], 0, 0, shown["requests"], False)
+    return Shares(iteration["not_planned"], found["carried_bytes"], 0, iteration["requests"], False)
+
+
+def take_bar(options: argparse.Namespace, case: Case, recording: Path) -> Bar:
+    """Raises Failure."""
+    compared = compare(options, recording)
+    shares = shares_of(hotpack(options, "export", recording, "--format", "event-csv")) or _unmarked(
+        json.loads(hotpack(options, "show", recording, "--json")), compared)
+    rows, iteration = compared["rows"], compared["iteration"]
+    if rows["hotpack"]["reserved_peak"] < compared["live_peak"]:
+        raise Failure(f"{case.name}: less memory than what is live")
+    # In seq2seq no iteration is like the next: what the last one alone would need says nothing of the run.
+    repeats = iteration is not None and not case.is_seq2seq
+    height = json.loads(hotpack(options, "pack", recording, "--algorithm", "best-fit", "--time-limit", "10m", "--json"))[
+        "height"] if repeats else None
+    return Bar(case.network, case.mode, case.batch, shares.requests, compared["live_peak"], shares.retained, shares.carried,
+               rows[SINGLE]["reserved_peak"], shares.kept_to_the_end if shares.marked else None, rows[POOL]["reserved_peak"],
+               rows["hotpack"]["reserved_steady" if repeats else "reserved_peak"],
+               None if height is None else shares.retained + height, height)
