@@ -37,6 +37,7 @@ class Tight:
 class Agreement:
     model: str
     batch: int
+    torch: str  # its version
     real: dict[str, int]  # by allocator: bytes reserved at most
     simulated: dict[str, int]
     tight: dict[str, Tight] | None = None  # by allocator, if asked for
@@ -45,9 +46,14 @@ class Agreement:
         return self.simulated[allocator] / self.real[allocator] - 1
 
     def as_json(self) -> dict:
-        return {"model": self.model, "batch": self.batch, "real": self.real, "simulated": self.simulated,
+        return {"model": self.model, "batch": self.batch, "torch": self.torch, "real": self.real, "simulated": self.simulated,
                 "off": {allocator: self.off(allocator) for allocator in PEERS},
                 "tight": self.tight and {allocator: vars(tight) for allocator, tight in self.tight.items()}}
+
+    @classmethod
+    def from_json(cls, written: dict) -> Agreement:
+        tight = written["tight"] and {allocator: Tight(**cell) for allocator, cell in written["tight"].items()}
+        return cls(written["model"], written["batch"], written["torch"], written["real"], written["simulated"], tight)
 
 
 def take_tight(machine: Machine, job: Job, trace: Path, allocator: str, live: int, reserved: int) -> Tight:
@@ -71,7 +77,8 @@ def take(machine: Machine, job: Job, folder: Path, tight: bool) -> Agreement:
     trace = folder / f"{job.model}.trace"
     machine.run(job, "hotpack", trace)
     compared = machine.compare(trace, tuple(PEERS.values()))
-    agreement = Agreement(job.model, cells["default"].settings["batch"],
+    settings = cells["default"].settings
+    agreement = Agreement(job.model, settings["batch"], settings["torch"],
                           {allocator: cell.figures["torch_reserved_peak"] for allocator, cell in cells.items()},
                           {allocator: compared["rows"][peer]["reserved_peak"] for allocator, peer in PEERS.items()})
     if tight:

@@ -50,6 +50,15 @@ class Row:
                 "largest_batch": self.largest_batch,
                 "train": {name: cell.figures for name, cell in self.cells.items()}}
 
+    @classmethod
+    def from_json(cls, written: dict) -> Row:
+        """What as_json wrote, as far as tables need it."""
+        cells = {name: Cell(written["settings"], figures) for name, figures in written["train"].items()}
+        cells["hotpack"].hotpack, cells["hotpack"].reports = written["hotpack"], written["reports"]
+        launches = written["launches_known_and_not"]
+        cells["hotpack"].launches = tuple(launches) if launches else None
+        return cls(Job(written["job"]), written["static"], cells, written["losses"], written["largest_batch"])
+
 
 def take_row(machine: Machine, job: Job) -> Row:
     """Runs the row's cells one after the other. Raises Failure."""

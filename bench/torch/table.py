@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cells import Machine
 from rows import Row
 
 _MIB = 1 << 20
@@ -57,12 +56,12 @@ def render(rows: list[Row]) -> str:
     return "\n".join([write(lines[0]), rule, *map(write, lines[1:])]) + "\n"
 
 
-def header(rows: list[Row], machine: Machine, steps: int) -> str:
+def header(rows: list[Row], hotpack_by: str, steps: int) -> str:
     """The settings that all rows share, and what the columns are."""
     if not rows:
         return "No model could be run.\n"
     settings = rows[0].settings
-    hotpack = ("hotpack run, PyTorch's caching off" if machine.hotpack_by == "preload" else "hotpack.enable()")
+    hotpack = ("hotpack run, PyTorch's caching off" if hotpack_by == "preload" else "hotpack.enable()")
     device = settings["device"] + (f", {settings['device_memory'] / (1 << 30):.1f} GiB")
     lines = [
         f"Device: {device}" + ("; no values are computed, so times mean nothing" if settings["simulated"] else ""),

@@ -1,12 +1,13 @@
 """bench/torch/peers_agree without PyTorch: what counts as agreement, and the tables' text."""
 
+import json
 import os
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
-from agreement import PEERS, Tight, missed, render, render_tight, take  # noqa: E402
+from agreement import PEERS, Agreement, Tight, missed, render, render_tight, take  # noqa: E402
 from cells import Cell, Job, OutOfMemory  # noqa: E402
 
 MIB = 1 << 20
@@ -26,7 +27,7 @@ class FakeMachine:
         self.memories.append(memory)
         if memory < self.least * MIB:
             raise OutOfMemory("full")
-        return Cell({"batch": 4}, {"torch_reserved_peak": min(self.real * MIB, memory)})
+        return Cell({"batch": 4, "torch": "2.0"}, {"torch_reserved_peak": min(self.real * MIB, memory)})
 
     def compare(self, trace, peers, capacity=None):
         assert trace in self.traces
@@ -80,6 +81,7 @@ class AgreementTest(unittest.TestCase):
 
     def test_figures_stand_in_their_columns(self):
         rows = [self.agreement(tight=True, simulated=101, least=80, needed=80)]
+        self.assertEqual([Agreement.from_json(json.loads(json.dumps(row.as_json()))) for row in rows], rows)
         self.assertEqual([part.strip() for part in render(rows).splitlines()[2].split("|")[1:-1]],
                          ["vit", "4", "100.0", "101.0", "+1.00%", "100.0", "101.0", "+1.00%"])
         self.assertEqual([part.strip() for part in render_tight(rows).splitlines()[2].split("|")[1:-1]],

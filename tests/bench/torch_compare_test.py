@@ -1,5 +1,6 @@
 """bench/torch/compare without PyTorch: which limits a row misses, the bisection, the table's text."""
 
+import json
 import sys
 import unittest
 from pathlib import Path
@@ -118,6 +119,12 @@ class TableTest(unittest.TestCase):
         self.assertEqual(cells["ranges known / not"], "7 / 2")
         self.assertEqual(len({len(part) for part in (title, rule, line)}), 1)
 
+    def test_what_was_written_gives_the_same_table(self):
+        first = row()
+        read = rows.Row.from_json(json.loads(json.dumps(first.as_json())))
+        self.assertEqual(render([read]), render([first]))
+        self.assertEqual(header([read], "enable", 30), header([first], "enable", 30))
+
     def test_times_only_of_a_real_device(self):
         self.assertNotIn("ms a step", render([row()]))
         real = row()
@@ -125,7 +132,7 @@ class TableTest(unittest.TestCase):
         self.assertIn("ms a step", render([real]))
 
     def test_the_header_says_what_all_ran_with(self):
-        text = header([row()], FakeMachine(), 30)
+        text = header([row()], "preload", 30)
         for part in ("a device, 16.0 GiB", "30 steps", "resnet50 sgd fp32", "Live peak"):
             self.assertIn(part, text)
 

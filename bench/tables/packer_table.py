@@ -1,0 +1,52 @@
+"""The tables of `bench/packer`: on the terminal, in its Markdown file and in the pages."""
+
+from made import origin
+
+
+def shown(column, value):
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if column == "ratio":
+        return f"{value:.6f}"
+    if column == "solve":
+        return f"{value:.6f}"
+    if column in ("times", "ns_a_block", "megabytes"):
+        return f"{value:.1f}"
+    if isinstance(value, float):
+        return f"{value:.4g}" if column in ("limit", "wanted") else f"{value:.4f}"
+    return str(value)
+
+
+HEADINGS = {
+    "lower_bound": "lower bound", "seconds": "wall s", "user": "user s", "solve": "solve s", "peer": "peer wall s",
+    "peer_user": "peer user s", "times": "peer/ours", "ns_a_block": "ns a block", "megabytes": "MB",
+}
+
+
+def table(rows, columns):
+    cells = [[HEADINGS.get(column, column) for column in columns]]
+    cells += [[shown(column, row.get(column)) for column in columns] for row in rows]
+    return cells
+
+
+def section(written):
+    """A section of the document as Markdown: its table and its summary, or why there is none."""
+    if "skipped" in written or "failed" in written:
+        return "Skipped: " + written["skipped"] if "skipped" in written else "Failed: " + written["failed"]
+    cells = table(written["rows"], written["columns"])
+    lines = ["| " + " | ".join(cells[0]) + " |", "|" + "|".join(["---"] + ["---:"] * (len(cells[0]) - 1)) + "|"]
+    lines += ["| " + " | ".join(line) + " |" for line in cells[1:]]
+    return "\n".join([*lines, "", written["summary"] + "."])
+
+
+def head(report):
+    return origin(report) + f" Medians of {report['repeat']}, times from outside the process."
+
+
+def markdown(report):
+    parts = ["# The packer's figures", head(report)]
+    for name, written in report["sections"].items():
+        parts += [f"## {name}", section(written)]
+    return "\n\n".join(parts) + "\n"
