@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -143,14 +144,17 @@ class PagesTest(ResultsTest):
     def test_google_benchmark_and_kept_output(self):
         self.put("serving_bench", google_document())
         page = self.page(marked("benchmark serving_bench") + marked("output said"))
-        self.run_it("--keep", "said", "--", "echo", "$NOT_SET_ANYWHERE/x", "two words")
+        os.environ["KEPT_FOLDER"] = "here/there"
+        self.addCleanup(os.environ.pop, "KEPT_FOLDER")
+        self.run_it("--keep", "said", "--", "echo", "$KEPT_FOLDER/x", "two words")
         kept = json.loads((self.root / "bench" / "results" / "said.json").read_text())
-        self.assertEqual((kept["command"], kept["output"]), ("echo $NOT_SET_ANYWHERE/x 'two words'", "$NOT_SET_ANYWHERE/x two words\n"))
+        self.assertNotIn("here/there", json.dumps(kept))
+        self.assertEqual((kept["command"], kept["output"]), ("echo $KEPT_FOLDER/x 'two words'", "$KEPT_FOLDER/x two words\n"))
         kept["hotpack"]["commit"] = "0123"
         self.put("said", kept)
         self.run_it()
         self.assertIn("| OnScriptPair | 20.0 ns | 20.0 ns |", page.read_text())
-        self.assertIn("```\n$NOT_SET_ANYWHERE/x two words\n```", page.read_text())
+        self.assertIn("```\n$KEPT_FOLDER/x two words\n```", page.read_text())
         self.run_it("--keep", "fails", "--", "false", code=2)
         self.assertFalse((self.root / "bench" / "results" / "fails.json").exists())
 
