@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -65,9 +66,11 @@ def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: i
         try:
             taken[rows] = _taken(machine.run(replace(job, arguments=(*job.arguments, "--batch", str(rows))), allocator),
                                  allocator)
-            return True
         except OutOfMemory:
-            return False
+            pass
+        said = "fit" if rows in taken else "do not fit"
+        print(f"compare: {job.name}, {capacity / (1 << 30):.4g} GiB, {allocator}: {rows} rows {said}", file=sys.stderr)
+        return rows in taken
 
     low, high = 0, _MOST_ROWS  # `low` fits, or is 0; `high` does not, or is not to be tried
     rows, guess = start, False
