@@ -109,15 +109,23 @@ def _google(content: dict, reference: str | None) -> Figures:
     return figures
 
 
+_KEYS = ("batch", "blocks", "requests", "threads", "streams", "ranks", "capacity", "n")  # columns that tell rows apart
+
+
 def _rows(content: dict) -> Figures:
-    """Of a document that only says of itself what it is: the columns named as ratios, a row by the words in it."""
+    """Of a document that only says of itself what it is: in each of its lists the columns named as ratios, a row by the words in
+    it and by what it was asked for."""
     figures: Figures = {}
-    for row in content.get("rows", []):
-        name = ", ".join(str(value) for value in row.values() if isinstance(value, str))
-        for column, value in row.items():
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if number and (column == "ratio" or column.endswith("_ratio") or " / " in column):
-                figures[f"{name}: {column}"] = Figure(value, RATIO)
+    for table, rows in content.items():
+        for row in rows if isinstance(rows, list) else []:
+            if not isinstance(row, dict):
+                continue
+            words = [value for value in row.values() if isinstance(value, str)]
+            name = ", ".join([table, *words, *(f"{key} {row[key]}" for key in _KEYS if isinstance(row.get(key), int))])
+            for column, value in row.items():
+                number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                if number and (column == "ratio" or column.endswith("_ratio") or " / " in column):
+                    figures[f"{name}: {column}"] = Figure(value, RATIO)
     return figures
 
 

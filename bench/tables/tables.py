@@ -122,11 +122,12 @@ def benchmark(results: Results, name: str) -> str:
 
 
 def markdown(results: Results, name: str) -> str:
-    """A table that another program wrote beside its document."""
+    """A table that another program wrote beside its document; without a title, since the page has one."""
     path = results.folder / f"{name}.md"
     if not path.is_file():
         raise Fault(f"{path.name} is not in {results.folder.name}")
-    return path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
+    return text.partition("\n")[2] if text.startswith("# ") else text
 
 
 _TABLES = {  # name -> what makes it, and whether a word follows the name

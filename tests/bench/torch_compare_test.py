@@ -122,6 +122,7 @@ class LargestBatchTest(unittest.TestCase):
             machine = FakeMachine(needs=needs)
             most = max(count for count in range(1, 500) if needs(count) <= 1600 * MIB)
             self.assertEqual(self.largest(machine, 7, 1600 * MIB), [dict.fromkeys(rows.ALLOCATORS, most)])
+            self.assertLess(len(machine.runs), 3 * 2 * 18)  # twice as many as by halving alone, at most
 
     def test_sizes(self):
         self.assertEqual([largest.parse_size(text) for text in ("5", "2K", "16g")], [5, 2048, 16 << 30])

@@ -158,6 +158,12 @@ class PagesTest(ResultsTest):
         self.run_it("--keep", "fails", "--", "false", code=2)
         self.assertFalse((self.root / "bench" / "results" / "fails.json").exists())
 
+    def test_a_table_that_a_program_wrote(self):
+        (self.root / "bench" / "results" / "cost.md").write_text("# The cost\n\n| a |\n|---|\n| 1 |\n")
+        page = self.page(marked("markdown cost"))
+        self.run_it()
+        self.assertEqual(page.read_text(), marked("markdown cost", "| a |\n|---|\n| 1 |\n"))
+
     def test_pages_that_are_wrong(self):
         for text, word in ((marked("nothing"), "'nothing' is no table"), (marked("packer"), "is no table"),
                            (marked("torch_memory x"), "is no table"), (marked("output unknown"), "no output 'unknown'"),
@@ -248,6 +254,14 @@ class CompareTest(ResultsTest):
         new = google_document(script=60.0, mutex=20.0, host="b")
         self.assertIn("worse: OnScriptPair / MutexPair: 2, now 3", self.compare(old, new, "--reference", "MutexPair", code=1))
         self.assertIn("OnScriptPair: ratio: 1, now 1.1", self.compare(google_document(ratio=1.0), google_document(ratio=1.1), code=1))
+
+    def test_a_document_of_another_program_is_compared_by_its_ratios(self):
+        def other(first: float, second: float) -> dict:
+            return {**HEAD, "schema": "hotpack-x", "rows": [{"network": "vgg", "batch": batch, "hotpack_ratio": ratio, "seconds": 1.0}
+                                                            for batch, ratio in ((32, first), (64, second))]}
+        said = self.compare(other(1.0, 1.0), other(1.1, 1.0), code=1)
+        self.assertIn("worse: rows, vgg, batch 32: hotpack_ratio: 1, now 1.1", said)
+        self.assertIn("2 figures compared, 0 better, 1 worse", said)
 
     def test_documents_of_different_programs(self):
         self.assertIn("nothing to compare", self.compare(torch_document(), gpu_document(), code=2))
