@@ -12,6 +12,7 @@ GPU_CHECK = "hotpack-gpu-check"
 TORCH = "hotpack-torch-compare"
 AGREE = "hotpack-peers-agree"
 PACKER = "hotpack-packer"
+SOLVERS = "hotpack-solvers"
 OUTPUT = "hotpack-output"
 GOOGLE = "google-benchmark"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import gpu_tables
 import packer_table
-from documents import AGREE, OUTPUT, PACKER, TORCH, Results
+import solver_table
+from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
 from made import origin
 from pages import Fault
 
@@ -100,6 +101,11 @@ def packer(results: Results, section: str) -> str:
     return packer_table.head(written) + "\n\n" + packer_table.section(written["sections"][section])
 
 
+def solvers(results: Results, _: str) -> str:
+    written = results.newest(SOLVERS)
+    return not_yet("bench/solvers --json bench/results/solvers.json") if written is None else solver_table.render(written)
+
+
 def output(results: Results, name: str) -> str:
     written = results.named(name)
     if written is None or written["schema"] != OUTPUT:
@@ -133,7 +139,7 @@ def markdown(results: Results, name: str) -> str:
 _TABLES = {  # name -> what makes it, and whether a word follows the name
     "torch_memory": (torch_memory, False), "torch_memory_brief": (torch_memory_brief, False),
     "largest_batch": (largest_batch, False), "peers_agree": (peers_agree, False),
-    "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "output": (output, True),
+    "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "solvers": (solvers, False), "output": (output, True),
     "benchmark": (benchmark, True), "markdown": (markdown, True), "gpu_timing": (gpu_tables.timing, False),
     "gpu_differences": (gpu_tables.differences, False),
 }
