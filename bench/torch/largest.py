@@ -73,16 +73,17 @@ def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: i
         return rows in taken
 
     low, high = 0, _MOST_ROWS  # `low` fits, or is 0; `high` does not, or is not to be tried
-    rows, guess = start, False
+    rows, by_line = start, False
     while high - low > 1:
         low, high = (rows, high) if fits(rows) else (low, rows)
         # A run takes long, so every other one is where memory would run out if it went on growing with the rows as it did. The
         # others halve what is left, since an allocator that gives back what it caches gets further than that.
-        guess = not guess
-        if guess and taken:
-            rows = _guess(taken, capacity)
-        else:
-            rows = 2 * low if high == _MOST_ROWS else (low + high) // 2
+        by_line = bool(taken) and not by_line
+        rows = _guess(taken, capacity) if by_line else 0
+        if high == _MOST_ROWS:
+            rows = rows if rows > low else 2 * low
+        elif not by_line:
+            rows = (low + high) // 2
         rows = min(max(rows, low + 1), high - 1)
     return low
 
