@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cells import Cell, Failure, Job, Machine, OutOfMemory
+from cells import Cell, Failure, Job, Machine
+from largest import ALLOCATORS, Largest
 
-ALLOCATORS = ("default", "expandable", "hotpack")
 _OF_THE_ALLOCATOR = ("allocator", "alloc_conf")  # settings that may differ within a row
 _MIB = 1 << 20
 # What is promised for jobs in which every step is the same.
@@ -14,7 +14,6 @@ MOST_OVER_LIVE_PEAK = 1.02
 MOST_BESIDE = 4 * _MIB
 LEAST_PLANNED = 0.99
 LOSS_STEPS = 50
-_MOST_ROWS = 1 << 20
 
 
 @dataclass
@@ -23,7 +22,7 @@ class Row:
     static: bool
     cells: dict[str, Cell]  # by allocator
     losses: str = ""  # "equal", "differ", "plain runs differ", or not asked
-    largest_batch: dict[str, int] | None = None
+    largest_batch: list[Largest] | None = None  # by capacity, if asked for
 
     @property
     def settings(self) -> dict:
@@ -47,7 +46,7 @@ class Row:
     def as_json(self) -> dict:
         return {"job": self.job.name, "static": self.static, "settings": self.settings, "hotpack": self.stats,
                 "reports": self.cells["hotpack"].reports, "launches_known_and_not": self.launches, "losses": self.losses,
-                "largest_batch": self.largest_batch,
+                "largest_batch": self.largest_batch and [vars(largest) for largest in self.largest_batch],
                 "train": {name: cell.figures for name, cell in self.cells.items()}}
 
     @classmethod
@@ -57,7 +56,8 @@ class Row:
         cells["hotpack"].hotpack, cells["hotpack"].reports = written["hotpack"], written["reports"]
         launches = written["launches_known_and_not"]
         cells["hotpack"].launches = tuple(launches) if launches else None
-        return cls(Job(written["job"]), written["static"], cells, written["losses"], written["largest_batch"])
+        largest = written["largest_batch"] and [Largest(**each) for each in written["largest_batch"]]
+        return cls(Job(written["job"]), written["static"], cells, written["losses"], largest)
 
 
 def take_row(machine: Machine, job: Job) -> Row:
@@ -103,25 +103,3 @@ def same_losses(machine: Machine, job: Job) -> str:
     if first != second:
         return "plain runs differ"
     return "equal" if machine.run(longer, "hotpack").losses == first else "differ"
-
-
-def largest_batch(machine: Machine, job: Job, start: int) -> dict[str, int]:
-    """The most rows a step that the device's memory is enough for, by allocator; exact."""
-    return {allocator: _largest(machine, job, allocator, start) for allocator in ALLOCATORS}
-
-
-def _largest(machine: Machine, job: Job, allocator: str, start: int) -> int:
-    def fits(rows: int) -> bool:
-        try:
-            machine.run(replace(job, arguments=(*job.arguments, "--batch", str(rows))), allocator)
-            return True
-        except OutOfMemory:
-            return False
-
-    low, high = 0, start  # `low` fits, or is 0; `high` is tried
-    while high < _MOST_ROWS and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

@@ -37,8 +37,6 @@ def _columns(rows: list[Row], on_gpu: bool) -> list[tuple[str, Callable[[Row], s
                             lambda row, allocator=allocator: f"{row.cells[allocator].figures['step_ms']:.2f}"))
     if any(row.losses for row in rows):
         columns.append(("losses", lambda row: row.losses))
-    if any(row.largest_batch for row in rows):
-        columns.append(("largest batch", lambda row: " / ".join(map(str, row.largest_batch.values()))))
     return columns
 
 

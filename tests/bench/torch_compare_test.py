@@ -1,11 +1,13 @@
 """bench/torch/compare without PyTorch: which limits a row misses, the bisection, the table's text."""
 
 import json
+import os
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
+import largest  # noqa: E402
 import rows  # noqa: E402
 from cells import Cell, Failure, Job, OutOfMemory  # noqa: E402
 from table import header, render  # noqa: E402
@@ -26,24 +28,31 @@ def stats(**more) -> dict:
 
 
 class FakeMachine:
-    """Answers each cell without running anything; `fits` is the largest batch by allocator."""
+    """Answers each cell without running anything; `fits` is the largest batch by allocator, `needs` the bytes of a batch."""
 
-    hotpack_by = "preload"
+    simulate = True
 
-    def __init__(self, static=True, fits=None, losses=None, odd_settings=None, **more):
+    def __init__(self, static=True, fits=None, needs=None, losses=None, odd_settings=None, **more):
+        self.needs = needs
         self.static, self.fits, self.more = static, fits or {}, more
         self.losses, self.odd_settings, self.runs = losses or {}, odd_settings or {}, []
 
     def run(self, job: Job, allocator: str) -> Cell:
         self.runs.append((job, allocator))
+        taken = None
         if "--batch" in job.arguments:
-            if int(job.arguments[job.arguments.index("--batch") + 1]) > self.fits[allocator]:
+            rows_a_step = int(job.arguments[job.arguments.index("--batch") + 1])
+            taken = self.needs and self.needs(rows_a_step)
+            if taken > int(os.environ["SIMGPU_MEMORY"]) if self.needs else rows_a_step > self.fits[allocator]:
                 raise OutOfMemory("full")
         figures = {"torch_reserved_peak": 1200 * MIB if allocator == "default" else 1100 * MIB, "step_ms": 1.0}
+        if taken is not None:
+            figures["torch_reserved_peak"] = taken
         odd = self.odd_settings if allocator == "hotpack" else {}
         cell = Cell(settings(self.static, **odd), figures)
         if allocator == "hotpack":
             cell.hotpack, cell.reports = stats(**self.more.get("stats", {})), self.more.get("reports", 0)
+            cell.hotpack["reserved_peak"] = taken or cell.hotpack["reserved_peak"]
         else:
             cell.launches = (7, 2)
         losses = self.losses.get(allocator, "1\n")
@@ -85,15 +94,49 @@ class LimitsTest(unittest.TestCase):
 
 
 class LargestBatchTest(unittest.TestCase):
-    def test_bisection_is_exact_from_either_side(self):
+    def largest(self, machine: "FakeMachine", start: int, *capacities: int) -> list[dict[str, int]]:
+        return [found.rows for found in largest.largest_batch(machine, Job("vit"), start, list(capacities) or [1 << 30])]
+
+    def test_the_search_is_exact_from_either_side(self):
         fits = {"default": 1, "expandable": 37, "hotpack": 1000}
-        machine = FakeMachine(fits=fits)
         for start in (1, 8, 37, 5000):
-            self.assertEqual(rows.largest_batch(machine, Job("vit"), start), fits)
+            self.assertEqual(self.largest(FakeMachine(fits=fits), start), [fits])
 
     def test_nothing_fits(self):
         machine = FakeMachine(fits=dict.fromkeys(rows.ALLOCATORS, 0))
-        self.assertEqual(set(rows.largest_batch(machine, Job("vit"), 16).values()), {0})
+        self.assertEqual(set(self.largest(machine, 16)[0].values()), {0})
+
+    def test_each_capacity_is_the_devices_while_it_is_looked_at(self):
+        before = os.environ.get("SIMGPU_MEMORY")
+        machine = FakeMachine(needs=lambda rows: (10 + 3 * rows) * MIB)
+        self.assertEqual(self.largest(machine, 4, 100 * MIB, 310 * MIB, 12 * MIB),
+                         [dict.fromkeys(rows.ALLOCATORS, most) for most in (30, 100, 0)])
+        self.assertEqual(os.environ.get("SIMGPU_MEMORY"), before)
+        # What a run took is made use of: halving alone would take some ten runs for 100 rows.
+        self.assertLess(len(machine.runs), 3 * (7 + 7 + 5))
+
+    def test_memory_that_does_not_grow_evenly(self):
+        for needs in (lambda rows: min(90, 5 * rows) * MIB if rows < 40 else rows * rows * MIB,
+                      lambda rows: 50 * MIB if rows < 300 else 2000 * MIB,
+                      lambda rows: rows * rows * MIB):
+            machine = FakeMachine(needs=needs)
+            most = max(count for count in range(1, 500) if needs(count) <= 1600 * MIB)
+            self.assertEqual(self.largest(machine, 7, 1600 * MIB), [dict.fromkeys(rows.ALLOCATORS, most)])
+            self.assertLess(len(machine.runs), 3 * 2 * 18)  # twice as many as by halving alone, at most
+
+    def test_sizes(self):
+        self.assertEqual([largest.parse_size(text) for text in ("5", "2K", "16g")], [5, 2048, 16 << 30])
+        for text in ("", "G", "-1G", "0", "1.5G"):
+            with self.subTest(text), self.assertRaises(ValueError):
+                largest.parse_size(text)
+
+    def test_its_table(self):
+        found = [("vit", [largest.Largest(16 << 30, {"default": 8, "expandable": 10, "hotpack": 11}),
+                          largest.Largest(1 << 29, dict.fromkeys(rows.ALLOCATORS, 0))])]
+        lines = largest.render(found).splitlines()
+        self.assertEqual([part.strip() for part in lines[2].split("|")[1:-1]], ["vit", "16", "8", "10", "11", "1.100"])
+        self.assertEqual([part.strip() for part in lines[3].split("|")[1:-1]], ["vit", "0.5", "0", "0", "0", "-"])
+        self.assertEqual(len({len(line) for line in lines}), 1)
 
 
 class LossesTest(unittest.TestCase):

@@ -63,6 +63,20 @@ class CompareTest(unittest.TestCase):
                 self.assertGreaterEqual(stats["planned_steady"], 0.99 * stats["requests_steady"])
 
 
+class LargestBatchTest(unittest.TestCase):
+    def test_the_most_rows_fit_and_one_more_does_not(self):
+        done, written = compare("vit", "--steps", "3", "--largest-batch", "--capacity", "48M")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (found,) = written["rows"][0]["largest_batch"]
+        self.assertEqual(found["capacity"], 48 << 20)
+        self.assertEqual(set(found["rows"]), {"default", "expandable", "hotpack"})
+        for allocator, rows in found["rows"].items():
+            self.assertIn(f"{allocator}: {rows} rows fit\n", done.stderr)
+            self.assertIn(f"{allocator}: {rows + 1} rows do not fit\n", done.stderr)
+        self.assertGreaterEqual(found["rows"]["hotpack"], found["rows"]["default"])
+        self.assertIn("The most rows a step that fit", done.stdout)
+
+
 class UseTest(unittest.TestCase):
     def refused(self, program: list[str], word: str, code: int = 2, **environment: str) -> None:
         done = run(program, **environment)
@@ -91,6 +105,8 @@ class UseTest(unittest.TestCase):
         program = [sys.executable, str(ROOT / "bench" / "torch" / "compare"), "--simulate", "--build", str(BUILD)]
         self.refused([*program, "resnet51"], "resnet51 is no model")
         self.refused([*program, "--losses", "vit"], "needs a GPU")
+        self.refused([*program, "--capacity", "16G", "vit"], "goes with --largest-batch")
+        self.refused([*program, "--largest-batch", "--capacity", "16Q", "vit"], "--capacity")
         self.refused([*program, "--steps", "0"], "not a positive number")
         self.refused([*program[:-1], "/nowhere", "vit"], "is not built")
 

@@ -1,0 +1,80 @@
+"""The documents of bench/results: read, told apart, and refused where they are no evidence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pages import Fault
+
+GPU_CHECK = "hotpack-gpu-check"
+TORCH = "hotpack-torch-compare"
+AGREE = "hotpack-peers-agree"
+PACKER = "hotpack-packer"
+SOLVERS = "hotpack-solvers"
+OUTPUT = "hotpack-output"
+GOOGLE = "google-benchmark"
+
+
+@dataclass
+class Document:
+    path: Path
+    schema: str
+    content: dict
+
+    @property
+    def date(self) -> str:
+        return self.content["context"]["date"] if self.schema == GOOGLE else self.content["date"]
+
+
+def read(path: Path) -> Document:
+    """Any document that a program of the project or Google Benchmark writes. Raises Fault."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Fault(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise Fault(f"{path}: no JSON: {error}") from None
+    if isinstance(content, dict) and isinstance(content.get("schema"), str) and "date" in content:
+        if content.get("schema_version") != 1:
+            raise Fault(f"{path}: version {content.get('schema_version')} of {content['schema']} is not known here")
+        return Document(path, content["schema"], content)
+    if isinstance(content, dict) and "benchmarks" in content and "date" in content.get("context", {}):
+        return Document(path, GOOGLE, content)
+    raise Fault(f"{path}: neither a document of this project nor of Google Benchmark")
+
+
+def refused(document: Document) -> str:
+    """Why it may not lie under bench/results; empty if it may."""
+    if document.schema == GOOGLE:
+        return ""
+    commit = document.content.get("hotpack", {}).get("commit", "unknown")
+    if commit == "unknown" or commit.endswith("-changed"):
+        return f"the commit is {commit}: sources that nobody can look at"
+    if document.schema == GPU_CHECK:
+        if document.content["simulated"]:
+            return "the simulated device says nothing about a GPU"
+        if not document.content["complete"]:
+            return "the check was ended from outside"
+    return ""
+
+
+class Results:
+    """All documents of a folder, the newest last."""
+
+    def __init__(self, folder: Path):
+        """Raises Fault."""
+        self.folder = folder
+        self.documents = sorted((read(path) for path in sorted(folder.glob("*.json"))), key=lambda each: each.date)
+        for document in self.documents:
+            why = refused(document)
+            if why:
+                raise Fault(f"{document.path}: {why}")
+
+    def newest(self, schema: str, wanted=lambda content: True) -> dict | None:
+        found = [each.content for each in self.documents if each.schema == schema and wanted(each.content)]
+        return found[-1] if found else None
+
+    def named(self, stem: str) -> dict | None:
+        return next((each.content for each in self.documents if each.path.stem == stem), None)

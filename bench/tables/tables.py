@@ -1,0 +1,153 @@
+"""The tables that pages name, made of the documents of bench/results. Where there is none yet, the table says so and names the
+command that measures it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import gpu_tables
+import packer_table
+import solver_table
+from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
+from made import origin
+from pages import Fault
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "torch"))
+import agreement  # noqa: E402
+import largest  # noqa: E402
+import table as torch_table  # noqa: E402
+from rows import Row  # noqa: E402
+
+_MIB = 1 << 20
+_PEER = "'minimalloc --capacity={capacity} --input={instance} --output=/dev/null'"
+
+
+def not_yet(command: str) -> str:
+    return f"Not measured yet: `{command}` does."
+
+
+def _simulated(content: dict) -> bool:
+    return bool(content["rows"]) and content["rows"][0]["settings"]["simulated"]
+
+
+def _torch_rows(results: Results) -> tuple[dict | None, list[Row]]:
+    """All models on the simulated device, as far as on file, without searches for the largest batch."""
+    written = results.newest(TORCH, lambda content: _simulated(content) and not content["rows"][0]["largest_batch"])
+    return written, [Row.from_json(row) for row in written["rows"]] if written else []
+
+
+_TORCH_COMMAND = "bench/torch/compare --simulate --hotpack enable --json bench/results/pytorch_memory.json"
+
+
+def torch_memory(results: Results, _: str) -> str:
+    written, rows = _torch_rows(results)
+    if written is None:
+        return not_yet(_TORCH_COMMAND)
+    failures = "".join(f"\nNot run: {failure}\n" for failure in written["failures"])
+    return "\n".join([origin(written) + "\n", torch_table.header(rows, written["hotpack_by"], written["steps"]),
+                      torch_table.render(rows) + failures])
+
+
+def torch_memory_brief(results: Results, _: str) -> str:
+    written, rows = _torch_rows(results)
+    if written is None:
+        return not_yet(_TORCH_COMMAND)
+    lines = ["| model | batch | PyTorch | expandable segments | hotpack | live peak |", "|:---|---:|---:|---:|---:|---:|"]
+    for row in rows:
+        # Without a steady iteration there is only the whole run, which is what PyTorch's columns are of.
+        ours = row.stats["reserved_steady"] or row.stats["reserved_peak"]
+        lines.append(f"| {row.job.name}{'' if row.static else ' *'} | {row.settings['batch']} "
+                     f"| {row.torch_peak('default') / _MIB:.0f} | {row.torch_peak('expandable') / _MIB:.0f} "
+                     f"| {ours / _MIB:.0f} | {row.stats['live_peak'] / _MIB:.0f} |")
+    return "\n".join([origin(written), "", *lines])
+
+
+def largest_batch(results: Results, _: str) -> str:
+    written = results.newest(TORCH, lambda content: any(row["largest_batch"] for row in content["rows"]))
+    if written is None:
+        return not_yet("bench/torch/compare --simulate --hotpack enable --steps 8 --largest-batch --capacity 16G,80G "
+                       "--json bench/results/largest_batch.json")
+    rows = [Row.from_json(row) for row in written["rows"]]
+    return origin(written) + "\n\n" + largest.render([(row.job.name, row.largest_batch) for row in rows if row.largest_batch])
+
+
+def _agreements(results: Results, tight: bool) -> tuple[dict | None, list[agreement.Agreement]]:
+    written = results.newest(AGREE, lambda content: any(row["tight"] for row in content["rows"]) or not tight)
+    return written, [agreement.Agreement.from_json(row) for row in written["rows"]] if written else []
+
+
+_AGREE_COMMAND = "bench/torch/peers_agree --simulate --tight --json bench/results/peers_agree.json"
+
+
+def peers_agree(results: Results, _: str) -> str:
+    written, found = _agreements(results, tight=False)
+    if written is None:
+        return not_yet(_AGREE_COMMAND)
+    versions = ", ".join(sorted({each.torch for each in found}))
+    return f"{origin(written)} PyTorch {versions}, {written['steps']} steps; MiB.\n\n{agreement.render(found)}"
+
+
+def peers_agree_tight(results: Results, _: str) -> str:
+    written, found = _agreements(results, tight=True)
+    return not_yet(_AGREE_COMMAND) if written is None else agreement.render_tight([each for each in found if each.tight])
+
+
+def packer(results: Results, section: str) -> str:
+    written = results.newest(PACKER, lambda content: "rows" in content["sections"].get(section, {}))
+    if written is None:
+        peer = f" --peer {_PEER}" if section == "capacity" else ""
+        return not_yet(f"bench/packer {section}{peer} --json bench/results/packer_{section}.json")
+    return packer_table.head(written) + "\n\n" + packer_table.section(written["sections"][section])
+
+
+def solvers(results: Results, _: str) -> str:
+    written = results.newest(SOLVERS)
+    return not_yet("bench/solvers --json bench/results/solvers.json") if written is None else solver_table.render(written)
+
+
+def output(results: Results, name: str) -> str:
+    written = results.named(name)
+    if written is None or written["schema"] != OUTPUT:
+        raise Fault(f"no output '{name}' is kept: tools/results --keep {name} -- COMMAND")
+    return f"{origin(written)}\n\n```\n{written['output'].rstrip()}\n```"
+
+
+def benchmark(results: Results, name: str) -> str:
+    written = results.named(name)
+    if written is None:
+        return not_yet(f"build/bin/{name} --benchmark_out=bench/results/{name}.json")
+    if "benchmarks" not in written:
+        raise Fault(f"{name}.json is not of Google Benchmark")
+    context = written["context"]
+    lines = [f"By `{Path(context['executable']).name}`, {context['date'][:10]}: {context['num_cpus']} processors at "
+             f"{context['mhz_per_cpu']} MHz.", "", "| benchmark | time | processor time |", "|:---|---:|---:|"]
+    lines += [f"| {each['name']} | {each['real_time']:.1f} {each['time_unit']} | {each['cpu_time']:.1f} {each['time_unit']} |"
+              for each in written["benchmarks"] if "real_time" in each]
+    return "\n".join(lines)
+
+
+def markdown(results: Results, name: str) -> str:
+    """A table that another program wrote beside its document; without a title, since the page has one."""
+    path = results.folder / f"{name}.md"
+    if not path.is_file():
+        raise Fault(f"{path.name} is not in {results.folder.name}")
+    text = path.read_text(encoding="utf-8")
+    return text.partition("\n")[2] if text.startswith("# ") else text
+
+
+_TABLES = {  # name -> what makes it, and whether a word follows the name
+    "torch_memory": (torch_memory, False), "torch_memory_brief": (torch_memory_brief, False),
+    "largest_batch": (largest_batch, False), "peers_agree": (peers_agree, False),
+    "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "solvers": (solvers, False), "output": (output, True),
+    "benchmark": (benchmark, True), "markdown": (markdown, True), "gpu_timing": (gpu_tables.timing, False),
+    "gpu_differences": (gpu_tables.differences, False),
+}
+
+
+def make(results: Results, name: str) -> str:
+    """The text of the table that a page calls `name`. Raises Fault."""
+    first, _, word = name.partition(" ")
+    if first not in _TABLES or bool(word) != _TABLES[first][1]:
+        raise Fault(f"'{name}' is no table; there are {', '.join(key + (' NAME' if named else '') for key, (_, named) in _TABLES.items())}")
+    return _TABLES[first][0](results, word)

@@ -1,0 +1,273 @@
+"""tools/results with made documents and pages: which tables are written, which documents are refused, what counts as worse."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+HEAD = {"schema_version": 1, "command": "bench/some --json FILE", "date": "2026-03-01T12:00:00Z",
+        "machine": {"processor": "A processor", "cores": 4, "gpu": None, "system": "Linux"},
+        "hotpack": {"version": "hotpack 0.1.0", "commit": "0123456789abcdef0123456789abcdef01234567"}}
+
+
+def torch_row(job: str = "vit", **more) -> dict:
+    stats = {"reserved_peak": 1100 * MIB, "reserved_steady": 1010 * MIB, "live_peak": 1000 * MIB, "plan_height": 700 * MIB,
+             "plan_lower_bound": 700 * MIB, "planned_steady": 1000, "requests_steady": 1000, **more.pop("stats", {})}
+    settings = {"batch": 4, "optimizer": "sgd", "precision": "fp32", "simulated": True, "device": "a device",
+                "device_memory": 16 << 30, "torch": "2.0", "cuda": "13", "cudnn": "9", "cudnn_benchmark": False,
+                "cudnn_deterministic": False, "tf32": False, "cublas_workspace": "w", "cublaslt_workspace": "w", "seed": 1}
+    train = {"default": {"torch_reserved_peak": 1300 * MIB, "step_ms": 2.0},
+             "expandable": {"torch_reserved_peak": 1200 * MIB, "step_ms": 2.0}, "hotpack": {"step_ms": 2.0}}
+    return {"job": job, "static": True, "settings": {**settings, **more.pop("settings", {})}, "hotpack": stats, "reports": 0,
+            "launches_known_and_not": [7, 0], "losses": "", "largest_batch": None, "train": train, **more}
+
+
+def torch_document(*rows: dict, **more) -> dict:
+    return {**HEAD, "schema": "hotpack-torch-compare", "steps": 30, "hotpack_by": "enable", "rows": list(rows) or [torch_row()],
+            "failures": [], "missed": [], **more}
+
+
+def gpu_document(ratio: float = 3.0, time: float = 700.0, result: str = "pass", **more) -> dict:
+    figures = [{"name": "cuda-preloaded", "unit": "ns a pair", "median": time, "low": time, "high": time, "samples": 3},
+               {"name": "cuda over cuda-preloaded", "unit": "ratio", "median": ratio, "low": ratio, "high": ratio, "samples": 3}]
+    finding = {"name": "zeroed", "result": result, "expected": "zeros", "seen": "a | b"}
+    return {"schema": "hotpack-gpu-check", "schema_version": 1, "date": "2026-03-01T12:00:00Z", "simulated": False,
+            "complete": True, "hotpack": {"version": "0.1.0", "commit": HEAD["hotpack"]["commit"]},
+            "options": {"mode": "full", "only": []}, "device": {"name": "A GPU"}, "versions": {"driver": "580.1"},
+            "host": {"cpu": "A processor", "cores": 4}, "summary": {"pass": 9, "fail": 0, "skip": 1},
+            "steps": [{"group": "probes", "name": "gpu_probe/vmm/without", "findings": [finding]},
+                      {"group": "timing", "name": "rounds", "findings": [], "figures": figures}], **more}
+
+
+def google_document(script: float = 20.0, mutex: float = 10.0, host: str = "a", **counters) -> dict:
+    def line(name: str, time: float, **more) -> dict:
+        return {"name": name, "run_name": name, "run_type": "iteration", "real_time": time, "cpu_time": time, "time_unit": "ns",
+                **more}
+
+    return {"context": {"date": "2026-03-01T12:00:00+00:00", "host_name": host, "executable": "bin/serving_bench", "num_cpus": 4,
+                        "mhz_per_cpu": 3000},
+            "benchmarks": [line("OnScriptPair", script, **counters), line("MutexPair", mutex)]}
+
+
+class ResultsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+        (self.root / "docs").mkdir()
+        (self.root / "bench" / "results").mkdir(parents=True)
+
+    def put(self, name: str, document: dict) -> Path:
+        path = self.root / "bench" / "results" / f"{name}.json"
+        path.write_text(json.dumps(document))
+        return path
+
+    def page(self, text: str) -> Path:
+        path = self.root / "docs" / "page.md"
+        path.write_text(text)
+        return path
+
+    def run_it(self, *arguments: str, code: int = 0) -> str:
+        done = subprocess.run([sys.executable, str(ROOT / "tools" / "results"), "--root", str(self.root), *arguments],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        if code == 2:
+            self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1), done.stderr)
+        return done.stdout + done.stderr
+
+
+def marked(name: str, inside: str = "old\n") -> str:
+    return f"<!-- results: {name} -->\n{inside}<!-- end -->\n"
+
+
+class PagesTest(ResultsTest):
+    def test_a_table_is_written_once_and_then_up_to_date(self):
+        self.put("memory", torch_document())
+        page = self.page("# Title\n\n" + marked("torch_memory") + "\nbehind\n")
+        self.assertIn("docs/page.md: torch_memory: not up to date", self.run_it("--check", code=1))
+        self.assertIn("old", page.read_text())
+        self.run_it()
+        text = page.read_text()
+        self.assertTrue(text.startswith("# Title\n") and text.endswith("\nbehind\n") and "old" not in text)
+        for part in ("By `bench/some --json FILE`, 2026-03-01: A processor, 4 cores, no GPU; hotpack 0.1.0, commit `0123456789ab`",
+                     "PyTorch 2.0", "| vit   |     4 |  1300.0 |     1200.0 |             1100.0 |           1010.0 |"):
+            self.assertIn(part, text)
+        self.assertEqual(self.run_it("--check"), "")
+
+    def test_another_figure_or_a_typed_one_is_noticed(self):
+        self.put("memory", torch_document())
+        page = self.page(marked("torch_memory_brief"))
+        self.run_it()
+        self.assertIn("| vit | 4 | 1300 | 1200 | 1010 | 1000 |", page.read_text())
+        self.put("memory", torch_document(torch_row(stats={"reserved_steady": 1020 * MIB})))
+        self.run_it("--check", code=1)
+        self.run_it()
+        page.write_text(page.read_text().replace("1300", "1400"))
+        self.run_it("--check", code=1)
+
+    def test_the_newest_document_counts(self):
+        self.put("a", torch_document(torch_row("later"), date="2026-04-01T00:00:00Z"))
+        self.put("b", torch_document(torch_row("earlier")))
+        self.put("c", torch_document(torch_row("real", settings={"simulated": False}), date="2026-05-01T00:00:00Z"))
+        page = self.page(marked("torch_memory"))
+        self.run_it()
+        self.assertIn("| later", page.read_text())
+
+    def test_what_was_not_measured_says_so_and_names_the_command(self):
+        page = self.page(marked("gpu_timing") + marked("packer scale") + marked("largest_batch"))
+        self.run_it()
+        for part in ("GPU timing has not been measured yet: `tools/gpu_check --out", "`bench/packer scale --json", "--largest-batch"):
+            self.assertIn(part, page.read_text())
+
+    def test_a_gpus_times_and_differences(self):
+        self.put("gpu_check-x", gpu_document(result="differs"))
+        page = self.page(marked("gpu_timing") + marked("gpu_differences"))
+        self.run_it()
+        for part in ("A GPU, driver 580.1", "| cuda-preloaded | 700 | 700 | 700 | ns |", "| cuda over cuda-preloaded | 3.00 |",
+                     "| A GPU | 580.1 | zeroed | zeros | a \\| b |"):
+            self.assertIn(part, page.read_text())
+
+    def test_largest_batches(self):
+        row = torch_row(largest_batch=[{"capacity": 16 << 30, "rows": {"default": 8, "expandable": 10, "hotpack": 11}}])
+        self.put("largest", torch_document(row))
+        page = self.page(marked("largest_batch") + marked("torch_memory"))
+        self.run_it()
+        self.assertIn("|          16 |       8 |         10 |      11 |                1.100 |", page.read_text())
+        self.assertIn("Not measured yet: `bench/torch/compare", page.read_text())  # that of memory is another run
+
+    def test_google_benchmark_and_kept_output(self):
+        self.put("serving_bench", google_document())
+        page = self.page(marked("benchmark serving_bench") + marked("output said"))
+        os.environ["KEPT_FOLDER"] = "here/there"
+        self.addCleanup(os.environ.pop, "KEPT_FOLDER")
+        self.run_it("--keep", "said", "--", "echo", "$KEPT_FOLDER/x", "two words")
+        kept = json.loads((self.root / "bench" / "results" / "said.json").read_text())
+        self.assertNotIn("here/there", json.dumps(kept))
+        self.assertEqual((kept["command"], kept["output"]), ("echo $KEPT_FOLDER/x 'two words'", "$KEPT_FOLDER/x two words\n"))
+        kept["hotpack"]["commit"] = "0123"
+        self.put("said", kept)
+        self.run_it()
+        self.assertIn("| OnScriptPair | 20.0 ns | 20.0 ns |", page.read_text())
+        self.assertIn("```\n$KEPT_FOLDER/x two words\n```", page.read_text())
+        self.run_it("--keep", "fails", "--", "false", code=2)
+        self.assertFalse((self.root / "bench" / "results" / "fails.json").exists())
+
+    def test_a_table_that_a_program_wrote(self):
+        (self.root / "bench" / "results" / "cost.md").write_text("# The cost\n\n| a |\n|---|\n| 1 |\n")
+        page = self.page(marked("markdown cost"))
+        self.run_it()
+        self.assertEqual(page.read_text(), marked("markdown cost", "| a |\n|---|\n| 1 |\n"))
+
+    def test_pages_that_are_wrong(self):
+        for text, word in ((marked("nothing"), "'nothing' is no table"), (marked("packer"), "is no table"),
+                           (marked("torch_memory x"), "is no table"), (marked("output unknown"), "no output 'unknown'"),
+                           ("\n<!-- results: gpu_timing -->\n", "line 2: no <!-- end -->"),
+                           ("<!-- results: gpu_timing -->\n" + marked("gpu_timing"), "line 1: no <!-- end -->")):
+            with self.subTest(word):
+                page = self.page(text)
+                self.assertIn(word, self.run_it(code=2))
+                self.assertEqual(page.read_text(), text)
+
+    def test_examples_in_code_stay(self):
+        self.page("```\n" + marked("nothing") + "```\n")
+        self.assertEqual(self.run_it("--check"), "")
+
+    def test_documents_that_are_no_evidence(self):
+        changed = {**HEAD["hotpack"], "commit": "0123-changed"}
+        for document, word in ((gpu_document(simulated=True), "simulated device"), (gpu_document(complete=False), "ended from outside"),
+                               (torch_document(hotpack=changed), "0123-changed"), ({"rows": []}, "neither a document"),
+                               ({**torch_document(), "schema_version": 2}, "version 2")):
+            with self.subTest(word):
+                self.put("x", document)
+                self.assertIn(word, self.run_it("--check", code=2))
+
+    def test_wrong_use(self):
+        for arguments, word in ((["--keep", "x"], "a command goes with"), (["--", "ls"], "a command goes with"),
+                                (["--check", "--compare", "a", "b"], "not allowed"), (["--tolerance", "-1"], "at least 0"),
+                                (["--compare", "/nowhere/a", "/nowhere/b"], "No such file")):
+            with self.subTest(word):
+                self.assertIn(word, self.run_it(*arguments, code=2))
+
+
+class CompareTest(ResultsTest):
+    def compare(self, old: dict, new: dict, *options: str, code: int = 0) -> str:
+        return self.run_it("--compare", str(self.put("old", old)), str(self.put("new", new)), *options, code=code)
+
+    def test_the_same_is_neither_better_nor_worse(self):
+        for document in (torch_document(), gpu_document(), google_document()):
+            self.assertIn(" 0 better, 0 worse", self.compare(document, document))
+
+    def test_more_memory_is_named_and_less_is_no_fault(self):
+        more = torch_document(torch_row(stats={"reserved_steady": 1030 * MIB}))
+        said = self.compare(torch_document(), more, code=1)
+        self.assertIn("worse: vit, batch 4: serving / live: 1.01, now 1.03 (+2.0%)", said)
+        self.assertIn("worse: vit, batch 4: hotpack / PyTorch expandable", said)
+        self.assertIn("3 better, 0 worse", self.compare(more, torch_document()))
+        self.assertIn("0 worse", self.compare(torch_document(), more, "--tolerance", "0.03"))
+
+    def test_within_the_tolerance(self):
+        slightly = torch_document(torch_row(stats={"reserved_steady": 1014 * MIB}))
+        self.assertIn("0 better, 0 worse", self.compare(torch_document(), slightly))
+
+    def test_higher_may_be_better(self):
+        fewer = torch_row(stats={"planned_steady": 900})
+        self.assertIn("worse: vit, batch 4: by script: 1, now 0.9", self.compare(torch_document(), torch_document(fewer), code=1))
+        largest = [torch_row(largest_batch=[{"capacity": 1 << 30, "rows": {"default": 10, "expandable": 10, "hotpack": rows}}])
+                   for rows in (12, 11)]
+        self.assertIn("largest batch, hotpack / default: 1.2, now 1.1",
+                      self.compare(torch_document(largest[0]), torch_document(largest[1]), code=1))
+
+    def test_a_missing_row_is_worse_and_a_new_one_a_note(self):
+        two = torch_document(torch_row(), torch_row("unet"))
+        said = self.compare(two, torch_document(), code=1)
+        self.assertIn("worse: unet, batch 4: serving / live: missing", said)
+        self.assertIn("note: 7 new", self.compare(torch_document(), two))
+
+    def test_one_fault_more_is_worse_whatever_the_tolerance(self):
+        said = self.compare(torch_document(), torch_document(torch_row(reports=1)), "--tolerance", "9", code=1)
+        self.assertIn("worse: vit, batch 4: reports: 0, now 1", said)
+        said = self.compare(gpu_document(), gpu_document(result="fail"), code=1)
+        self.assertIn("worse: probes/gpu_probe/vmm/without: failed: 0, now 1", said)
+
+    def test_times_count_on_the_same_machine_only(self):
+        slower = gpu_document(time=1400.0)
+        self.assertIn("worse: timing/rounds: cuda-preloaded: 700, now 1400 (+100.0%)", self.compare(gpu_document(), slower, code=1))
+        elsewhere = copy.deepcopy(slower)
+        elsewhere["device"]["name"] = "Another GPU"
+        said = self.compare(gpu_document(), elsewhere)
+        self.assertIn("note: other machine: 1 times are not compared", said)
+        self.assertIn("0 worse", said)
+
+    def test_ratios_of_times_count_everywhere(self):
+        elsewhere = gpu_document(ratio=2.0, host={"cpu": "Another", "cores": 8})
+        self.assertIn("cuda over cuda-preloaded: 3, now 2 (-33.3%)", self.compare(gpu_document(), elsewhere, code=1))
+
+    def test_benchmarks_are_held_against_one_of_them(self):
+        old, new = google_document(), google_document(script=40.0, mutex=20.0, host="b")
+        self.assertIn("0 worse", self.compare(old, new, "--reference", "MutexPair"))
+        new = google_document(script=60.0, mutex=20.0, host="b")
+        self.assertIn("worse: OnScriptPair / MutexPair: 2, now 3", self.compare(old, new, "--reference", "MutexPair", code=1))
+        self.assertIn("OnScriptPair: ratio: 1, now 1.1", self.compare(google_document(ratio=1.0), google_document(ratio=1.1), code=1))
+
+    def test_a_document_of_another_program_is_compared_by_its_ratios(self):
+        def other(first: float, second: float) -> dict:
+            return {**HEAD, "schema": "hotpack-x", "rows": [{"network": "vgg", "batch": batch, "hotpack_ratio": ratio, "seconds": 1.0}
+                                                            for batch, ratio in ((32, first), (64, second))]}
+        said = self.compare(other(1.0, 1.0), other(1.1, 1.0), code=1)
+        self.assertIn("worse: rows, vgg, batch 32: hotpack_ratio: 1, now 1.1", said)
+        self.assertIn("2 figures compared, 0 better, 1 worse", said)
+
+    def test_documents_of_different_programs(self):
+        self.assertIn("nothing to compare", self.compare(torch_document(), gpu_document(), code=2))
+        self.assertIn("no figure in common", self.compare({**HEAD, "schema": "hotpack-x", "rows": []},
+                                                          {**HEAD, "schema": "hotpack-x", "rows": []}, code=2))
+
+
+if __name__ == "__main__":
+    unittest.main()
