@@ -11,6 +11,7 @@ namespace {
 // What the console shows anyway, and whether a benchmark failed: Google Benchmark itself ends with 0 then.
 class Reporter : public benchmark::ConsoleReporter {
  public:
+  Reporter() : ConsoleReporter(OO_Tabular) {}  // no colours, which would be escape codes in a file
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs) failed_ |= run.error_occurred;
     ConsoleReporter::ReportRuns(runs);
