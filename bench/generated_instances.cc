@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <vector>
 
 namespace hotpack::bench {
 
@@ -35,6 +36,33 @@ Instance RandomInstance(int64_t n) {
     const Clock life = log_uniform(1 + static_cast<double>(n) / 10);
     instance.blocks.push_back({.size = 512 * log_uniform(4096), .residency = {{begin, begin + life}}});
   }
+  return instance;
+}
+
+Instance CutInstance(int64_t n) {
+  std::mt19937_64 random(1);
+  const auto draw = [&random](int64_t below) { return static_cast<int64_t>(random() % static_cast<uint64_t>(below)); };
+  struct Piece {
+    Clock begin, end;
+    int64_t units;  // of 512 bytes
+  };
+  std::vector<Piece> pieces = {{0, 4 * n, 4 * n}};
+  while (static_cast<int64_t>(pieces.size()) < n) {
+    Piece& piece = pieces[static_cast<size_t>(draw(static_cast<int64_t>(pieces.size())))];
+    const int64_t life = piece.end - piece.begin;
+    Piece rest = piece;
+    if (life > 1 && (piece.units == 1 || draw(2) == 0)) {
+      piece.end = rest.begin = piece.begin + 1 + draw(life - 1);
+    } else if (piece.units > 1) {
+      piece.units = 1 + draw(piece.units - 1);
+      rest.units -= piece.units;
+    } else {
+      continue;
+    }
+    pieces.push_back(rest);
+  }
+  Instance instance;
+  for (const Piece& piece : pieces) instance.blocks.push_back({.size = 512 * piece.units, .residency = {{piece.begin, piece.end}}});
   return instance;
 }
 

@@ -15,4 +15,8 @@ Instance TrainingInstance(int64_t n);
 // Harder than what a training job asks for. O(n).
 Instance RandomInstance(int64_t n);
 
+// A rectangle cut into n blocks: the height of the whole is the load at every moment, so the lower bound is reached by one
+// placement, the one that was cut, and hardly by another. Harder still. n from 1 on. O(n).
+Instance CutInstance(int64_t n);
+
 }  // namespace hotpack::bench

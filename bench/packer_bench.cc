@@ -67,6 +67,7 @@ void EnrollAll(bool smoke) {
     if (smoke && blocks > 100) break;
     generated("training", TrainingInstance, blocks);
     generated("random", RandomInstance, blocks);
+    if (blocks <= 10'000) generated("cut", CutInstance, blocks);
   }
   const auto network = [](const char* name, Instance (*make)(int64_t)) {
     Enroll(std::make_shared<Case>(Case{name, make, 0}), 0);

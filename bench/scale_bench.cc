@@ -42,6 +42,7 @@ struct Step {
   int64_t kept = 0;       // heap bytes more than before
   int64_t heap_peak = 0;  // ... at most, meanwhile
   int64_t resident = 0;   // of the process, at most, meanwhile
+  double by_script = 0;   // share of its requests; 0 where there are none
 };
 
 double Seconds(clockid_t clock) {
@@ -131,6 +132,7 @@ void MeasureEngine(const Settings& settings, const Sequence& sequence, Outcome* 
     before = engine.Stats();
     steps.push_back(Measure("iteration " + std::to_string(i + 1), play));
     after = engine.Stats();
+    steps.back().by_script = static_cast<double>(after.planned - before.planned) / sequence.slots;
     if (after.planned - before.planned == sequence.slots) outcome->steady_after = i;
     steps.push_back(Measure("planning after it", [&] { engine.WaitPlan(-1); }));
   }
@@ -140,7 +142,9 @@ void MeasureEngine(const Settings& settings, const Sequence& sequence, Outcome* 
   before = engine.Stats();
   for (int i = 0; i < kServed; ++i) {
     if (settings.marks) engine.Mark();
+    const uint64_t planned = engine.Stats().planned;
     steps.push_back(Measure("served", play));
+    steps.back().by_script = static_cast<double>(engine.Stats().planned - planned) / sequence.slots;
     engine.WaitPlan(-1);
   }
   after = engine.Stats();
@@ -152,11 +156,12 @@ void MeasureEngine(const Settings& settings, const Sequence& sequence, Outcome* 
 
 void PrintText(const Settings& settings, const Outcome& outcome) {
   const double n = settings.blocks;
-  printf("%u blocks, %s lives\n%-18s %10s %10s %10s %12s %12s %12s\n", settings.blocks, settings.lives.c_str(), "step", "wall s", "cpu s",
-         "cpu ns/blk", "kept B/blk", "peak B/blk", "resident MB");
+  printf("%u blocks, %s lives\n%-18s %10s %10s %10s %12s %12s %12s %10s\n", settings.blocks, settings.lives.c_str(), "step", "wall s", "cpu s",
+         "cpu ns/blk", "kept B/blk", "peak B/blk", "resident MB", "by script");
   for (const Step& step : outcome.steps) {
-    printf("%-18s %10.4f %10.4f %10.1f %12.1f %12.1f %12.1f\n", step.name.c_str(), step.wall_s, step.cpu_s, 1e9 * step.cpu_s / n,
-           static_cast<double>(step.kept) / n, static_cast<double>(step.heap_peak) / n, static_cast<double>(step.resident) / 1e6);
+    printf("%-18s %10.4f %10.4f %10.1f %12.1f %12.1f %12.1f %9.2f%%\n", step.name.c_str(), step.wall_s, step.cpu_s, 1e9 * step.cpu_s / n,
+           static_cast<double>(step.kept) / n, static_cast<double>(step.heap_peak) / n, static_cast<double>(step.resident) / 1e6,
+           100 * step.by_script);
   }
   printf("plan file: %.1f bytes a block, %s\n", static_cast<double>(outcome.plan_file_bytes) / n,
          outcome.plan_file_read ? "read again" : "refused");
@@ -174,7 +179,7 @@ void PrintJson(const Settings& settings, const Outcome& outcome) {
   json["steps"] = nlohmann::ordered_json::array();
   for (const Step& step : outcome.steps) {
     json["steps"].push_back({{"name", step.name}, {"wall_s", step.wall_s}, {"cpu_s", step.cpu_s}, {"kept_bytes", step.kept},
-                             {"peak_bytes", step.heap_peak}, {"resident_bytes", step.resident}});
+                             {"peak_bytes", step.heap_peak}, {"resident_bytes", step.resident}, {"by_script", step.by_script}});
   }
   json["plan_file_bytes"] = outcome.plan_file_bytes;
   json["plan_file_read"] = outcome.plan_file_read;
