@@ -1,82 +1,82 @@
-// The time of one solve and how near the lower bound it ends, on generated instances.
+// Our packer and the heuristics of other systems on the same instances: the time of a solve, and how near it comes to the lower
+// bound (counter `ratio`: height / lower bound).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
-#include <random>
+#include <memory>
 #include <string>
 
-#include "packer/pack.h"
-#include "packer/types.h"
+#include "bench/benchmark_main.h"
+#include "bench/generated_instances.h"
+#include "bench/heuristics.h"
+#include "bench/models/networks.h"
+#include "packer/bounds.h"
 #include "packer/validator.h"
 
 namespace hotpack::bench {
 namespace {
 
-// A forward and backward pass: outputs nest like brackets, workspaces last one layer.
-Instance TrainingInstance(int layers) {
-  Instance instance;
-  for (int layer = 0; layer < layers; ++layer) {
-    const Clock end = 4 * layers;
-    instance.blocks.push_back({.size = 512 * (1 + layer * 37 % 101), .residency = {{2 * layer, end - 2 * layer}}});
-    instance.blocks.push_back({.size = 512 * (1 + layer * 53 % 211), .residency = {{2 * layer, 2 * layer + 1}}});
-    instance.blocks.push_back({.size = 512 * (1 + layer * 29 % 97), .residency = {{end - 2 * layer - 2, end - 2 * layer}}});
-  }
-  return instance;
-}
+// An instance, made when the first benchmark on it runs, and its lower bound.
+struct Case {
+  std::string name;
+  Instance (*make)(int64_t blocks);
+  int64_t blocks;  // 0: as many as it has
+  Instance instance = {};
+  Bytes lower_bound = 0;
 
-// Random sizes and lifetimes: harder than anything a training job asks for.
-Instance RandomInstance(int blocks) {
-  std::mt19937_64 random(1);
-  Instance instance;
-  for (int i = 0; i < blocks; ++i) {
-    const auto begin = static_cast<Clock>(random() % static_cast<uint64_t>(blocks));
-    const auto length = static_cast<Clock>(1 + random() % static_cast<uint64_t>(1 + blocks / 10));
-    instance.blocks.push_back(
-        {.size = static_cast<Bytes>(512 * (1 + random() % 4096)), .residency = {{begin, begin + length}}});
+  void Make() {
+    if (!instance.blocks.empty()) return;
+    instance = make(blocks);
+    lower_bound = LowerBound(instance);
   }
-  return instance;
-}
+};
 
-void Solve(benchmark::State& state, const Instance& instance, Algorithm algorithm) {
-  PackResult result;
+void Solve(benchmark::State& state, Case& which, const Heuristic& heuristic) {
+  which.Make();
+  Placement placement;
   for (auto _ : state) {
-    result = Pack(instance, {.algorithm = algorithm, .time_limit_ns = 200'000'000});
-    benchmark::DoNotOptimize(result.placement.height);
+    placement = heuristic.pack(which.instance);
+    benchmark::DoNotOptimize(placement.offsets.data());
   }
-  if (result.status != PackStatus::kOk) {
-    state.SkipWithError(PackStatusText(result.status));
-    return;
-  }
-  const std::string fault = Validate(instance, result.placement);
+  const std::string fault = Validate(which.instance, placement);
   if (!fault.empty()) {
     state.SkipWithError(fault.c_str());
     return;
   }
-  state.counters["blocks"] = static_cast<double>(instance.blocks.size());
-  state.counters["ratio"] = static_cast<double>(result.placement.height) / static_cast<double>(result.lower_bound);
+  const auto blocks = static_cast<double>(which.instance.blocks.size());
+  state.counters["blocks"] = blocks;
+  state.counters["ratio"] = static_cast<double>(placement.height) / static_cast<double>(which.lower_bound);
+  state.counters["s_a_block"] =
+      benchmark::Counter(blocks, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-void BestFitTraining(benchmark::State& state) {
-  Solve(state, TrainingInstance(static_cast<int>(state.range(0))), Algorithm::kBestFit);
+void Enroll(const std::shared_ptr<Case>& which, int64_t blocks) {
+  for (const Heuristic& heuristic : Heuristics()) {
+    if (blocks > heuristic.most_blocks) continue;
+    const std::string name = which->name + "/" + heuristic.name;
+    benchmark::RegisterBenchmark(name.c_str(), [which, &heuristic](benchmark::State& state) { Solve(state, *which, heuristic); })
+        ->Unit(benchmark::kMillisecond);
+  }
 }
-BENCHMARK(BestFitTraining)->Arg(100)->Arg(1000)->Unit(benchmark::kMillisecond);
 
-void AutoTraining(benchmark::State& state) {
-  Solve(state, TrainingInstance(static_cast<int>(state.range(0))), Algorithm::kAuto);
+void EnrollAll(bool smoke) {
+  const auto generated = [](const char* name, Instance (*make)(int64_t), int64_t blocks) {
+    Enroll(std::make_shared<Case>(Case{std::string(name) + " " + std::to_string(blocks), make, blocks}), blocks);
+  };
+  for (int64_t blocks : {int64_t{100}, int64_t{1'000}, int64_t{10'000}, int64_t{100'000}, int64_t{1'000'000}}) {
+    if (smoke && blocks > 100) break;
+    generated("training", TrainingInstance, blocks);
+    generated("random", RandomInstance, blocks);
+    if (blocks <= 10'000) generated("cut", CutInstance, blocks);
+  }
+  const auto network = [](const char* name, Instance (*make)(int64_t)) {
+    Enroll(std::make_shared<Case>(Case{name, make, 0}), 0);
+  };
+  network("AlexNet, batch 32", [](int64_t) { return AlexNet(32).Training(); });
+  network("GoogLeNet, batch 32", [](int64_t) { return GoogLeNet(32).Training(); });
 }
-BENCHMARK(AutoTraining)->Arg(100)->Arg(1000)->Unit(benchmark::kMillisecond);
-
-void BestFitRandom(benchmark::State& state) {
-  Solve(state, RandomInstance(static_cast<int>(state.range(0))), Algorithm::kBestFit);
-}
-BENCHMARK(BestFitRandom)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond);
-
-void AutoRandom(benchmark::State& state) {
-  Solve(state, RandomInstance(static_cast<int>(state.range(0))), Algorithm::kAuto);
-}
-BENCHMARK(AutoRandom)->Arg(1000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace hotpack::bench
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return hotpack::bench::RunBenchmarks(argc, argv, hotpack::bench::EnrollAll); }

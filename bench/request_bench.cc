@@ -23,6 +23,7 @@ constexpr int kExitBadInput = 2;
 struct Settings {
   std::string allocator = "cuda";
   std::string trace;
+  uint32_t blocks = 0;
   TimingOptions timing;
   bool json = false;
 };
@@ -113,7 +114,7 @@ void PrintText(const Settings& settings, const RequestSequence& sequence, const 
 }
 
 int Run(const Settings& settings) {
-  RequestSequence sequence = BuiltInSequence();
+  RequestSequence sequence = settings.blocks > 0 ? GeneratedSequence(settings.blocks) : BuiltInSequence();
   if (!settings.trace.empty()) {
     const absl::StatusOr<TraceFile> file = LoadTrace(settings.trace);
     if (!file.ok()) return Complain(kExitBadInput, std::string(file.status().message()));
@@ -150,6 +151,9 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--trace", settings.trace, "Play the steady step of this recording (default: a built-in step)")
       ->type_name("FILE");
+  app.add_option("--blocks", settings.blocks, "Play a generated iteration of so many requests")
+      ->excludes("--trace")
+      ->check(CLI::Range(4, 4'000'000));
   app.add_option("--iterations", settings.timing.iterations, "Timed iterations")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();

@@ -98,6 +98,17 @@ RequestSequence Unroll(const std::vector<CyclicCall>& calls, uint64_t held_to_en
   return sequence;
 }
 
+// An iteration that holds nothing over its end.
+RequestSequence Repeated(const Sequence& step) {
+  RequestSequence sequence;
+  sequence.forms.emplace_back();
+  for (const Call& call : step.calls) sequence.forms[0].push_back({call.slot, call.bytes});
+  sequence.slots = step.slots;
+  sequence.pairs = step.slots;
+  sequence.live_peak = LivePeak(sequence);
+  return sequence;
+}
+
 }  // namespace
 
 absl::StatusOr<RequestSequence> SequenceOf(const Trace& trace) {
@@ -107,15 +118,8 @@ absl::StatusOr<RequestSequence> SequenceOf(const Trace& trace) {
   return Unroll(calls, held_to_end);
 }
 
-RequestSequence BuiltInSequence() {
-  const Sequence step = MakeTrainingSequence(kLayers);
-  RequestSequence sequence;
-  sequence.forms.emplace_back();
-  for (const Call& call : step.calls) sequence.forms[0].push_back({call.slot, call.bytes});
-  sequence.slots = step.slots;
-  sequence.pairs = step.slots;
-  sequence.live_peak = LivePeak(sequence);
-  return sequence;
-}
+RequestSequence BuiltInSequence() { return Repeated(MakeTrainingSequence(kLayers)); }
+
+RequestSequence GeneratedSequence(uint32_t blocks) { return Repeated(MakeIteration(blocks, Lives::kNested)); }
 
 }  // namespace hotpack::bench

@@ -35,4 +35,7 @@ absl::StatusOr<RequestSequence> SequenceOf(const Trace& trace);
 // A training step of 64 layers, 256 requests (training_sequence.h).
 RequestSequence BuiltInSequence();
 
+// An iteration of `blocks` requests (MakeIteration, nested lives).
+RequestSequence GeneratedSequence(uint32_t blocks);
+
 }  // namespace hotpack::bench

@@ -12,8 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/unbacked_device_memory.h"
-#include "runtime/engine.h"
+#include "bench/thread_job.h"
 
 namespace hotpack::bench {
 namespace {
@@ -34,27 +33,14 @@ struct Rate {
   double slowest = 0;     // the slowest thread's pairs over the mean
 };
 
-// script: every request is for the same size, so whichever thread is next, its request is the one expected.
-// mixed: sizes are drawn, so nothing repeats and all is best fit.
 class Threads {
  public:
-  // `held`: blocks that a thread has at a time.
-  Threads(bool script, int held) : script_(script), held_(static_cast<size_t>(held)) {}
+  Threads(bool script, int held) : job_(script, static_cast<size_t>(held)) {}
 
-  // Lets the engine see a steady step: as many blocks live as all threads together hold, each released in order.
-  void WarmUp(int threads) {
-    std::mt19937_64 random(1);
-    std::vector<DeviceAddress> live(static_cast<size_t>(threads) * held_ * 2, 0);
-    for (int step = 0; step < 40; ++step) {
-      engine_.Mark();
-      for (DeviceAddress& address : live) Replace(&address, &random);
-      engine_.WaitPlan(-1);
-    }
-    for (DeviceAddress address : live) engine_.Release(address, 0);
-  }
+  void WarmUp(int threads) { job_.WarmUp(static_cast<size_t>(threads)); }
 
   Rate Measure(int threads, double seconds) {
-    const hotpack_stats before = engine_.Stats();
+    const hotpack_stats before = job_.engine().Stats();
     std::vector<uint64_t> pairs(static_cast<size_t>(threads), 0);
     std::atomic<bool> start{false}, stop{false};
     std::vector<std::thread> workers;
@@ -70,7 +56,7 @@ class Threads {
     stop = true;
     for (std::thread& worker : workers) worker.join();
     const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-    const hotpack_stats after = engine_.Stats();
+    const hotpack_stats after = job_.engine().Stats();
     uint64_t sum = 0;
     for (uint64_t count : pairs) sum += count;
     Rate rate;
@@ -80,32 +66,21 @@ class Threads {
     return rate;
   }
 
-  bool failed() const { return failed_; }
+  bool failed() const { return job_.failed(); }
 
  private:
-  uint64_t Bytes(std::mt19937_64* random) const { return script_ ? 100'000 : 512 + (*random)() % 1'000'000; }
-
-  void Replace(DeviceAddress* address, std::mt19937_64* random) {
-    if (*address != 0 && engine_.Release(*address, 0) != EngineStatus::kOk) failed_ = true;
-    if (engine_.Allocate(Bytes(random), 0, address) != EngineStatus::kOk) failed_ = true;
-  }
-
   uint64_t Work(const std::atomic<bool>& stop, uint64_t seed) {
     std::mt19937_64 random(seed);
-    std::vector<DeviceAddress> live(held_, 0);
+    std::vector<DeviceAddress> live(job_.held(), 0);
     uint64_t pairs = 0;
-    for (; !stop.load(std::memory_order_relaxed); ++pairs) Replace(&live[pairs % held_], &random);
+    for (; !stop.load(std::memory_order_relaxed); ++pairs) job_.Replace(&live[pairs % live.size()], &random);
     for (DeviceAddress address : live) {
-      if (address != 0) engine_.Release(address, 0);
+      if (address != 0) job_.engine().Release(address, 0);
     }
     return pairs;
   }
 
-  const bool script_;
-  const size_t held_;
-  UnbackedDeviceMemory memory_;
-  Engine engine_{&memory_, {}};
-  std::atomic<bool> failed_{false};
+  ThreadJob job_;
 };
 
 double Median(std::vector<double> values) {

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <vector>
 
+#include "bench/benchmark_main.h"
 #include "bench/best_fit_map.h"
 #include "bench/serving_job.h"
+#include "bench/thread_job.h"
 #include "bench/training_sequence.h"
 
 namespace hotpack::bench {
@@ -30,6 +33,73 @@ void OnScriptPair(benchmark::State& state) {
   if (!job.AllPlanned()) state.SkipWithError("a request was not served by script");
 }
 BENCHMARK(OnScriptPair);
+
+// Blocks on so many streams, in turn: what the points of releases cost, and what others wait for (`waits` a pair).
+void OnScriptStreams(benchmark::State& state) {
+  ServingJob job(kLayers);
+  const auto streams = static_cast<uint32_t>(state.range(0));
+  if (!job.WarmUp()) {
+    state.SkipWithError("the engine does not serve the step by script");
+    return;
+  }
+  uint64_t waits = 0;
+  while (state.KeepRunningBatch(job.PairsPerStep())) {
+    if (!job.PlayStepOnStreams(streams, &waits)) {
+      state.SkipWithError("a request failed");
+      return;
+    }
+  }
+  if (!job.AllPlanned()) state.SkipWithError("a request was not served by script");
+  state.counters["waits"] = static_cast<double>(waits) / static_cast<double>(state.iterations());
+}
+BENCHMARK(OnScriptStreams)->DenseRange(1, 4)->ArgName("streams");
+
+// A job that leaves its script: one request more, of a size that was never planned, among so many. A pair is any of them.
+void OffScriptPair(benchmark::State& state) {
+  ServingJob job(kLayers);
+  const auto every = static_cast<uint64_t>(state.range(0));
+  if (!job.WarmUp()) {
+    state.SkipWithError("the engine does not serve the step by script");
+    return;
+  }
+  const hotpack_stats before = job.Stats();
+  const int64_t others = job.PairsPerStep() / state.range(0);
+  while (state.KeepRunningBatch(job.PairsPerStep() + others)) {
+    if (!job.PlayStepWithOthers(every)) {
+      state.SkipWithError("a request failed");
+      return;
+    }
+  }
+  const hotpack_stats after = job.Stats();
+  if (after.divergences == before.divergences) state.SkipWithError("the job has not left its script");
+  state.counters["by_script"] =
+      static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests);
+}
+BENCHMARK(OffScriptPair)->Arg(256)->Arg(64)->Arg(16)->Arg(4)->ArgName("one_in");
+
+// Threads on one arena; nanoseconds of the wall clock between two pairs, whichever thread's they are.
+void ThreadPair(benchmark::State& state, bool script) {
+  static std::unique_ptr<ThreadJob> job;
+  static hotpack_stats before;
+  if (state.thread_index() == 0) {
+    job = std::make_unique<ThreadJob>(script, 1);
+    job->WarmUp(static_cast<size_t>(state.threads()));
+    before = job->engine().Stats();
+  }
+  std::mt19937_64 random(static_cast<uint64_t>(state.thread_index()));
+  DeviceAddress address = 0;
+  for (auto _ : state) job->Replace(&address, &random);  // the threads begin together, when all of them are here
+  if (job->engine().Release(address, 0) != EngineStatus::kOk || job->failed()) state.SkipWithError("a request failed");
+  if (state.thread_index() != 0) return;
+  const hotpack_stats after = job->engine().Stats();
+  const auto of_all = [](double figure) { return benchmark::Counter(figure, benchmark::Counter::kDefaults); };
+  state.counters["by_script"] =
+      of_all(static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests));
+}
+void ScriptThreads(benchmark::State& state) { ThreadPair(state, true); }
+void BestFitThreads(benchmark::State& state) { ThreadPair(state, false); }
+BENCHMARK(ScriptThreads)->ThreadRange(1, 8)->UseRealTime();
+BENCHMARK(BestFitThreads)->ThreadRange(1, 8)->UseRealTime();
 
 // Nothing repeats: best fit, with so many blocks live. What a job with changing shapes pays.
 void BestFitPair(benchmark::State& state) {
@@ -99,4 +169,4 @@ BENCHMARK(BestFitMapPair);
 }  // namespace
 }  // namespace hotpack::bench
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return hotpack::bench::RunBenchmarks(argc, argv); }

@@ -24,6 +24,41 @@ bool ServingJob::PlayStep() {
   return true;
 }
 
+bool ServingJob::PlayStepOnStreams(uint32_t streams, uint64_t* waits) {
+  for (const Call& call : sequence_.calls) {
+    DeviceAddress& address = addresses_[call.slot];
+    const uint32_t stream = call.slot % streams;
+    ReuseAfter after;
+    if (call.bytes != 0) {
+      if (engine_.Allocate(call.bytes, stream | kStreamOrdered, &address, &after) != EngineStatus::kOk) return false;
+      for (uint32_t i = 0; i < after.count; ++i) *waits += after.points[i].stream != stream;
+    } else {
+      after.Add(stream, ++tick_);
+      if (engine_.Release(address, stream | kStreamOrdered, &after) != EngineStatus::kOk) return false;
+    }
+  }
+  return true;
+}
+
+bool ServingJob::PlayStepWithOthers(uint64_t every) {
+  const auto draw = [this] { return (random_ = random_ * 6364136223846793005u + 1442695040888963407u) >> 33; };
+  for (const Call& call : sequence_.calls) {
+    DeviceAddress& address = addresses_[call.slot];
+    if (call.bytes == 0) {
+      if (engine_.Release(address, 0) != EngineStatus::kOk) return false;
+      continue;
+    }
+    if (++until_other_ >= every) {
+      until_other_ = 0;
+      DeviceAddress other = 0;
+      if (engine_.Allocate(1 + draw() % (1 << 20), 0, &other) != EngineStatus::kOk) return false;
+      if (engine_.Release(other, 0) != EngineStatus::kOk) return false;
+    }
+    if (engine_.Allocate(call.bytes, 0, &address) != EngineStatus::kOk) return false;
+  }
+  return true;
+}
+
 bool ServingJob::AllPlanned() {
   const hotpack_stats stats = engine_.Stats();
   return stats.steady_iteration >= 0 && stats.planned_steady == stats.requests_steady;

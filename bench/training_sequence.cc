@@ -1,6 +1,7 @@
 #include "bench/training_sequence.h"
 
 #include <cstddef>
+#include <random>
 #include <utility>
 
 namespace hotpack::bench {
@@ -43,6 +44,67 @@ Sequence MakeTrainingSequence(int layers) {
     builder.Release(outputs[static_cast<size_t>(layer)]);
   }
   for (uint32_t gradient : gradients) builder.Release(gradient);
+  return builder.Take();
+}
+
+namespace {
+
+constexpr uint32_t kShortLife = 6;  // requests, at most
+
+class DrawnBuilder {
+ public:
+  uint32_t Allocate() {
+    sequence_.calls.push_back({sequence_.slots, 512 * (1 + random_() % 64)});
+    return sequence_.slots++;
+  }
+  void Release(uint32_t slot) { sequence_.calls.push_back({slot, 0}); }
+  uint64_t Draw(uint64_t below) { return random_() % below; }
+  uint32_t slots() const { return sequence_.slots; }
+  Sequence Take() { return std::move(sequence_); }
+
+ private:
+  std::mt19937_64 random_{1};
+  Sequence sequence_;
+};
+
+// As MakeTrainingSequence: four requests a layer, an output that waits for its backward pass among them.
+void BuildNested(uint32_t n, DrawnBuilder* builder) {
+  const uint32_t layers = n / 4;
+  std::vector<uint32_t> outputs, gradients;
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    const uint32_t workspace = builder->Allocate();
+    outputs.push_back(builder->Allocate());
+    builder->Release(workspace);
+  }
+  for (uint32_t layer = layers; layer-- > 0;) {
+    const uint32_t workspace = builder->Allocate();
+    gradients.push_back(builder->Allocate());
+    builder->Release(workspace);
+    builder->Release(outputs[layer]);
+  }
+  while (builder->slots() < n) gradients.push_back(builder->Allocate());
+  for (uint32_t gradient : gradients) builder->Release(gradient);
+}
+
+void BuildShort(uint32_t n, DrawnBuilder* builder) {
+  std::vector<std::vector<uint32_t>> due(kShortLife);  // by request modulo kShortLife: released before it
+  for (uint32_t request = 0; request < n; ++request) {
+    std::vector<uint32_t>& now = due[request % kShortLife];
+    for (uint32_t slot : now) builder->Release(slot);
+    now.clear();
+    const uint64_t life = 1 + builder->Draw(kShortLife);  // kShortLife: the next time that this list is looked at
+    due[(request + life) % kShortLife].push_back(builder->Allocate());
+  }
+  for (uint32_t i = 0; i < kShortLife; ++i) {
+    for (uint32_t slot : due[(n + i) % kShortLife]) builder->Release(slot);
+  }
+}
+
+}  // namespace
+
+Sequence MakeIteration(uint32_t n, Lives lives) {
+  DrawnBuilder builder;
+  lives == Lives::kNested ? BuildNested(n, &builder) : BuildShort(n, &builder);
   return builder.Take();
 }
 

@@ -22,4 +22,13 @@ struct Sequence {
 // has 1.5 spatial predecessors on average; recorded training steps have 1.2 to 1.35.
 Sequence MakeTrainingSequence(int layers);
 
+enum class Lives : uint8_t {
+  kNested,  // outputs live until the backward pass of their layer: a block meets up to half of the others
+  kShort,   // a block lives for a few requests: time steps of a recurrent net, a generated loop
+};
+
+// `n` requests (at least 4), each released in the iteration; sizes of 512 bytes to 32 KiB, drawn, so that a million blocks fit a
+// device. No part of it repeats. O(n).
+Sequence MakeIteration(uint32_t n, Lives lives);
+
 }  // namespace hotpack::bench

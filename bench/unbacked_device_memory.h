@@ -11,8 +11,9 @@ namespace hotpack::bench {
 
 class UnbackedDeviceMemory : public DeviceMemory {
  public:
+  explicit UnbackedDeviceMemory(uint64_t bytes = uint64_t{16} << 30) : bytes_(bytes) {}
   uint64_t ChunkBytes() const override { return uint64_t{2} << 20; }
-  uint64_t TotalBytes() const override { return uint64_t{16} << 30; }
+  uint64_t TotalBytes() const override { return bytes_; }
   MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override {
     *base = next_address_.fetch_add((bytes + ChunkBytes() - 1) / ChunkBytes() * ChunkBytes());
     return MemoryStatus::kOk;
@@ -29,6 +30,7 @@ class UnbackedDeviceMemory : public DeviceMemory {
   bool Synchronize() override { return true; }
 
  private:
+  const uint64_t bytes_;
   std::atomic<DeviceAddress> next_address_{uint64_t{1} << 40};
   std::atomic<ChunkHandle> next_chunk_{1};
 };

@@ -1,0 +1,119 @@
+// What an event costs in the recorder: alone, and on top of a request served by script.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "bench/benchmark_main.h"
+#include "bench/serving_job.h"
+#include "profiler/trace_writer.h"
+
+namespace hotpack::bench {
+namespace {
+
+constexpr int kLayers = 64;
+constexpr int64_t kFixed = 256 * 10'000;                // pairs: as many as a file has room for
+constexpr uint64_t kLimitBytes = uint64_t{256} << 20;  // of a file, before a new one is begun
+constexpr double kMostBytes = 40;                      // an event, by profiler/trace_writer.h
+
+// A file that is there as long as this lives.
+class Scratch {
+ public:
+  Scratch() {
+    std::string path = std::filesystem::temp_directory_path() / "hotpack-bench-XXXXXX";
+    const int file = mkstemp(path.data());
+    if (file >= 0) close(file);
+    path_ = path;
+  }
+  ~Scratch() { unlink(path_.c_str()); }
+  std::unique_ptr<TraceWriter> Writer(benchmark::State& state) const {
+    TraceStatus status = TraceStatus::kOk;
+    std::unique_ptr<TraceWriter> writer = TraceWriter::Create(path_.c_str(), kLimitBytes, &status);
+    if (writer == nullptr) state.SkipWithError("the trace cannot be written");
+    return writer;
+  }
+  uint64_t Bytes() const { return std::filesystem::file_size(path_); }
+
+ private:
+  std::string path_;
+};
+
+// Bytes of file an event; an error if it is more than promised, or nothing was written.
+void CountBytes(benchmark::State& state, const Scratch& file, TraceWriter& writer) {
+  const auto events = static_cast<double>(writer.EventCount());
+  writer.Close();
+  const double each = static_cast<double>(file.Bytes()) / events;
+  state.counters["bytes_an_event"] = each;
+  constexpr double kMany = 10'000;  // events, beside which the file's header is nothing
+  if (events >= kMany && (each < 1 || each > kMostBytes)) state.SkipWithError("an event does not take 1 to 40 bytes");
+}
+
+// The writer alone: an allocation and a release with `live` other blocks between them.
+void AppendPair(benchmark::State& state) {
+  const Scratch file;
+  std::unique_ptr<TraceWriter> writer = file.Writer(state);
+  const auto live = static_cast<uint64_t>(state.range(0));
+  uint64_t id = 0;
+  for (auto _ : state) {
+    ++id;
+    bool written = writer->Append({.kind = EventKind::kAllocate, .stream = 0, .id = id, .bytes = 512 * (1 + id % 1000), .time_ns = 100 * id});
+    if (id > live) written = writer->Append({.kind = EventKind::kRelease, .stream = 0, .id = id - live, .bytes = 0, .time_ns = 100 * id + 50});
+    if (written) continue;
+    state.PauseTiming();  // the file is full
+    writer = file.Writer(state);
+    id = 0;
+    state.ResumeTiming();
+    if (writer == nullptr) return;
+  }
+  CountBytes(state, file, *writer);
+}
+BENCHMARK(AppendPair)->Arg(1)->Arg(1000)->ArgName("live")->Iterations(kFixed);
+
+void Pairs(benchmark::State& state, ServingJob& job) {
+  if (!job.WarmUp()) {
+    state.SkipWithError("the engine does not serve the step by script");
+    return;
+  }
+  while (state.KeepRunningBatch(job.PairsPerStep())) {
+    if (!job.PlayStep()) {
+      state.SkipWithError("a request failed");
+      return;
+    }
+  }
+  if (!job.AllPlanned()) state.SkipWithError("a request was not served by script");
+}
+
+// A request and its release served by script: without a recording, with one, and with the index of live blocks that the launch
+// collector needs. A pair is two events.
+void PairUnrecorded(benchmark::State& state) {
+  ServingJob job(kLayers);
+  Pairs(state, job);
+}
+BENCHMARK(PairUnrecorded);
+
+void RecordedPair(benchmark::State& state, bool launches) {
+  const Scratch file;
+  const std::unique_ptr<TraceWriter> writer = file.Writer(state);
+  if (writer == nullptr) return;
+  EngineOptions options;
+  options.trace = writer.get();
+  options.note_launches = launches;
+  ServingJob job(kLayers, options);
+  Pairs(state, job);
+  // What is beyond the file's limit is not written, and would cost nothing.
+  if (writer->EventCount() < 2 * static_cast<uint64_t>(state.iterations())) state.SkipWithError("the file was full before the end");
+  CountBytes(state, file, *writer);
+}
+void PairRecorded(benchmark::State& state) { RecordedPair(state, false); }
+void PairRecordedWithIndex(benchmark::State& state) { RecordedPair(state, true); }
+BENCHMARK(PairRecorded)->Iterations(kFixed);
+BENCHMARK(PairRecordedWithIndex)->Iterations(kFixed);
+
+}  // namespace
+}  // namespace hotpack::bench
+
+int main(int argc, char** argv) { return hotpack::bench::RunBenchmarks(argc, argv); }
