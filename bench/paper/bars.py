@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cases import Case, Failure, hotpack
-from shares import Shares, shares_of
+from shares import shares_of
 
 POOL, SINGLE = "chainer", "cudamalloc"  # of `hotpack compare`
 
@@ -21,12 +21,12 @@ class Bar:
     network: str
     mode: str
     batch: int
-    requests: int  # of the last iteration; of the run where none is known
+    requests: int  # of the last iteration
     live: int  # no allocator takes less
     retained: int
     carried: int
     naive: int  # one allocation a request, given back when it is released
-    kept: int | None  # ... given back at the end of the iteration
+    kept: int  # ... given back at the end of the iteration
     orig: int  # the paper's pool
     hotpack: int
     plan: int | None  # what is retained, and the height of the published best-fit; None where no iteration repeats
@@ -52,19 +52,12 @@ def compare(options: argparse.Namespace, recording: Path, *more: str) -> dict:
     return compared
 
 
-def _unmarked(shown: dict, compared: dict) -> Shares:
-    """From the iteration that is found; without one, all that is left at the end counts as retained."""
-    iteration, found = compared["iteration"], shown.get("detected")
-    if iteration is None or not found:
-        return Shares(shown["live_end"], 0, 0, shown["requests"], False)
-    return Shares(iteration["not_planned"], found["carried_bytes"], 0, iteration["requests"], False)
-
-
 def take_bar(options: argparse.Namespace, case: Case, recording: Path) -> Bar:
     """Raises Failure."""
     compared = compare(options, recording)
-    shares = shares_of(hotpack(options, "export", recording, "--format", "event-csv")) or _unmarked(
-        json.loads(hotpack(options, "show", recording, "--json")), compared)
+    shares = shares_of(hotpack(options, "export", recording, "--format", "event-csv"))
+    if shares is None:
+        raise Failure(f"{case.name}: a recording without iterations")
     rows, iteration = compared["rows"], compared["iteration"]
     if rows["hotpack"]["reserved_peak"] < compared["live_peak"]:
         raise Failure(f"{case.name}: less memory than what is live")
@@ -73,6 +66,6 @@ def take_bar(options: argparse.Namespace, case: Case, recording: Path) -> Bar:
     height = json.loads(hotpack(options, "pack", recording, "--algorithm", "best-fit", "--time-limit", "10m", "--json"))[
         "height"] if repeats else None
     return Bar(case.network, case.mode, case.batch, shares.requests, compared["live_peak"], shares.retained, shares.carried,
-               rows[SINGLE]["reserved_peak"], shares.kept_to_the_end if shares.marked else None, rows[POOL]["reserved_peak"],
+               rows[SINGLE]["reserved_peak"], shares.kept_to_the_end, rows[POOL]["reserved_peak"],
                rows["hotpack"]["reserved_steady" if repeats else "reserved_peak"],
                None if height is None else shares.retained + height, height)

@@ -76,7 +76,7 @@ class Recorder:
             _run(self._options.build / "bin" / "paper_events", case.network, case.mode, case.batch, case.steps, path)
             return path
         path = path.with_name(path.name + ".trace")
-        arguments = ["--batch", str(case.batch), "--steps", str(case.steps)]
+        arguments = ["--batch", str(case.batch), "--steps", str(case.steps), "--ranges"]
         arguments += ["--tiny"] if self._options.size == "smoke" else []
         arguments += ["--no-cudnn"] if self._options.no_cudnn else []
         arguments += ["--inference"] if case.mode == INFERENCE else []

@@ -16,7 +16,6 @@ class Shares:
     carried: int
     kept_to_the_end: int  # the most that is live if what the last iteration asks for stays to its end
     requests: int  # of the last iteration
-    marked: bool = True
 
 
 def _rounded(size: str) -> int:

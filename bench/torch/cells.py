@@ -100,6 +100,7 @@ class Machine:
             if preload:
                 flags = ["--simulate"] if self.simulate else []
                 flags += ["--trace", str(trace)] if trace is not None else []
+                flags += ["--iteration-range", "step"] if "--ranges" in job.arguments else []
                 program = [str(self._command), "run", *flags, "--json-stats", str(stats), "--", *program]
             self._execute(program, self._environment(preload, reports), job, allocator)
             cell = Cell(losses=losses.read_text(), **_read(out))

@@ -47,7 +47,8 @@ class Loop:
             model.routing = self._options.routing or ("host" if self.is_simulated else "device")
         if self._options.inference:
             for _ in range(self._options.steps):
-                self._infer(model)
+                with self._range():
+                    self._infer(model)
             return self._figures()
         optimizer = _OPTIMIZERS[self.optimizer_name](model.parameters())
         scaler = torch.amp.GradScaler(self._device.type, enabled=self._options.precision == "amp")
@@ -55,7 +56,8 @@ class Loop:
         for _ in range(self._options.epochs):
             model.train()
             for step in range(1, self._options.steps + 1):
-                self._step(model, optimizer, scaler)
+                with self._range():
+                    self._step(model, optimizer, scaler)
                 if every is not None and step % every == 0:
                     self._evaluate(model)
             if self._options.epochs > 1:
@@ -76,6 +78,9 @@ class Loop:
         if self._options.precision not in types:
             return nullcontext()
         return torch.autocast(self._device.type, types[self._options.precision])
+
+    def _range(self) -> AbstractContextManager:
+        return torch.cuda.nvtx.range("step") if self._options.ranges else nullcontext()
 
     def _draw(self, source: HostSource, count: int) -> list[Batch]:
         batches = [self._task.draw(source, self.rows, self._options.tiny) for _ in range(count)]

@@ -84,6 +84,7 @@ def describe(options: argparse.Namespace, loop) -> dict[str, object]:
         "evaluate_every": options.evaluate_every,
         "epochs": options.epochs,
         "inference": options.inference,
+        "ranges": options.ranges,
         "pinned": options.pin,
         "allocator": options.allocator,
         "alloc_conf": os.environ.get("PYTORCH_ALLOC_CONF", os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")),

@@ -47,6 +47,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
                         help="no training: every step is one forward pass (seq2seq generates 100 words a sentence)")
     parser.add_argument("--warm-up", type=int, default=0, metavar="N", help="the first N of the steps are not timed (0)")
     parser.add_argument("--checkpoint", action="store_true", help="compute activations again instead of keeping them")
+    parser.add_argument("--ranges", action="store_true", help="name each step to profilers (a range \"step\" of NVTX)")
     parser.add_argument("--pin", action="store_true", help="copy inputs from pinned memory, without waiting")
     parser.add_argument("--tiny", action="store_true", help="a model and a batch of the same kind, small enough for a test")
     parser.add_argument("--routing", choices=("device", "host"),
