@@ -1,16 +1,22 @@
 """bench/torch/compare without PyTorch: which limits a row misses, the bisection, the table's text."""
 
+import contextlib
+import io
 import json
 import os
 import sys
+import types
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench" / "torch"))
 import largest  # noqa: E402
+import peers  # noqa: E402
 import rows  # noqa: E402
+import settings as train_settings  # noqa: E402
 from cells import Cell, Failure, Job, OutOfMemory  # noqa: E402
-from table import header, render  # noqa: E402
+from table import header, peers_header, render, render_peers  # noqa: E402
 
 MIB = 1 << 20
 
@@ -28,18 +34,31 @@ def stats(**more) -> dict:
 
 
 class FakeMachine:
-    """Answers each cell without running anything; `fits` is the largest batch by allocator, `needs` the bytes of a batch."""
+    """Answers each cell without running anything; `fits` is the largest batch by allocator, `needs` the bytes of a batch, `held` what
+    an allocator or a policy holds (whole run: 7 bytes more), None: it runs out of memory."""
 
-    simulate = True
-
-    def __init__(self, static=True, fits=None, needs=None, losses=None, odd_settings=None, **more):
-        self.needs = needs
+    def __init__(self, static=True, fits=None, needs=None, losses=None, odd_settings=None, simulate=True, rmm=False, held=None, **more):
+        self.needs, self.simulate, self.rmm, self.trace = needs, simulate, rmm, None
+        self.held = {**dict.fromkeys(peers.SIMULATED, 1300 * MIB), "async": 1400 * MIB, "rmm-pool": 1500 * MIB,
+                     "rmm-arena": 1600 * MIB, peers.EXACT: 1000 * MIB, **(held or {})}
         self.static, self.fits, self.more = static, fits or {}, more
         self.losses, self.odd_settings, self.runs = losses or {}, odd_settings or {}, []
 
-    def run(self, job: Job, allocator: str) -> Cell:
+    def imports(self, module: str) -> bool:
+        return self.rmm and module.startswith("rmm")
+
+    def compare(self, trace: Path, asked: tuple[str, ...]) -> dict:
+        assert trace == self.trace, trace
+        return {"rows": {name: {"reserved_steady": self.held[name], "reserved_peak": self.held[name] + 7} for name in asked}}
+
+    def run(self, job: Job, allocator: str, trace: Path | None = None) -> Cell:
         self.runs.append((job, allocator))
+        if trace is not None:
+            assert allocator == "hotpack" and trace.parent.is_dir()
+            self.trace = trace
         taken = None
+        if self.held.get(allocator, 0) is None:
+            raise OutOfMemory("full")
         if "--batch" in job.arguments:
             rows_a_step = int(job.arguments[job.arguments.index("--batch") + 1])
             taken = self.needs and self.needs(rows_a_step)
@@ -48,8 +67,12 @@ class FakeMachine:
         figures = {"torch_reserved_peak": 1200 * MIB if allocator == "default" else 1100 * MIB, "step_ms": 1.0}
         if taken is not None:
             figures["torch_reserved_peak"] = taken
+        if allocator == "async":
+            figures["torch_reserved_peak"] = self.held[allocator]
+        elif allocator.startswith("rmm"):
+            figures.update(torch_reserved_peak=None, rmm={"reserved_peak": self.held[allocator]})
         odd = self.odd_settings if allocator == "hotpack" else {}
-        cell = Cell(settings(self.static, **odd), figures)
+        cell = Cell(settings(self.static, simulated=self.simulate, **odd), figures)
         if allocator == "hotpack":
             cell.hotpack, cell.reports = stats(**self.more.get("stats", {})), self.more.get("reports", 0)
             cell.hotpack["reserved_peak"] = taken or cell.hotpack["reserved_peak"]
@@ -91,6 +114,136 @@ class LimitsTest(unittest.TestCase):
     def test_cells_with_other_settings_are_no_row(self):
         with self.assertRaisesRegex(Failure, "settings under hotpack"):
             row(odd_settings={"batch": 5})
+
+
+def row_with_peers(**more) -> rows.Row:
+    machine = FakeMachine(**more)
+    return rows.take_row(machine, Job("resnet50"), peers.others(machine))
+
+
+def cells_of(text: str) -> dict[str, str]:
+    title, _, line = text.splitlines()
+    return dict(zip((part.strip() for part in title.split("|")), (part.strip() for part in line.split("|"))))
+
+
+class PeersTest(unittest.TestCase):
+    def test_allocators_that_the_job_is_run_under(self):
+        self.assertEqual(peers.others(FakeMachine(rmm=True)), ("async",))  # RMM cannot run on the simulated device
+        self.assertEqual(peers.others(FakeMachine(simulate=False)), ("async",))
+        self.assertEqual(peers.others(FakeMachine(simulate=False, rmm=True)), ("async", "rmm-pool", "rmm-arena"))
+
+    def test_a_good_row_misses_nothing(self):
+        self.assertEqual(rows.missed(row_with_peers()), [])
+        self.assertEqual(rows.missed(row_with_peers(simulate=False, rmm=True)), [])
+
+    def test_as_much_as_any_pooling_peer_is_too_much(self):
+        for name in ("chainer", "best-fit", "first-fit", "async", "rmm-pool", "rmm-arena"):
+            with self.subTest(name):
+                (fault,) = rows.missed(row_with_peers(simulate=False, rmm=True, held={name: 1020 * MIB}))
+                self.assertEqual(fault, f"resnet50: 1020.0 MiB while serving, {peers.TITLES[name]} 1020.0")
+                self.assertEqual(rows.missed(row_with_peers(simulate=False, rmm=True, held={name: 1020 * MIB + 1})), [])
+
+    def test_one_cudamalloc_a_request_is_the_measure(self):
+        least = int((1020 - 4) * MIB / 1.02)
+        self.assertEqual(rows.missed(row_with_peers(held={peers.EXACT: least + 1})), [])
+        (fault,) = rows.missed(row_with_peers(held={peers.EXACT: least - 1}))
+        self.assertIn("limit by one cudaMalloc a request 1020.0", fault)
+
+    def test_the_simulated_devices_own_pool_is_no_limit(self):
+        self.assertEqual(rows.missed(row_with_peers(held={"async": 1 * MIB})), [])
+
+    def test_of_varying_shapes_the_whole_run_counts_and_nothing_is_missed(self):
+        row = row_with_peers(static=False, held={"chainer": 1 * MIB})
+        self.assertEqual((row.peers["chainer"], row.held), (1 * MIB + 7, 1100 * MIB))
+        self.assertEqual(rows.missed(row), [])
+
+    def test_its_table(self):
+        cells = cells_of(render_peers([row_with_peers(held={"chainer": 1310 * MIB, "best-fit": 1320 * MIB})]))
+        self.assertEqual(cells, {"": "", "model": "resnet50", "hotpack": "1020.0", "one cudaMalloc a request": "1000.0",
+                                 "hotpack / that": "1.0200", "PyTorch": "1200.0", "expandable": "1100.0",
+                                 "paper's pool": "1310.0", "best fit": "1320.0", "first fit": "1300.0", "cudaMallocAsync": "1400.0"})
+
+    def test_the_columns_of_a_gpu(self):
+        row = row_with_peers(simulate=False, rmm=True, held={"rmm-arena": None})
+        cells = cells_of(render_peers([row]))
+        self.assertEqual((cells["RMM pool"], cells["RMM arena"]), ("1500.0", "out of memory"))
+        self.assertEqual((cells["ms a step, RMM pool"], cells["ms a step, RMM arena"]), ("1.00", "-"))
+        self.assertEqual(rows.missed(row), [])
+        self.assertIn("The pool began empty", peers_header([row]))
+        self.assertNotIn("NVIDIA's", peers_header([row]))
+
+    def test_what_was_written_gives_the_same_table(self):
+        for more in ({}, {"simulate": False, "rmm": True, "held": {"rmm-pool": None}}):
+            first = row_with_peers(**more)
+            read = rows.Row.from_json(json.loads(json.dumps(first.as_json())))
+            self.assertEqual(render_peers([read]), render_peers([first]))
+            self.assertEqual(rows.missed(read), rows.missed(first))
+
+    def test_a_run_under_other_settings_is_no_row(self):
+        machine = FakeMachine()
+        plain = machine.run
+        machine.run = lambda job, allocator, trace=None: (
+            Cell(settings(True, batch=5), {"torch_reserved_peak": 1}) if allocator == "async" else plain(job, allocator, trace))
+        with self.assertRaisesRegex(Failure, "settings under async"):
+            rows.take_row(machine, Job("vit"), ("async",))
+
+
+class Resource:
+    """A stand-in for RMM's resources: what it was made of."""
+
+    def __init__(self, *arguments, **options):
+        self.made_of = arguments, options
+
+
+class RmmTest(unittest.TestCase):
+    """With a stand-in for the module, whose names are RMM 26.10's."""
+
+    def stand_in(self, allocator: object = "the allocator") -> dict[str, types.ModuleType]:
+        modules = {name: types.ModuleType(name) for name in ("rmm", "rmm.mr", "rmm.allocators", "rmm.allocators.torch")}
+        self.mr = modules["rmm"].mr = modules["rmm.mr"]
+        for name in ("CudaMemoryResource", "StatisticsResourceAdaptor", "PoolMemoryResource", "ArenaMemoryResource"):
+            setattr(self.mr, name, type(name, (Resource,), {}))
+        self.mr.set_current_device_resource = mock.Mock()
+        modules["rmm.allocators.torch"].rmm_torch_allocator = allocator
+        return modules
+
+    def enable(self, name: str, modules: dict) -> object:
+        self.torch = mock.Mock(__version__="2.0")
+        with mock.patch.dict(sys.modules, modules):
+            return train_settings.enable_rmm(name, self.torch)
+
+    def test_pool_and_arena_lie_over_counted_cudamalloc(self):
+        for name, kind, options in (("rmm-pool", "PoolMemoryResource", {"initial_pool_size": 0}),
+                                    ("rmm-arena", "ArenaMemoryResource", {})):
+            with self.subTest(name):
+                upstream = self.enable(name, self.stand_in())
+                self.assertIs(type(upstream), self.mr.StatisticsResourceAdaptor)
+                self.assertIs(type(upstream.made_of[0][0]), self.mr.CudaMemoryResource)
+                (used,) = self.mr.set_current_device_resource.call_args.args
+                self.assertIs(type(used), getattr(self.mr, kind))
+                self.assertEqual(used.made_of, ((upstream,), options))
+                self.torch.cuda.memory.change_current_allocator.assert_called_once_with("the allocator")
+
+    def refused(self, function, *arguments) -> str:
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit) as ended:
+            function(*arguments)
+        self.assertEqual((ended.exception.code, said.getvalue().count("\n")), (2, 1))
+        return said.getvalue()
+
+    def test_refusals_are_one_line(self):
+        missing = dict.fromkeys(("rmm", "rmm.mr", "rmm.allocators", "rmm.allocators.torch"))
+        self.assertIn("rmm cannot be imported", self.refused(self.enable, "rmm-pool", missing))
+        self.assertIn("no allocator for PyTorch 2.0", self.refused(self.enable, "rmm-arena", self.stand_in(None)))
+        with mock.patch.object(train_settings, "_driver_is_simulated", lambda: True):
+            for name in train_settings.RMM:
+                self.assertIn("the simulated device", self.refused(train_settings.choose_allocator, name, "cuda"))
+
+    def test_an_older_pytorch_that_does_not_take_the_backend_up(self):
+        torch = mock.Mock(__version__="2.0")
+        torch.cuda.get_allocator_backend.return_value = "native"
+        self.assertIn("has not taken up", self.refused(train_settings.check_allocator, "async", torch))
+        train_settings.check_allocator("default", torch)
 
 
 class LargestBatchTest(unittest.TestCase):
@@ -153,7 +306,7 @@ class TableTest(unittest.TestCase):
     def test_figures_stand_in_their_columns(self):
         text = render([row()])
         title, rule, line = text.splitlines()
-        cells = dict(zip((part.strip() for part in title.split("|")), (part.strip() for part in line.split("|"))))
+        cells = cells_of(text)
         self.assertEqual(cells["PyTorch"], "1200.0")
         self.assertEqual(cells["expandable"], "1100.0")
         self.assertEqual(cells["hotpack, serving"], "1020.0")
