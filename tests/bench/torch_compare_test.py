@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 import types
 import unittest
 from pathlib import Path
@@ -15,7 +16,7 @@ import largest  # noqa: E402
 import peers  # noqa: E402
 import rows  # noqa: E402
 import settings as train_settings  # noqa: E402
-from cells import Cell, Failure, Job, OutOfMemory  # noqa: E402
+from cells import Cell, Failure, Job, Machine, OutOfMemory  # noqa: E402
 from table import header, peers_header, render, render_peers  # noqa: E402
 
 MIB = 1 << 20
@@ -188,6 +189,35 @@ class PeersTest(unittest.TestCase):
             rows.take_row(machine, Job("vit"), ("async",))
 
 
+# In the place of a Python with PyTorch: leaves what it was called with as train.py's figures.
+STAND_IN = """#!{python}
+import json, os, sys
+value = dict(zip(sys.argv, sys.argv[1:]))
+open(value["--losses"], "w").close()
+with open(value["--json"], "w") as out:
+    json.dump({{"settings": {{}}, "figures": {{"arguments": sys.argv[1:], "trace": os.environ.get("HOTPACK_TRACE"), "hotpack": {{}}}}}}, out)
+"""
+
+
+class RecordingTest(unittest.TestCase):
+    def test_enabled_hotpack_is_told_where_the_recording_goes_and_no_other_run(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ):
+            os.environ.pop("HOTPACK_TRACE", None)
+            python = Path(folder, "python")
+            python.write_text(STAND_IN.format(python=sys.executable))
+            python.chmod(0o755)
+            machine = Machine(str(python), Path(folder), False, "enable", 60)
+            self.assertEqual(machine.run(Job("vit"), "hotpack", Path("/a/job.trace")).figures["trace"], "/a/job.trace")
+            plain = machine.run(Job("vit"), "async").figures
+            self.assertIsNone(plain["trace"])
+            self.assertIn("--allocator async", " ".join(plain["arguments"]))
+
+    def test_playing_a_recording_needs_the_command_whatever_brings_hotpack(self):
+        Machine("python", Path("/nowhere"), False, "enable", 60)
+        with self.assertRaisesRegex(Failure, "bin/hotpack is not built"):
+            Machine("python", Path("/nowhere"), False, "enable", 60, peers=True)
+
+
 class Resource:
     """A stand-in for RMM's resources: what it was made of."""
 
@@ -248,7 +278,8 @@ class RmmTest(unittest.TestCase):
 
 class LargestBatchTest(unittest.TestCase):
     def largest(self, machine: "FakeMachine", start: int, *capacities: int) -> list[dict[str, int]]:
-        return [found.rows for found in largest.largest_batch(machine, Job("vit"), start, list(capacities) or [1 << 30])]
+        cells = {name: Cell(settings(True, batch=start), {}) for name in rows.ALLOCATORS}
+        return [found.rows for found in largest.largest_batch(machine, Job("vit"), cells, list(capacities) or [1 << 30])]
 
     def test_the_search_is_exact_from_either_side(self):
         fits = {"default": 1, "expandable": 37, "hotpack": 1000}
@@ -267,6 +298,16 @@ class LargestBatchTest(unittest.TestCase):
         self.assertEqual(os.environ.get("SIMGPU_MEMORY"), before)
         # What a run took is made use of: halving alone would take some ten runs for 100 rows.
         self.assertLess(len(machine.runs), 3 * (7 + 7 + 5))
+
+    def test_a_run_on_such_a_device_is_not_made_again(self):
+        machine = FakeMachine(fits=dict.fromkeys(rows.ALLOCATORS, 4))
+        cells = {name: machine.run(Job("vit"), name) for name in rows.ALLOCATORS}  # of 4 rows, with 16 GiB
+        machine.runs.clear()
+        (found,) = largest.largest_batch(machine, Job("vit"), cells, [16 << 30])
+        self.assertEqual(found.rows, dict.fromkeys(rows.ALLOCATORS, 4))
+        self.assertTrue(machine.runs and all(job.arguments != ("--batch", "4") for job, _ in machine.runs))
+        largest.largest_batch(machine, Job("vit"), cells, [17 << 30])
+        self.assertIn((Job("vit", ("--batch", "4")), "default"), machine.runs)
 
     def test_memory_that_does_not_grow_evenly(self):
         for needs in (lambda rows: min(90, 5 * rows) * MIB if rows < 40 else rows * rows * MIB,
