@@ -41,6 +41,10 @@ def _torch(content: dict) -> Figures:
             if not row["settings"]["simulated"]:
                 _ratio(figures, f"{name}: step time, hotpack / {allocator}", train["hotpack"]["step_ms"],
                        train[allocator]["step_ms"], SPEED)
+        held = stats["reserved_steady"] if row["static"] else stats["reserved_peak"]
+        for peer, bytes_held in (row.get("peers") or {}).items():
+            if peer != "async" or not row["settings"]["simulated"]:  # the simulated device's own pool there
+                _ratio(figures, f"{name}: hotpack / {peer}", held, bytes_held)
         if row["static"]:
             share = stats["planned_steady"] / max(1, stats["requests_steady"])
             figures[f"{name}: by script"] = Figure(share, RATIO, higher_is_better=True)

@@ -37,7 +37,7 @@ def _torch_rows(results: Results) -> tuple[dict | None, list[Row]]:
     return written, [Row.from_json(row) for row in written["rows"]] if written else []
 
 
-_TORCH_COMMAND = "bench/torch/compare --simulate --hotpack enable --json bench/results/pytorch_memory.json"
+_TORCH_COMMAND = "bench/torch/compare --simulate --hotpack enable --peers --json bench/results/pytorch_memory.json"
 
 
 def torch_memory(results: Results, _: str) -> str:
@@ -61,6 +61,14 @@ def torch_memory_brief(results: Results, _: str) -> str:
                      f"| {row.torch_peak('default') / _MIB:.0f} | {row.torch_peak('expandable') / _MIB:.0f} "
                      f"| {ours / _MIB:.0f} | {row.stats['live_peak'] / _MIB:.0f} |")
     return "\n".join([origin(written), "", *lines])
+
+
+def torch_peers(results: Results, _: str) -> str:
+    written = results.newest(TORCH, lambda content: _simulated(content) and any(row.get("peers") for row in content["rows"]))
+    if written is None:
+        return not_yet(_TORCH_COMMAND)
+    rows = [Row.from_json(row) for row in written["rows"] if row.get("peers")]
+    return "\n".join([origin(written) + "\n", torch_table.peers_header(rows), torch_table.render_peers(rows)])
 
 
 def largest_batch(results: Results, _: str) -> str:
@@ -138,6 +146,7 @@ def markdown(results: Results, name: str) -> str:
 
 _TABLES = {  # name -> what makes it, and whether a word follows the name
     "torch_memory": (torch_memory, False), "torch_memory_brief": (torch_memory_brief, False),
+    "torch_peers": (torch_peers, False),
     "largest_batch": (largest_batch, False), "peers_agree": (peers_agree, False),
     "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "solvers": (solvers, False), "output": (output, True),
     "benchmark": (benchmark, True), "markdown": (markdown, True), "gpu_timing": (gpu_tables.timing, False),

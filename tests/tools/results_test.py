@@ -119,6 +119,17 @@ class PagesTest(ResultsTest):
         self.run_it()
         self.assertIn("| later", page.read_text())
 
+    def test_peers(self):
+        peers = {"cudamalloc": 1000 * MIB, "chainer": 1310 * MIB, "pytorch": 1, "pytorch-expandable": 1, "best-fit": 1320 * MIB,
+                 "first-fit": 1330 * MIB, "async": 1340 * MIB}
+        self.put("a", torch_document(torch_row(peers=peers)))
+        self.put("b", torch_document(torch_row("later"), date="2026-04-01T00:00:00Z"))  # without peers
+        page = self.page(marked("torch_peers") + marked("torch_memory"))
+        self.run_it()
+        for part in ("| vit   |  1010.0 |                   1000.0 |         1.0100 |  1300.0 |     1200.0 |       1310.0 |   1320.0 |    1330.0 "
+                     "|          1340.0 |", "says nothing of NVIDIA's", "| later"):
+            self.assertIn(part, page.read_text())
+
     def test_what_was_not_measured_says_so_and_names_the_command(self):
         page = self.page(marked("gpu_timing") + marked("packer scale") + marked("largest_batch"))
         self.run_it()
@@ -210,6 +221,18 @@ class CompareTest(ResultsTest):
         self.assertIn("worse: vit, batch 4: hotpack / PyTorch expandable", said)
         self.assertIn("3 better, 0 worse", self.compare(more, torch_document()))
         self.assertIn("0 worse", self.compare(torch_document(), more, "--tolerance", "0.03"))
+
+    def test_peers_are_ratios_and_the_simulated_devices_pool_none(self):
+        def with_peers(simulated: bool = True, **peers: int) -> dict:
+            return torch_document(torch_row(settings={"simulated": simulated},
+                                            peers={"cudamalloc": 1000 * MIB, "best-fit": 1300 * MIB, "async": 1400 * MIB, **peers}))
+        said = self.compare(with_peers(), with_peers(cudamalloc=990 * MIB), code=1)
+        self.assertIn("worse: vit, batch 4: hotpack / cudamalloc: 1.01, now 1.0202 (+1.0%)", said)
+        self.assertIn(" 0 better, 0 worse", self.compare(with_peers(), with_peers(**{"async": 900 * MIB})))
+        said = self.compare(with_peers(False), with_peers(False, **{"async": 900 * MIB}), code=1)
+        self.assertIn("worse: vit, batch 4: hotpack / async", said)
+        said = self.compare(with_peers(), torch_document(torch_row(peers=None)), code=1)
+        self.assertIn("worse: vit, batch 4: hotpack / best-fit: missing", said)
 
     def test_within_the_tolerance(self):
         slightly = torch_document(torch_row(stats={"reserved_steady": 1014 * MIB}))
