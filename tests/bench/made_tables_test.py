@@ -66,6 +66,18 @@ class MadeTablesTest(unittest.TestCase):
         for row in json.loads((self.results / "plan_bench.json").read_text())["benchmarks"]:
             self.assertLessEqual(row["bytes_a_block"], 24)
 
+    def test_wrong_use_is_one_line(self):
+        for program, arguments, word in (("benchmarks", ["none"], "not none"), ("benchmarks", ["--repetitions", "1"], "at least 2"),
+                                         ("benchmarks", ["--out", "/nowhere"], "no such directory"), ("packer", ["--nothing"], "unrecognized"),
+                                         ("packer", ["none"], "not none"), ("cost", ["--blocks", "3"], "at least two"),
+                                         ("ranks", ["--ranks", "0"], "at least 1"), ("solvers", ["--time-limit", "0"], "above 0"),
+                                         ("count_instructions", ["all", "--nothing"], "no option"),
+                                         ("count_instructions", ["all", "--build", "/nowhere"], "is not built")):
+            with self.subTest(program=program, word=word):
+                said = self.run_it(f"bench/{program}", *arguments, code=2)
+                self.assertEqual(said.count("\n"), 1, said)
+                self.assertIn(word, said)
+
     def test_a_program_that_fails_leaves_nothing(self):
         (self.root / "bin").mkdir()
         (self.root / "bin" / "plan_bench").symlink_to("/bin/false")

@@ -167,6 +167,21 @@ class PagesTest(ResultsTest):
         for part in ("| a pair |          189 |", "| `bench/some --json FILE` | 2026-03-01 | `0123456789ab` | 1,000,000 |     3 |"):
             self.assertIn(part, page.read_text())
 
+    def test_what_solvers_proved(self):
+        def answer(status: str, height: int | None, ended: bool = False) -> dict:
+            return {"seconds": 1.5, "wall": 2.0, "ended": ended, "status": status, "height": height, "best": 100, "proved": True}
+
+        optimal = answer("Optimal", 100)
+        rows = [{"instance": "a", "binaries": 7, "solvers": {"CBC": optimal, "CBC without lb": answer("Stopped", 100)}},
+                {"instance": "b", "binaries": 8, "solvers": {"CBC": answer("", None, True), "CBC without lb": answer("Stopped", 105)}},
+                {"instance": "c", "binaries": 9, "solvers": {"CBC": optimal}}]
+        self.put("solvers", {**HEAD, "schema": "hotpack-solvers", "time_limit": 30, "solvers": {"CBC": "2.10"}, "rows": rows})
+        page = self.page(marked("solvers"))
+        self.run_it()
+        for part in ("CBC 2.10; 30 s for a solver", "| a | 7 | 1.5 s | not proved |", "| b | 8 | not in time | +5.0% |", "| c | 9 | 1.5 s |  |",
+                     "CBC proved 2 of 3; of the 2 that were solved both ways 0 without `lb` and 1 with it."):
+            self.assertIn(part, page.read_text())
+
     def test_a_documents_rows_are_a_line_each(self):
         document = {"a": [], "rows": [{"x": 1, "y": "µ"}, {"x": [1, {"z": None}]}], "b": {"c": 1.5}}
         self.assertEqual(json.loads(text_of(document)), document)
