@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from documents import AGREE, GOOGLE, GPU_CHECK, PACKER, TORCH, Document
+from documents import AGREE, BENCHMARKS, GOOGLE, GPU_CHECK, PACKER, TORCH, Document
 
 RATIO = "ratio"  # of memory, or a share: repeats
 SPEED = "speed"  # a ratio of times from one run: means something on any machine, and scatters
@@ -135,7 +135,7 @@ def _rows(content: dict) -> Figures:
 
 def figures_of(document: Document, reference: str | None = None) -> Figures:
     """`reference`: a benchmark of a Google Benchmark document that the others are divided by."""
-    if document.schema == GOOGLE:
+    if document.schema in (GOOGLE, BENCHMARKS):
         return _google(document.content, reference)
     return {TORCH: _torch, AGREE: _agree, PACKER: _packer, GPU_CHECK: _gpu_check}.get(document.schema, _rows)(document.content)
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,10 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "tables"))
+from made import text_of  # noqa: E402
+from pages import pages, typed_figures  # noqa: E402
+
 MIB = 1 << 20
 HEAD = {"schema_version": 1, "command": "bench/some --json FILE", "date": "2026-03-01T12:00:00Z",
         "machine": {"processor": "A processor", "cores": 4, "gpu": None, "system": "Linux"},
@@ -152,9 +157,49 @@ class PagesTest(ResultsTest):
         self.assertIn("|          16 |       8 |         10 |      11 |                1.100 |", page.read_text())
         self.assertIn("Not measured yet: `bench/torch/compare", page.read_text())  # that of memory is another run
 
-    def test_google_benchmark_and_kept_output(self):
-        self.put("serving_bench", google_document())
-        page = self.page(marked("benchmark serving_bench") + marked("output said"))
+    def test_benchmarks(self):
+        rows = [{"run_name": "Pair/streams:2", "real_time": 20.04, "cpu_time": 19.0, "time_unit": "ns", "scatter": 0.031, "waits": 0.5},
+                {"run_name": "Other", "real_time": 5.0, "cpu_time": 5.0, "time_unit": "ms", "scatter": 0.0, "s_a_block": 2.5e-8}]
+        self.put("serving_bench", {**HEAD, "schema": "hotpack-benchmarks", "repetitions": 5, "benchmarks": rows})
+        page = self.page(marked("benchmark serving_bench") + marked("benchmark plan_bench"))
+        self.run_it()
+        for part in ("By `bench/some --json FILE`, 2026-03-01", "Medians of 5;",
+                     "| Pair/streams:2 | 20.04 ns |          19 ns |      3% |   0.5 |         |",
+                     "| Other          |     5 ms |           5 ms |      0% |       | 25.0 ns |",
+                     "Not measured yet: `bench/benchmarks plan_bench --out bench/results` does."):
+            self.assertIn(part, page.read_text())
+
+    def test_counts_and_checks(self):
+        self.put("instructions", {**HEAD, "schema": "hotpack-instructions", "rows": [{"what": "a pair", "instructions": 189, "of": 9}]})
+        counts = {"instances": 1000000, "packs": 3, "placements": 2, "failures": 0, "exact_out_of_time": 1}
+        self.put("pack_check_brute", {**HEAD, "schema": "hotpack-output", "output": json.dumps(counts)})
+        page = self.page(marked("instructions") + marked("pack_check"))
+        self.run_it()
+        for part in ("| a pair |          189 |", "| `bench/some --json FILE` | 2026-03-01 | `0123456789ab` | 1,000,000 |     3 |"):
+            self.assertIn(part, page.read_text())
+
+    def test_what_solvers_proved(self):
+        def answer(status: str, height: int | None, ended: bool = False) -> dict:
+            return {"seconds": 1.5, "wall": 2.0, "ended": ended, "status": status, "height": height, "best": 100, "proved": True}
+
+        optimal = answer("Optimal", 100)
+        rows = [{"instance": "a", "binaries": 7, "solvers": {"CBC": optimal, "CBC without lb": answer("Stopped", 100)}},
+                {"instance": "b", "binaries": 8, "solvers": {"CBC": answer("", None, True), "CBC without lb": answer("Stopped", 105)}},
+                {"instance": "c", "binaries": 9, "solvers": {"CBC": optimal}}]
+        self.put("solvers", {**HEAD, "schema": "hotpack-solvers", "time_limit": 30, "solvers": {"CBC": "2.10"}, "rows": rows})
+        page = self.page(marked("solvers"))
+        self.run_it()
+        for part in ("CBC 2.10; 30 s for a solver", "| a | 7 | 1.5 s | not proved |", "| b | 8 | not in time | +5.0% |", "| c | 9 | 1.5 s |  |",
+                     "CBC proved 2 of 3; of the 2 that were solved both ways 0 without `lb` and 1 with it."):
+            self.assertIn(part, page.read_text())
+
+    def test_a_documents_rows_are_a_line_each(self):
+        document = {"a": [], "rows": [{"x": 1, "y": "µ"}, {"x": [1, {"z": None}]}], "b": {"c": 1.5}}
+        self.assertEqual(json.loads(text_of(document)), document)
+        self.assertEqual(text_of({"a": 1, "rows": [{"x": 1, "y": "µ"}]}), '{\n "a": 1,\n "rows": [\n  {"x": 1, "y": "µ"}\n ]\n}\n')
+
+    def test_kept_output(self):
+        page = self.page(marked("output said"))
         os.environ["KEPT_FOLDER"] = "here/there"
         self.addCleanup(os.environ.pop, "KEPT_FOLDER")
         self.run_it("--keep", "said", "--", "echo", "$KEPT_FOLDER/x", "two words")
@@ -164,16 +209,26 @@ class PagesTest(ResultsTest):
         kept["hotpack"]["commit"] = "0123"
         self.put("said", kept)
         self.run_it()
-        self.assertIn("| OnScriptPair | 20.0 ns | 20.0 ns |", page.read_text())
         self.assertIn("```\n$KEPT_FOLDER/x two words\n```", page.read_text())
         self.run_it("--keep", "fails", "--", "false", code=2)
         self.assertFalse((self.root / "bench" / "results" / "fails.json").exists())
 
     def test_a_table_that_a_program_wrote(self):
-        (self.root / "bench" / "results" / "cost.md").write_text("# The cost\n\n| a |\n|---|\n| 1 |\n")
-        page = self.page(marked("markdown cost"))
+        folder = self.root / "bench" / "results" / "paper"
+        folder.mkdir()
+        self.put("paper/figure2", {**HEAD, "schema": "hotpack-paper-figure2"})
+        origin = ("By `bench/some --json FILE`, 2026-03-01: A processor, 4 cores, no GPU; hotpack 0.1.0, commit `0123456789ab`.")
+        table, picture = "\n\n| a |\n|---|\n| 1 |\n\n![a]({}figure2a.svg)\n", "../bench/results/paper/"
+        (folder / "figure2.md").write_text("# Figure\n\n" + origin + table.format(""))
+        page = self.page(marked("markdown paper/figure2") + marked("markdown paper/figure3"))
         self.run_it()
-        self.assertEqual(page.read_text(), marked("markdown cost", "| a |\n|---|\n| 1 |\n"))
+        self.assertEqual(page.read_text(), marked("markdown paper/figure2", origin + table.format(picture)) + marked(
+            "markdown paper/figure3",
+            "Not measured yet: `bench/paper/figure3 --out bench/results/paper` does, on a machine with a GPU.\n"))
+        (folder / "figure2.md").write_text(origin.replace("2026-03-01", "2026-03-02") + table)
+        self.assertIn("is of another run than", self.run_it("--check", code=2))
+        (folder / "figure2.md").unlink()
+        self.assertIn("not both", self.run_it("--check", code=2))
 
     def test_pages_that_are_wrong(self):
         for text, word in ((marked("nothing"), "'nothing' is no table"), (marked("packer"), "is no table"),
@@ -191,7 +246,8 @@ class PagesTest(ResultsTest):
 
     def test_documents_that_are_no_evidence(self):
         changed = {**HEAD["hotpack"], "commit": "0123-changed"}
-        for document, word in ((gpu_document(simulated=True), "simulated device"), (gpu_document(complete=False), "ended from outside"),
+        smoke = torch_document(command="bench/some --smoke")
+        for document, word in ((google_document(), "neither command nor commit"), (smoke, "--smoke"), (gpu_document(simulated=True), "simulated device"), (gpu_document(complete=False), "ended from outside"),
                                (torch_document(hotpack=changed), "0123-changed"), ({"rows": []}, "neither a document"),
                                ({**torch_document(), "schema_version": 2}, "version 2")):
             with self.subTest(word):
@@ -204,6 +260,45 @@ class PagesTest(ResultsTest):
                                 (["--compare", "/nowhere/a", "/nowhere/b"], "No such file")):
             with self.subTest(word):
                 self.assertIn(word, self.run_it(*arguments, code=2))
+
+
+class TypedFiguresTest(unittest.TestCase):
+    # Tables whose figures are no measurements, by a beginning of their heading.
+    ALLOWED = {
+        "docs/plan_format.md": ["| byte | type | what |"],   # the layout of a file
+        "docs/trace_format.md": ["| byte | type | what |"],
+        "docs/pytorch.md": ["| | from | tried |"],           # versions
+    }
+
+    def test_no_page_has_figures_that_were_typed(self):
+        for path in pages(ROOT):
+            for heading, line in typed_figures(path.read_text(encoding="utf-8")):
+                name = str(path.relative_to(ROOT))
+                if not any(heading.startswith(beginning) for beginning in self.ALLOWED.get(name, ())):
+                    self.fail(f"{name}: {line.strip()}\nis a typed figure in the table '{heading}': tools/results makes such tables "
+                              "of documents (docs/results.md)")
+
+    def test_what_is_allowed_is_there(self):
+        for name, headings in self.ALLOWED.items():
+            found = [heading for heading, _ in typed_figures((ROOT / name).read_text(encoding="utf-8"))]
+            for beginning in headings:
+                self.assertTrue(any(heading.startswith(beginning) for heading in found), f"{name}: {beginning}")
+
+    def test_which_cells_are_figures(self):
+        table = "| instance | wall s |\n|---|---:|\n| A | {} |\n"
+        for cell in ("0.0016", "1,000,000", "4842496", "1.7 s", "169.8 times", "12 MiB", "-3.7%", "4.9 %", "`0.5 ms`", "**35 ns**", "~20 µs",
+                     "< 0.1", "2026 / 17.5", "1.0000 / 0.02", "0.3 s |", "232 MB", "1e-3", "250.0 MiB (1.002)"):
+            with self.subTest(cell):
+                self.assertEqual(len(typed_figures(table.format(cell))), 1)
+                self.assertEqual(typed_figures(marked("x", table.format(cell))), [])
+                self.assertEqual(typed_figures("```\n" + table.format(cell) + "```\n"), [])
+        for cell in ("yes", "20 ms up to 2,000 blocks", "8", "0..7", "figure 4.2", "", "`a.b`", "libcupti.so.13", "12.4 and up"):
+            with self.subTest(cell):
+                self.assertEqual(typed_figures(table.format(cell)), [])
+
+    def test_a_typed_row_above_a_marker_or_between_two_is_found(self):
+        made = marked("x", "| a |\n|---|\n| 1.5 |\n")
+        self.assertEqual(typed_figures(made + "| a |\n|---|\n| 2.5 |\n" + made), [("| a |", "| 2.5 |")])
 
 
 class CompareTest(ResultsTest):
