@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <new>
+#include <string_view>
 
 #include "packer/pack.h"
 
@@ -91,7 +92,13 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   PackResult first = Pack(instance, options);
   auto chunks = static_cast<Bytes>(chunk_bytes);
   Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
-  if (first.status != PackStatus::kOk || first.placement.height <= enough || time_limit_ns <= moment) return first;
+  if (first.status != PackStatus::kOk || first.placement.height <= enough) return first;
+  if (std::string_view(first.algorithm) == "stacked") {  // not even the published best-fit came to its end
+    options.algorithm = Algorithm::kBestFit;
+    options.time_limit_ns = std::max(time_limit_ns, Patience(instance.blocks.size(), 20'000, 0));
+    return Pack(instance, options);
+  }
+  if (time_limit_ns <= moment) return first;
   options.time_limit_ns = time_limit_ns - moment;
   options.enough = enough;
   options.start = &first.placement;

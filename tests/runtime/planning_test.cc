@@ -67,6 +67,13 @@ TEST(MakeScript, NothingIsPutWhereWallsAre) {
   }
 }
 
+// A machine that is too busy for any solver to end in time: the published best-fit gets as long as it needs.
+TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
+  auto script = MakeScript(Sizes(std::vector<uint32_t>(2000, 100), 10), 10'000, {}, 65536, 1, nullptr);
+  ASSERT_NE(script, nullptr);
+  EXPECT_EQ(script->height_bytes, 1000 * kUnitBytes);
+}
+
 // Two shapes that begin alike: what is live where they part has the same place in both.
 TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
