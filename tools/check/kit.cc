@@ -94,8 +94,9 @@ std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std:
   path.push_back(kit.root + "/lib/cuda");  // last: the machine's own runtime is preferred
   std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", Join(path)}, {"LD_PRELOAD", ""}};
   // What the caller has set for other purposes must not change what is checked.
-  for (const char* name : {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_FREE_SYNC", "HOTPACK_STATS_DIR", "HOTPACK_TRACE",
-                           "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL",
+  for (const char* name : {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_DEBUG", "HOTPACK_EXCEPT", "HOTPACK_FREE_SYNC",
+                           "HOTPACK_ONLY", "HOTPACK_OVERCOMMIT", "HOTPACK_PLAN", "HOTPACK_STATS_DIR", "HOTPACK_TRACE",
+                           "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL",
                            "SIMGPU_COUNT_FILE"}) {
     environment[name] = "";
   }
