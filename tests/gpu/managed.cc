@@ -12,8 +12,9 @@
 namespace hotpack::gpu {
 namespace {
 
-constexpr int kRequests = 160;  // a step
+constexpr int kRequests = 80;   // a step
 constexpr size_t kLive = 24;    // blocks at a time
+constexpr size_t kSeen = 64 * kKiB;
 constexpr size_t kLeast = 1800 * kKiB, kSpread = 5100;  // bytes, and how many kibibytes more at most
 
 struct Block {
@@ -63,10 +64,11 @@ class SampleRun {
     live_.push_back(block);
   }
 
-  // Its value is looked at first.
+  // Its value is looked at first, at both ends.
   void Remove(size_t i) {
     const Block block = live_[i];
-    wrong_bytes_ += CountOther(block.address, block.bytes, block.value);
+    const auto* end = static_cast<const char*>(block.address) + block.bytes;
+    wrong_bytes_ += CountOther(block.address, kSeen, block.value) + CountOther(end - kSeen, kSeen, block.value);
     HOTPACK_NEED(Release(Way::kMalloc, block.address, nullptr));
     live_[i] = live_.back();
     live_.pop_back();
@@ -99,7 +101,8 @@ void RunManaged(Probe& probe) {
   using WaitPlan = int (*)(int);
   const auto wait = reinterpret_cast<WaitPlan>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));
   SampleRun run(probe);
-  int managed = 0, steps = probe.Rounds(24);
+  const int steps = probe.Rounds(16);
+  int managed = 0;
   for (int step = 0; step < steps; ++step) {
     if (wait != nullptr) wait(10'000);
     run.Step();

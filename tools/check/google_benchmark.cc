@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <vector>
@@ -30,6 +31,16 @@ std::string PlainName(std::string name) {
   return name;
 }
 
+// The file's document. Means of figures that are all 0 are written as NaN there, which is no JSON.
+nlohmann::json Read(const std::string& path) {
+  std::ifstream file(path);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const std::string word : {": NaN", ": Infinity", ": -Infinity"}) {
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) text.replace(at, word.size(), ": null");
+  }
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
 // One repetition. Appends the names in their order to *names.
 void Take(const nlohmann::json& line, std::vector<std::string>* names, Samples* times, Samples* ratios, Step* step) {
   if (line.value("run_type", "iteration") != "iteration") return;  // a mean of others
@@ -46,8 +57,7 @@ void Take(const nlohmann::json& line, std::vector<std::string>* names, Samples* 
 }  // namespace
 
 void AddBenchmarks(const std::string& path, Step* step) {
-  std::ifstream file(path);
-  const nlohmann::json document = nlohmann::json::parse(file, nullptr, false);
+  const nlohmann::json document = Read(path);
   std::vector<std::string> names;
   Samples times, ratios;
   std::string wrong = "none";

@@ -3,7 +3,7 @@
 //
 //   bin/                   gpu_check, hotpack, request_bench, gpu_probe*, train_*, the benchmarks
 //   lib/                   libhotpack_preload.so.0, libhotpack.so.0, libhotpack_torch.so.0
-//   lib/bench/             what the benchmarks alone are linked with (kits only)
+//   lib/bench/, .../cxx/   what the benchmarks alone are linked with; a C++ library where the machine's does not do (kits only)
 //   lib/simgpu/            the simulated device
 //   lib/cuda/              libcudart.so.13, for a machine that has none (kits only)
 //   share/hotpack/traces/  small recordings

@@ -102,9 +102,9 @@ class Session {
   const std::map<std::string, std::string>& hidden_paths() const { return hidden_; }
 
   double SecondsSoFar() const;
+  double SecondsLeft() const;  // for this group
 
  private:
-  double SecondsLeft() const;
   std::vector<std::string> FullCommand(const Job& job, const std::string& stats_file) const;
   // `hurried`: the limit is less than the step's own, because of the limit of the whole.
   void ReadOutcome(const Job& job, double limit, bool hurried, const Outcome& outcome, Step* step) const;

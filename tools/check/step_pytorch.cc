@@ -29,18 +29,7 @@ class Model {
   Model(Session& session, const TorchPython& python, const std::string& directory, std::string name)
       : session_(session), python_(python), directory_(directory), name_(std::move(name)) {}
 
-  // `ways`: train.py's names of allocators: "preload", "hotpack" (hotpack.enable()), or both.
-  void Run(const std::vector<std::string>& ways) {
-    RunPlain();
-    for (const std::string& way : ways) {
-      Cell cell = RunCell(way, "");
-      if (cell.step != nullptr) Judge(cell);
-      cells_[way] = cell;
-    }
-    AddRatios(ways);
-  }
-
- private:
+  // Under PyTorch's allocators.
   void RunPlain() {
     const Cell first = cells_["default"] = RunCell("default", "");
     // The simulated device has no losses to compare.
@@ -50,6 +39,15 @@ class Model {
     if (!session_.tiny()) cells_["expandable"] = RunCell("expandable", "");
   }
 
+  // Under hotpack; after RunPlain. `way`: "preload", or "hotpack" for hotpack.enable(), as train.py names them.
+  void RunHotpack(const std::string& way) {
+    const Cell cell = RunCell(way, "");
+    if (cell.step == nullptr) return;
+    Judge(cell);
+    AddRatios(way, cell);
+  }
+
+ private:
   Cell RunCell(const std::string& allocator, const std::string& suffix) {
     const std::string json = session_.scratch() + "/train.json", losses = session_.scratch() + "/losses";
     for (const std::string& file : {json, losses}) {
@@ -120,23 +118,21 @@ class Model {
   }
 
   // Of one machine's same minutes.
-  void AddRatios(const std::vector<std::string>& ways) {
-    Step* ratios = nullptr;
-    for (const std::string& way : ways) {
-      for (const char* other : {"default", "expandable"}) {
-        const Cell &ours = cells_[way], &theirs = cells_[other];
-        if (ours.step == nullptr || theirs.step == nullptr || theirs.held <= 0 || theirs.step_ms <= 0) continue;
-        if (ratios == nullptr) ratios = session_.Add(kGroup, name_ + "/ratios");
-        ratios->AddFigure("memory, " + way + " / " + other, "ratio", {ours.held / theirs.held});
-        ratios->AddFigure("step time, " + way + " / " + other, "ratio", {ours.step_ms / theirs.step_ms});
-      }
+  void AddRatios(const std::string& way, const Cell& ours) {
+    for (const char* other : {"default", "expandable"}) {
+      const Cell& theirs = cells_[other];
+      if (theirs.step == nullptr || theirs.held <= 0 || theirs.step_ms <= 0) continue;
+      if (ratios_ == nullptr) ratios_ = session_.Add(kGroup, name_ + "/ratios");
+      ratios_->AddFigure("memory, " + way + " / " + other, "ratio", {ours.held / theirs.held});
+      ratios_->AddFigure("step time, " + way + " / " + other, "ratio", {ours.step_ms / theirs.step_ms});
     }
   }
 
   Session& session_;
   const TorchPython& python_;
   const std::string directory_, name_;
-  std::map<std::string, Cell> cells_;     // by allocator
+  std::map<std::string, Cell> cells_;     // by allocator of PyTorch's
+  Step* ratios_ = nullptr;
   std::optional<std::string> reference_;  // losses that two plain runs agree on
 };
 
@@ -149,22 +145,25 @@ void RunPytorch(Session& session) {
     return;
   }
   const TorchPython python = FindTorchPython(session, directory);
+  if (Interrupted() != 0) return;
   if (python.path.empty()) {
     session.Skip(kGroup, "all", python.reason);
     return;
   }
   session.HidePath(python.path, "PYTHON");
   session.Add(kGroup, "python")->Check(true, "pytorch", "a Python with PyTorch", python.version);
-  const auto run = [&](const std::string& model, const std::vector<std::string>& ways) {
-    Model(session, python, directory, model).Run(ways);
-  };
-  if (session.tiny()) {
-    run("resnet50", {"preload"});
-    run("gpt2_small", {"hotpack"});
-  } else if (session.full()) {
-    for (const std::string& model : python.models) run(model, {"preload", "hotpack"});
-  } else {
-    for (const char* model : {"resnet50", "gpt2_small", "seq2seq"}) run(model, {"preload", "hotpack"});
+  std::vector<std::string> names = python.models;
+  if (session.tiny()) names = {"resnet50", "gpt2_small"};
+  if (session.options().mode == Mode::kQuick) names = {"resnet50", "gpt2_small", "seq2seq"};
+  std::vector<Model> models;
+  for (const std::string& name : names) {
+    models.emplace_back(session, python, directory, name);
+    models.back().RunPlain();
+    if (!session.tiny() || name == names.front()) models.back().RunHotpack("preload");
+  }
+  // Last: if --quick has no time left, there is at least each model once.
+  for (Model& model : models) {
+    if (!session.tiny() || &model != &models.front()) model.RunHotpack("hotpack");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tools/check/torch_python.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -35,9 +36,10 @@ TorchPython FindTorchPython(const Session& session, const std::string& torch_dir
   TorchPython found;
   found.reason = "no Python here imports PyTorch (HOTPACK_TORCH_PYTHON names one)";
   for (const std::string& path : candidates) {
-    const Outcome outcome = RunChild({path, "-c", kQuestion, torch_directory}, PythonEnvironment(session.kit(), false), 120,
-                                     session.scratch());
+    const Outcome outcome = RunChild({path, "-c", kQuestion, torch_directory}, PythonEnvironment(session.kit(), false),
+                                     std::clamp(session.SecondsLeft(), 1.0, 60.0), session.scratch());
     std::vector<std::string> lines = Lines(outcome.out);
+    if (outcome.timed_out) found.reason = "importing PyTorch was not over in time";
     if (outcome.code != 0 || lines.size() < 3) continue;
     found.version = lines[0] + ", CUDA " + lines[1];
     if (lines[1] == "None") {

@@ -16,7 +16,7 @@ struct TorchPython {
 };
 
 // $HOTPACK_TORCH_PYTHON, or torch-venv/bin/python beside bin/, or python3: the first that imports PyTorch. One built without
-// CUDA is none, and on the simulated device one that is not for CUDA 13.
+// CUDA is none, and on the simulated device one that is not for CUDA 13. Takes a minute for each at most.
 TorchPython FindTorchPython(const Session& session, const std::string& torch_directory);
 
 }  // namespace hotpack::check
