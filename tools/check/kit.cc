@@ -117,7 +117,8 @@ std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std:
 }
 
 std::map<std::string, std::string> PythonEnvironment(const Kit& kit, bool simulated) {
-  std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", Environment("LD_LIBRARY_PATH")}, {"LD_PRELOAD", ""}};
+  std::map<std::string, std::string> environment = {
+      {"LD_LIBRARY_PATH", Environment("LD_LIBRARY_PATH")}, {"LD_PRELOAD", ""}, {"PYTHONDONTWRITEBYTECODE", "1"}};
   RemoveSettings(&environment);
   if (!simulated) return environment;
   environment["LD_LIBRARY_PATH"] = Join({kit.SimulatedDevice(), Environment("LD_LIBRARY_PATH")});

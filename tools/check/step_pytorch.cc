@@ -62,7 +62,7 @@ class Model {
     job.hotpack = allocator == "preload";
     job.python = true;
     // The same place, written so that it is not this machine's in the document.
-    job.environment = {{"HOTPACK_HOME", session_.kit().root + "/."}, {"PYTHONDONTWRITEBYTECODE", "1"}};
+    job.environment = {{"HOTPACK_HOME", session_.kit().root + "/."}};
     if (session_.simulated()) job.environment["SIMGPU_MEMORY"] = "80G";
     job.limit = session_.full() ? 600 : 120;
     Cell cell;
