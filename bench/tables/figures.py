@@ -77,6 +77,25 @@ def _packer(content: dict) -> Figures:
     return figures
 
 
+def _gpu_figure(name: str, figure: dict) -> Figure | None:
+    """A figure of the step `name` ("group/step"); None if it says nothing of hotpack."""
+    group, called, value = name.partition("/")[0], figure["name"], figure["median"]
+    if name == "timing/rounds":
+        if "hotpack" not in called and "preloaded" not in called:
+            return None  # the driver's own
+        ratio = figure["unit"] == "ratio"  # how many times longer the driver takes than hotpack
+        return Figure(value, SPEED if ratio else TIME, higher_is_better=ratio)
+    if called in ("reserved_over_live", "serving_over_live", "planned_share"):
+        return Figure(value, RATIO, higher_is_better=called == "planned_share")
+    if group == "pytorch" and " / " in called:  # hotpack's over PyTorch's
+        return Figure(value, SPEED if called.startswith("step time") else RATIO)
+    if group == "benchmarks":
+        if " over " in called:  # how many times longer the other takes; how many times the rate of one thread
+            return Figure(value, SPEED, higher_is_better=True)
+        return Figure(value, RATIO if called.endswith(", ratio") else TIME)
+    return None
+
+
 def _gpu_check(content: dict) -> Figures:
     figures: Figures = {}
     for step in content["steps"]:
@@ -84,13 +103,9 @@ def _gpu_check(content: dict) -> Figures:
         figures[f"{name}: failed"] = Figure(
             sum(finding["result"] == "fail" for finding in step.get("findings", [])) + bool(step.get("timed_out")), COUNT)
         for figure in step.get("figures", []):
-            if name == "timing/rounds":
-                if "hotpack" not in figure["name"] and "preloaded" not in figure["name"]:
-                    continue  # the driver's own
-                ratio = figure["unit"] == "ratio"  # how many times longer the driver takes than hotpack
-                figures[f"{name}: {figure['name']}"] = Figure(figure["median"], SPEED if ratio else TIME, higher_is_better=ratio)
-            elif figure["name"] in ("reserved_over_live", "planned_share"):
-                figures[f"{name}: {figure['name']}"] = Figure(figure["median"], RATIO, figure["name"] == "planned_share")
+            taken = _gpu_figure(name, figure)
+            if taken is not None:
+                figures[f"{name}: {figure['name']}"] = taken
     return figures
 
 

@@ -50,6 +50,22 @@ def gpu_document(ratio: float = 3.0, time: float = 700.0, result: str = "pass", 
                       {"group": "timing", "name": "rounds", "findings": [], "figures": figures}], **more}
 
 
+def with_models(document: dict, memory: float = 0.9, step: float = 1.02, over: float = 3.0, losses: str = "pass") -> dict:
+    """A GPU document in which the benchmarks and a PyTorch model were run as well."""
+    def figure(name: str, unit: str, value: float) -> dict:
+        return {"name": name, "unit": unit, "median": value, "low": value, "high": value, "samples": 1}
+
+    finding = {"name": "losses", "result": losses, "expected": "", "seen": ""}
+    more = [{"group": "pytorch", "name": "vit/preload", "findings": [finding], "figures": [figure("serving_over_live", "ratio", 1.005)]},
+            {"group": "pytorch", "name": "vit/ratios", "findings": [], "figures": [
+                figure("memory, preload / default", "ratio", memory), figure("step time, preload / default", "ratio", step),
+                figure("memory, preload / expandable", "ratio", 0.95)]},
+            {"group": "benchmarks", "name": "serving_bench", "findings": [], "figures": [
+                figure("OnScriptPair", "ns", 21.5), figure("MallocPair over OnScriptPair", "ratio", over)]},
+            {"group": "benchmarks", "name": "packer_bench", "findings": [], "figures": [figure("net/auto, ratio", "ratio", 1.0)]}]
+    return {**document, "steps": [*document["steps"], *more]}
+
+
 def google_document(script: float = 20.0, mutex: float = 10.0, host: str = "a", **counters) -> dict:
     def line(name: str, time: float, **more) -> dict:
         return {"name": name, "run_name": name, "run_type": "iteration", "real_time": time, "cpu_time": time, "time_unit": "ns",
@@ -148,6 +164,18 @@ class PagesTest(ResultsTest):
         for part in ("A GPU, driver 580.1", "| cuda-preloaded | 700 | 700 | 700 | ns |", "| cuda over cuda-preloaded | 3.00 |",
                      "| A GPU | 580.1 | zeroed | zeros | a \\| b |"):
             self.assertIn(part, page.read_text())
+
+    def test_a_gpus_benchmarks_and_models(self):
+        self.put("gpu_check-x", with_models(gpu_document()))
+        page = self.page(marked("gpu_timing"))
+        self.run_it()
+        for part in ("| cuda-preloaded | 700 |", "| serving_bench: OnScriptPair | 21.5 | 21.5 | 21.5 | ns |",
+                     "| vit | preload | 0.900 | 0.950 | 1.020 | - | equal |"):
+            self.assertIn(part, page.read_text())
+        self.assertNotIn("enable()", page.read_text())  # not run
+        self.put("gpu_check-x", with_models(gpu_document(), losses="fail"))
+        self.run_it()
+        self.assertIn("| 1.020 | - | differ |", page.read_text())
 
     def test_largest_batches(self):
         row = torch_row(largest_batch=[{"capacity": 16 << 30, "rows": {"default": 8, "expandable": 10, "hotpack": 11}}])
@@ -365,6 +393,17 @@ class CompareTest(ResultsTest):
     def test_ratios_of_times_count_everywhere(self):
         elsewhere = gpu_document(ratio=2.0, host={"cpu": "Another", "cores": 8})
         self.assertIn("cuda over cuda-preloaded: 3, now 2 (-33.3%)", self.compare(gpu_document(), elsewhere, code=1))
+
+    def test_a_gpus_models_and_benchmarks_are_compared(self):
+        old = with_models(gpu_document())
+        self.assertIn("0 better, 0 worse", self.compare(old, with_models(gpu_document(), step=1.05)))
+        for more, said in (({"memory": 0.92}, "pytorch/vit/ratios: memory, preload / default: 0.9, now 0.92"),
+                           ({"step": 1.3}, "pytorch/vit/ratios: step time, preload / default: 1.02, now 1.3"),
+                           ({"over": 2.0}, "benchmarks/serving_bench: MallocPair over OnScriptPair: 3, now 2"),
+                           ({"losses": "fail"}, "pytorch/vit/preload: failed: 0, now 1")):
+            with self.subTest(said):
+                self.assertIn(f"worse: {said}", self.compare(old, with_models(gpu_document(), **more), code=1))
+        self.assertIn("2 better, 0 worse", self.compare(old, with_models(gpu_document(), memory=0.8, over=4.0)))
 
     def test_benchmarks_are_held_against_one_of_them(self):
         old, new = google_document(), google_document(script=40.0, mutex=20.0, host="b")
