@@ -1,0 +1,283 @@
+#include "planner/search.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "planner/load.h"
+
+namespace hotpack::planner {
+namespace {
+
+// A plan and what the simulator says of it.
+struct State {
+  std::vector<Way> ways;
+  Schedule schedule;
+  Outcome outcome;
+  std::vector<Bytes> load;
+
+  Bytes Excess(Bytes target) const {
+    Bytes sum = 0;
+    for (Bytes bytes : load) sum += std::max<Bytes>(0, bytes - target);
+    return sum;
+  }
+};
+
+struct Move {
+  GapId gap;
+  Way way;
+  double score = 0;  // by estimate: bytes of excess less for a nanosecond more
+};
+
+class Searcher {
+ public:
+  Searcher(const Graph& graph, const Values& values, const SearchOptions& options)
+      : graph_(graph), values_(values), options_(options), fixed_(values.gaps.size()), bytes_(values.gaps.size()) {
+    for (size_t g = 0; g < values.gaps.size(); ++g) {
+      const Gap& gap = values.gaps[g];
+      bytes_[g] = graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(gap.value)].storage)].bytes;
+      fixed_[g] = gap.before == gap.after + 1 || bytes_[g] == 0;
+    }
+  }
+
+  Frontier Run() {
+    State state = Evaluate(std::vector<Way>(values_.gaps.size(), Way::kHold));
+    frontier_.least = Least(state);
+    Keep(state);
+    const Bytes most = state.outcome.live_peak, least = std::max(frontier_.least, options_.stop_at);
+    for (int level = 1; level <= options_.levels && frontier_.evaluations < options_.evaluations; ++level) {
+      const Bytes target = most - static_cast<Bytes>(static_cast<double>(most - least) * level / options_.levels);
+      if (state.outcome.live_peak <= target) continue;
+      if (!Lower(&state, target)) break;
+      Mend(&state, target);
+    }
+    return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
+  }
+
+ private:
+  State Evaluate(std::vector<Way> ways) {
+    ++frontier_.evaluations;
+    State state;
+    Rebuilt rebuilt = Rebuild(graph_, values_, ways, options_.machine);
+    for (GapId gap : rebuilt.held) ways[static_cast<size_t>(gap)] = Way::kHold;
+    absl::StatusOr<Outcome> outcome = Simulate(graph_, rebuilt.schedule, options_.machine);
+    if (!outcome.ok()) return Failed();
+    state.ways = std::move(ways);
+    state.schedule = std::move(rebuilt.schedule);
+    state.outcome = *std::move(outcome);
+    state.load = LoadOf(state.outcome.stays);
+    return state;
+  }
+  // The host has no room: a plan that nobody takes.
+  static State Failed() {
+    State state;
+    state.outcome.time = INT64_MAX;
+    state.outcome.live_peak = INT64_MAX;
+    state.load = {INT64_MAX / 4};
+    return state;
+  }
+
+  void Keep(const State& state) {
+    Plan& plan = best_[state.outcome.live_peak];
+    if (plan.ways.empty() || state.outcome.time < plan.time) plan = {state.ways, state.outcome.time, state.outcome.live_peak};
+  }
+  std::vector<Plan> Sorted() const {
+    std::vector<Plan> plans;  // ascending memory; only those faster than all that take less
+    for (const auto& [bytes, plan] : best_) {
+      if (plans.empty() || plan.time < plans.back().time) plans.push_back(plan);
+    }
+    std::reverse(plans.begin(), plans.end());
+    return plans;
+  }
+
+  // The operands and the workspace of any one operator have to be there, and what is given and kept cannot go (without swapping).
+  Bytes Least(const State& state) const {
+    (void)state;
+    Bytes always = 0, most = 0;
+    std::vector<bool> stays(graph_.storages.size());
+    if (!options_.swap) {
+      for (size_t id = 0; id < stays.size(); ++id) stays[id] = graph_.storages[id].given && graph_.storages[id].kept;
+    }
+    for (size_t id = 0; id < stays.size(); ++id) always += stays[id] ? graph_.storages[id].bytes : 0;
+    for (const Operator& op : graph_.operators) {
+      Bytes needs = always + op.workspace;
+      for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {
+        for (StorageId id : *list) needs += stays[static_cast<size_t>(id)] ? 0 : graph_.storages[static_cast<size_t>(id)].bytes;
+      }
+      Bytes saved = 0;  // by the one pair in place that saves most
+      for (const InPlace& pair : op.in_place) saved = std::max(saved, graph_.storages[static_cast<size_t>(pair.made)].bytes);
+      most = std::max(most, needs - saved);
+    }
+    return most;
+  }
+
+  // For each clock value the operator of the program that ran last, or runs.
+  std::vector<OperatorId> Positions(const Schedule& schedule) const {
+    std::vector<OperatorId> positions = {-1};
+    OperatorId next = 0;
+    for (const Action& action : schedule.actions) {
+      if (action.kind == ActionKind::kRun && action.target == next) ++next;
+      if (action.kind == ActionKind::kRun || action.kind == ActionKind::kPrefetch) positions.push_back(next - 1);
+    }
+    return positions;
+  }
+
+  // The gap of a storage's contents that is open when `position` has run or, again, is being prepared; -1.
+  GapId OpenGap(StorageId storage, OperatorId position) {
+    if (by_storage_.empty()) {
+      by_storage_.resize(graph_.storages.size());
+      for (size_t g = 0; g < values_.gaps.size(); ++g) {
+        const StorageId of = values_.values[static_cast<size_t>(values_.gaps[g].value)].storage;
+        by_storage_[static_cast<size_t>(of)].push_back(static_cast<GapId>(g));
+      }
+      for (std::vector<GapId>& gaps : by_storage_) {
+        std::sort(gaps.begin(), gaps.end(), [this](GapId a, GapId b) {
+          return values_.gaps[static_cast<size_t>(a)].before < values_.gaps[static_cast<size_t>(b)].before;
+        });
+      }
+    }
+    const std::vector<GapId>& gaps = by_storage_[static_cast<size_t>(storage)];
+    const auto found = std::upper_bound(gaps.begin(), gaps.end(), position, [this](OperatorId at, GapId gap) {
+      return at < values_.gaps[static_cast<size_t>(gap)].before;
+    });
+    if (found == gaps.end() || values_.gaps[static_cast<size_t>(*found)].after >= position) return -1;
+    return *found;
+  }
+
+  // What making the gap's value again costs, if all that is not held over the gap's end has to be made again too.
+  Nanoseconds CostAgain(const std::vector<Way>& ways, GapId gap) {
+    const OperatorId at = values_.gaps[static_cast<size_t>(gap)].before;
+    ++stamp_;
+    seen_.resize(graph_.operators.size());
+    Nanoseconds cost = 0;
+    std::vector<ValueId> open = {values_.gaps[static_cast<size_t>(gap)].value};
+    bool first = true;
+    while (!open.empty()) {
+      const ValueId value = open.back();
+      open.pop_back();
+      const Value& of = values_.values[static_cast<size_t>(value)];
+      if (!std::exchange(first, false) && IsThere(ways, value, at)) continue;
+      if (of.maker < 0 || seen_[static_cast<size_t>(of.maker)] == stamp_) continue;
+      seen_[static_cast<size_t>(of.maker)] = stamp_;
+      cost += graph_.operators[static_cast<size_t>(of.maker)].cost;
+      for (ValueId input : values_.inputs[static_cast<size_t>(of.maker)]) open.push_back(input);
+    }
+    return cost;
+  }
+  bool IsThere(const std::vector<Way>& ways, ValueId value, OperatorId at) const {
+    const Value& of = values_.values[static_cast<size_t>(value)];
+    if (of.maker < 0) return true;
+    const auto next = std::lower_bound(of.uses.begin(), of.uses.end(), at);
+    if (next == of.uses.end() && !of.left) return false;
+    const auto gap = static_cast<size_t>(of.first_gap + (next - of.uses.begin()));
+    return ways[gap] == Way::kHold || ways[gap] == Way::kSwap;
+  }
+
+  // What could be let go at the clock value where most is resident, the best by estimate first.
+  std::vector<Move> Moves(const State& state, Bytes target) {
+    const auto peak = std::max_element(state.load.begin(), state.load.end()) - state.load.begin();
+    const std::vector<OperatorId> positions = Positions(state.schedule);
+    const OperatorId position = positions[static_cast<size_t>(peak)];
+    // Clock values over the target, summed up, to see how much of an excess a stay is part of.
+    std::vector<int64_t> over(state.load.size() + 1);
+    for (size_t i = 0; i < state.load.size(); ++i) over[i + 1] = over[i] + (state.load[i] > target ? 1 : 0);
+    std::vector<Move> moves;
+    for (const Stay& stay : state.outcome.stays) {
+      if (stay.storage < 0 || stay.begin > peak || stay.end <= peak) continue;
+      const GapId gap = OpenGap(stay.storage, position);
+      if (gap < 0 || fixed_[static_cast<size_t>(gap)]) continue;
+      const Way now = state.ways[static_cast<size_t>(gap)];
+      const auto saved = static_cast<double>(stay.bytes) * static_cast<double>(over[static_cast<size_t>(stay.end)] - over[static_cast<size_t>(stay.begin)]);
+      if (now == Way::kHold) {
+        moves.push_back({gap, Way::kAgain, saved / static_cast<double>(1 + CostAgain(state.ways, gap))});
+        if (options_.swap) {
+          const double copy = static_cast<double>(stay.bytes) / options_.machine.bytes_per_ns_to_host;
+          moves.push_back({gap, Way::kSwap, saved / (1 + copy)});
+        }
+      } else if (now == Way::kAgain) {
+        moves.push_back({gap, Way::kAgainOnce, saved / static_cast<double>(1 + CostAgain(state.ways, gap))});
+      }
+    }
+    std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.score > b.score; });
+    return moves;
+  }
+
+  // Lets go of one value after the other until nothing is above the target. False if it cannot be had.
+  bool Lower(State* state, Bytes target) {
+    constexpr size_t kTried = 12;
+    while (state->outcome.live_peak > target) {
+      if (frontier_.evaluations >= options_.evaluations) return false;
+      const Bytes excess = state->Excess(target);
+      const std::vector<Move> moves = Moves(*state, target);
+      State best;
+      double best_score = 0;
+      size_t tried = 0;
+      for (const Move& move : moves) {
+        if (tried >= kTried && best_score > 0) break;
+        ++tried;
+        std::vector<Way> ways = state->ways;
+        ways[static_cast<size_t>(move.gap)] = move.way;
+        State next = Evaluate(std::move(ways));
+        if (next.ways.empty() || next.ways[static_cast<size_t>(move.gap)] != move.way) {
+          if (move.way != Way::kSwap) fixed_[static_cast<size_t>(move.gap)] = !options_.swap;
+          continue;
+        }
+        const Bytes less = excess - next.Excess(target);
+        if (less <= 0) continue;
+        const auto more = static_cast<double>(std::max<Nanoseconds>(0, next.outcome.time - state->outcome.time));
+        const double score = static_cast<double>(less) / (1 + more);
+        if (score > best_score) {
+          best_score = score;
+          best = std::move(next);
+        }
+      }
+      if (best_score == 0) return false;
+      *state = std::move(best);
+      Keep(*state);
+    }
+    return true;
+  }
+
+  // Holds again what need not have been let go.
+  void Mend(State* state, Bytes target) {
+    std::vector<std::pair<Nanoseconds, GapId>> gone;
+    for (size_t g = 0; g < state->ways.size(); ++g) {
+      if (state->ways[g] == Way::kHold) continue;
+      gone.push_back({state->ways[g] == Way::kSwap ? 0 : CostAgain(state->ways, static_cast<GapId>(g)), static_cast<GapId>(g)});
+    }
+    std::sort(gone.rbegin(), gone.rend());
+    for (const auto& [cost, gap] : gone) {
+      if (frontier_.evaluations >= options_.evaluations) return;
+      for (Way way : {Way::kHold, Way::kAgain}) {
+        if (state->ways[static_cast<size_t>(gap)] <= way) break;
+        std::vector<Way> ways = state->ways;
+        ways[static_cast<size_t>(gap)] = way;
+        State next = Evaluate(std::move(ways));
+        if (next.outcome.live_peak <= target && next.outcome.time <= state->outcome.time) {
+          *state = std::move(next);
+          break;
+        }
+      }
+    }
+    Keep(*state);
+  }
+
+  const Graph& graph_;
+  const Values& values_;
+  const SearchOptions& options_;
+  std::vector<bool> fixed_;   // by gap: to be held
+  std::vector<Bytes> bytes_;  // by gap
+  std::vector<std::vector<GapId>> by_storage_;
+  std::vector<int64_t> seen_;
+  int64_t stamp_ = 0;
+  std::map<Bytes, Plan> best_;
+  Frontier frontier_;
+};
+
+}  // namespace
+
+Frontier Search(const Graph& graph, const Values& values, const SearchOptions& options) {
+  return Searcher(graph, values, options).Run();
+}
+
+}  // namespace hotpack::planner
