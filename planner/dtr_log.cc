@@ -17,9 +17,13 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kRandom[] = {"dropout", "bernoulli", "multinomial", "rand", "normal_", "uniform_"};
 
-bool IsRandom(std::string_view name) {
-  return std::any_of(std::begin(kRandom), std::end(kRandom), [name](std::string_view word) { return name.find(word) != name.npos; });
+constexpr std::string_view kHeavy[] = {"conv", "addmm", "bmm", "baddbmm", "matmul", "linear", "lstm", "rnn"};
+
+template <size_t n>
+bool HasOneOf(std::string_view name, const std::string_view (&words)[n]) {
+  return std::any_of(std::begin(words), std::end(words), [name](std::string_view word) { return name.find(word) != name.npos; });
 }
+bool IsHeavy(std::string_view name) { return name == "mm" || HasOneOf(name, kHeavy); }
 
 void AddOnce(std::vector<StorageId>* list, StorageId id) {
   if (std::find(list->begin(), list->end(), id) == list->end()) list->push_back(id);
@@ -161,7 +165,8 @@ class Reader {
     op.cost = Number(line, "TIME", 0);
     if (op.name.find("backward") != std::string::npos) phase_ = Phase::kBackward;
     op.phase = phase_;
-    op.random = IsRandom(op.name);
+    op.random = HasOneOf(op.name, kRandom);
+    op.heavy = IsHeavy(op.name);
     arguments_.clear();
     for (const Json& argument : Field(line, "ARGS")) {
       if (!argument.is_string()) throw Lacks{"an argument is no text"};

@@ -50,6 +50,7 @@ struct Operator {
   std::vector<InPlace> in_place;    // as far as a planner wants to
   Bytes workspace = 0;              // ≥ 0, while it runs
   Phase phase = Phase::kForward;
+  bool heavy = false;               // much work for its memory: convolutions, products of matrices
   bool random = false;              // another result each time it runs, unless the generator's state was saved
   bool once = false;                // never runs again: a collective of all ranks, input from outside
 };

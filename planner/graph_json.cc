@@ -160,6 +160,7 @@ class Reader {
     }
     if (const Json* bytes = object.Find("workspace")) op.workspace = object.Number("workspace", *bytes);
     op.phase = Named(kPhases, object.Text("phase", "forward"), object.where());
+    op.heavy = object.Flag("heavy");
     op.random = object.Flag("random");
     const bool collective = object.Flag("collective");
     op.once = object.Flag("once") || collective;
@@ -305,6 +306,7 @@ std::string FormatGraphJson(const Graph& graph) {
     if (!op.updates.empty()) json["updates"] = list(op.updates);
     for (const InPlace& pair : op.in_place) json["in_place"].push_back(list({pair.read, pair.made}));
     if (op.workspace > 0) json["workspace"] = op.workspace;
+    if (op.heavy) json["heavy"] = true;
     if (op.random) json["random"] = true;
     if (op.once) json["once"] = true;
     operators.push_back(std::move(json));

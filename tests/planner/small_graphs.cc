@@ -57,6 +57,7 @@ Graph RandomGraph(std::mt19937_64& random, int operators) {
     op.cost = draw(0, 50);
     op.workspace = draw(0, 3) == 0 ? draw(1, 10) * 64 : 0;
     op.random = draw(0, 9) == 0;
+    op.heavy = draw(0, 3) == 0;
     op.once = draw(0, 19) == 0;
     op.phase = 2 * i < operators ? Phase::kForward : Phase::kBackward;
     std::vector<StorageId> operands = there;
