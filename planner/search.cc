@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
 #include <utility>
 
 #include "planner/load.h"
@@ -50,6 +51,7 @@ class Searcher {
       if (state.outcome.live_peak <= target) continue;
       if (!Lower(&state, target)) break;
       Mend(&state, target);
+      for (int i = 0; i < options_.improvements && frontier_.evaluations < options_.evaluations; ++i) Improve(&state, target);
     }
     return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
   }
@@ -262,9 +264,29 @@ class Searcher {
     Keep(*state);
   }
 
+  // Ruin and recreate (Schrimpf et al. 2000): holds some neighbors in time of what went, and lets others go for them.
+  void Improve(State* state, Bytes target) {
+    std::vector<GapId> gone;
+    for (size_t g = 0; g < state->ways.size(); ++g) {
+      if (state->ways[g] != Way::kHold) gone.push_back(static_cast<GapId>(g));
+    }
+    if (gone.size() < 2) return;
+    const auto draw = [this](size_t below) { return static_cast<size_t>(random_() % below); };
+    const size_t count = 1 + draw(std::min<size_t>(8, gone.size()));
+    const size_t from = draw(gone.size());
+    std::vector<Way> ways = state->ways;
+    const bool scattered = draw(2) == 0;
+    for (size_t i = 0; i < count; ++i) ways[static_cast<size_t>(gone[scattered ? draw(gone.size()) : (from + i) % gone.size()])] = Way::kHold;
+    State next = Evaluate(std::move(ways));
+    if (!Lower(&next, target)) return;
+    Mend(&next, target);
+    if (next.outcome.time < state->outcome.time) *state = std::move(next);
+  }
+
   const Graph& graph_;
   const Values& values_;
   const SearchOptions& options_;
+  std::mt19937_64 random_{options_.seed};
   std::vector<bool> fixed_;   // by gap: to be held
   std::vector<Bytes> bytes_;  // by gap
   std::vector<std::vector<GapId>> by_storage_;

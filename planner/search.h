@@ -12,6 +12,8 @@ struct SearchOptions {
   Machine machine = {};
   bool swap = false;           // copies to the host too
   int levels = 40;             // memories looked for, from the program's own down to the least
+  int improvements = 20;       // at each level: times that some of what went is held, and something else let go instead
+  uint64_t seed = 1;
   int64_t evaluations = 200'000;  // schedules made and simulated, at most
   Bytes stop_at = 0;           // memories below this one are not looked for
 };
