@@ -1,6 +1,7 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
 #include <utility>
@@ -43,20 +44,27 @@ class Searcher {
 
   Frontier Run() {
     State state = Evaluate(std::vector<Way>(values_.gaps.size(), Way::kHold));
-    frontier_.least = Least(state);
+    frontier_.least = LeastMemory(graph_, options_.swap);
     Keep(state);
     const Bytes most = state.outcome.live_peak, least = std::max(frontier_.least, options_.stop_at);
-    for (int level = 1; level <= options_.levels && frontier_.evaluations < options_.evaluations; ++level) {
+    for (int level = 1; level <= options_.levels && !Done(); ++level) {
       const Bytes target = most - static_cast<Bytes>(static_cast<double>(most - least) * level / options_.levels);
       if (state.outcome.live_peak <= target) continue;
       if (!Lower(&state, target)) break;
       Mend(&state, target);
-      for (int i = 0; i < options_.improvements && frontier_.evaluations < options_.evaluations; ++i) Improve(&state, target);
+      if (!options_.improve_all && level < options_.levels) continue;
+      for (int i = 0; i < options_.improvements && !Done(); ++i) Improve(&state, target);
     }
     return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
   }
 
  private:
+  bool Done() const {
+    if (frontier_.evaluations >= options_.evaluations) return true;
+    if (options_.time_limit_ns == INT64_MAX) return false;
+    return std::chrono::steady_clock::now() - begin_ > std::chrono::nanoseconds(options_.time_limit_ns);
+  }
+
   State Evaluate(std::vector<Way> ways) {
     ++frontier_.evaluations;
     State state;
@@ -90,27 +98,6 @@ class Searcher {
     }
     std::reverse(plans.begin(), plans.end());
     return plans;
-  }
-
-  // The operands and the workspace of any one operator have to be there, and what is given and kept cannot go (without swapping).
-  Bytes Least(const State& state) const {
-    (void)state;
-    Bytes always = 0, most = 0;
-    std::vector<bool> stays(graph_.storages.size());
-    if (!options_.swap) {
-      for (size_t id = 0; id < stays.size(); ++id) stays[id] = graph_.storages[id].given && graph_.storages[id].kept;
-    }
-    for (size_t id = 0; id < stays.size(); ++id) always += stays[id] ? graph_.storages[id].bytes : 0;
-    for (const Operator& op : graph_.operators) {
-      Bytes needs = always + op.workspace;
-      for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {
-        for (StorageId id : *list) needs += stays[static_cast<size_t>(id)] ? 0 : graph_.storages[static_cast<size_t>(id)].bytes;
-      }
-      Bytes saved = 0;  // by the one pair in place that saves most
-      for (const InPlace& pair : op.in_place) saved = std::max(saved, graph_.storages[static_cast<size_t>(pair.made)].bytes);
-      most = std::max(most, needs - saved);
-    }
-    return most;
   }
 
   // For each clock value the operator of the program that ran last, or runs.
@@ -208,7 +195,7 @@ class Searcher {
   bool Lower(State* state, Bytes target) {
     constexpr size_t kTried = 12;
     while (state->outcome.live_peak > target) {
-      if (frontier_.evaluations >= options_.evaluations) return false;
+      if (Done()) return false;
       const Bytes excess = state->Excess(target);
       const std::vector<Move> moves = Moves(*state, target);
       State best;
@@ -249,7 +236,7 @@ class Searcher {
     }
     std::sort(gone.rbegin(), gone.rend());
     for (const auto& [cost, gap] : gone) {
-      if (frontier_.evaluations >= options_.evaluations) return;
+      if (Done()) return;
       for (Way way : {Way::kHold, Way::kAgain}) {
         if (state->ways[static_cast<size_t>(gap)] <= way) break;
         std::vector<Way> ways = state->ways;
@@ -286,6 +273,7 @@ class Searcher {
   const Graph& graph_;
   const Values& values_;
   const SearchOptions& options_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{options_.seed};
   std::vector<bool> fixed_;   // by gap: to be held
   std::vector<Bytes> bytes_;  // by gap
@@ -297,6 +285,28 @@ class Searcher {
 };
 
 }  // namespace
+
+Bytes LeastMemory(const Graph& graph, bool swap) {
+  std::vector<bool> stays(graph.storages.size());
+  Bytes always = 0, most = 0;
+  for (size_t id = 0; id < stays.size(); ++id) stays[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
+  for (const Operator& op : graph.operators) {
+    for (StorageId id : op.writes) stays[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
+  }
+  for (size_t id = 0; id < stays.size(); ++id) always += stays[id] ? graph.storages[id].bytes : 0;
+  Bytes end = 0;
+  for (const Storage& storage : graph.storages) end += storage.kept ? storage.bytes : 0;
+  most = end;
+  for (const Operator& op : graph.operators) {
+    Bytes needs = always + op.workspace;
+    for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {
+      for (StorageId id : *list) needs += stays[static_cast<size_t>(id)] ? 0 : graph.storages[static_cast<size_t>(id)].bytes;
+    }
+    for (const InPlace& pair : op.in_place) needs -= graph.storages[static_cast<size_t>(pair.made)].bytes;
+    most = std::max(most, needs);
+  }
+  return most;
+}
 
 Frontier Search(const Graph& graph, const Values& values, const SearchOptions& options) {
   return Searcher(graph, values, options).Run();
