@@ -17,7 +17,11 @@ namespace hotpack::bench {
 namespace {
 
 Placement Ours(const Instance& instance, Algorithm algorithm) {
-  return Pack(instance, {.algorithm = algorithm, .time_limit_ns = kSolveNs}).placement;
+  constexpr int64_t kNoLimit = 3'600'000'000'000;
+  const int64_t limit = algorithm == Algorithm::kBestFit
+                            ? kNoLimit
+                            : std::max(kSolveNs, kSolveNsABlock * static_cast<int64_t>(instance.blocks.size()));
+  return Pack(instance, {.algorithm = algorithm, .time_limit_ns = limit}).placement;
 }
 Placement BestFit(const Instance& instance) { return Ours(instance, Algorithm::kBestFit); }
 Placement Auto(const Instance& instance) { return Ours(instance, Algorithm::kAuto); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/thread_job.h"
+#include "tools/check/findings.h"
 
 namespace hotpack::bench {
 namespace {
@@ -25,6 +26,7 @@ struct Settings {
   double seconds = 0.2;
   int runs = 5;
   int held = 1;
+  bool json = false;
 };
 
 struct Rate {
@@ -83,9 +85,37 @@ class Threads {
   ThreadJob job_;
 };
 
+// The samples of one number of threads, a run each.
+struct Samples {
+  std::vector<double> ns, ratio, planned, slowest;
+};
+
 double Median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+void PrintText(const Settings& settings, const std::vector<Samples>& samples) {
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Samples& of = samples[i];
+    printf("%s: %d threads %8.1f ns a pair, %5.2f of the rate of %d (%.2f to %.2f), %5.1f %% by script, slowest thread %.2f of the mean\n",
+           settings.workload.c_str(), settings.threads[i], Median(of.ns), Median(of.ratio), settings.threads[0],
+           *std::min_element(of.ratio.begin(), of.ratio.end()), *std::max_element(of.ratio.begin(), of.ratio.end()),
+           100 * Median(of.planned), Median(of.slowest));
+  }
+}
+
+// For gpu_check.
+void PrintJson(const Settings& settings, const std::vector<Samples>& samples) {
+  nlohmann::ordered_json json = {{"program", "request_threads"}, {"findings", nlohmann::ordered_json::array()}};
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const std::string threads = std::to_string(settings.threads[i]) + " threads";
+    json["figures"].push_back(ToJson(check::Summarize(threads, "ns a pair", samples[i].ns)));
+    if (i == 0) continue;
+    json["figures"].push_back(
+        ToJson(check::Summarize(threads + " over " + std::to_string(settings.threads[0]), "times the rate", samples[i].ratio)));
+  }
+  printf("%s\n", json.dump().c_str());
 }
 
 int Run(const Settings& settings) {
@@ -102,20 +132,17 @@ int Run(const Settings& settings) {
       return 1;
     }
   }
-  for (size_t i = 0; i < settings.threads.size(); ++i) {
-    std::vector<double> ns, ratio, planned, slowest;
+  std::vector<Samples> samples(settings.threads.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
     for (int run = 0; run < settings.runs; ++run) {
       const Rate& rate = rates[i][static_cast<size_t>(run)];
-      ns.push_back(1e9 / rate.per_second);
-      ratio.push_back(rate.per_second / rates[0][static_cast<size_t>(run)].per_second);
-      planned.push_back(rate.planned);
-      slowest.push_back(rate.slowest);
+      samples[i].ns.push_back(1e9 / rate.per_second);
+      samples[i].ratio.push_back(rate.per_second / rates[0][static_cast<size_t>(run)].per_second);
+      samples[i].planned.push_back(rate.planned);
+      samples[i].slowest.push_back(rate.slowest);
     }
-    printf("%s: %d threads %8.1f ns a pair, %5.2f of the rate of %d (%.2f to %.2f), %5.1f %% by script, slowest thread %.2f of the mean\n",
-           settings.workload.c_str(), settings.threads[i], Median(ns), Median(ratio), settings.threads[0],
-           *std::min_element(ratio.begin(), ratio.end()), *std::max_element(ratio.begin(), ratio.end()),
-           100 * Median(planned), Median(slowest));
   }
+  settings.json ? PrintJson(settings, samples) : PrintText(settings, samples);
   return 0;
 }
 
@@ -132,6 +159,7 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", settings.seconds, "Of each measurement")->check(CLI::Range(0.001, 3600.0))->capture_default_str();
   app.add_option("--held", settings.held, "Blocks that a thread has at a time")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--runs", settings.runs, "Medians are taken over these")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_flag("--json", settings.json, "Print figures as gpu_check reads them (docs/gpu_check.md)");
   CLI11_PARSE(app, argc, argv);
   return Run(settings);
 }

@@ -29,7 +29,8 @@ std::vector<std::string> EnvironmentWith(const std::vector<std::string>& more) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const auto begins = [entry](const char* name) { return std::strncmp(*entry, name, std::strlen(name)) == 0; };
-    if (!begins("LD_PRELOAD=") && !begins("LD_LIBRARY_PATH=") && !begins("HOTPACK")) environment.emplace_back(*entry);
+    const bool decides = begins("LD_PRELOAD=") || begins("HOTPACK") || (!real_device && begins("LD_LIBRARY_PATH="));
+    if (!decides) environment.emplace_back(*entry);
   }
   environment.insert(environment.end(), more.begin(), more.end());
   if (!real_device) environment.push_back("LD_LIBRARY_PATH=" + (Tree() / "lib" / "simgpu").string());

@@ -207,6 +207,20 @@ uint32_t CommonHead(const Profile& a, const Profile& b) {
   return static_cast<uint32_t>(k);
 }
 
+CommonStretch CommonOpening(const Profile& a, const Profile& b) {
+  constexpr size_t kFew = 8;  // requests
+  CommonStretch best;
+  for (size_t skip = 0; skip <= 2 * kFew; ++skip) {
+    for (size_t i = skip - std::min(skip, kFew); i <= std::min(skip, kFew); ++i) {
+      const size_t j = skip - i;
+      size_t k = 0;
+      while (i + k < a.blocks.size() && j + k < b.blocks.size() && a.blocks[i + k].units == b.blocks[j + k].units) ++k;
+      if (k > best.length) best = {static_cast<uint32_t>(i), static_cast<uint32_t>(j), static_cast<uint32_t>(k)};
+    }
+  }
+  return best;
+}
+
 uint32_t CommonTail(const Profile& a, const Profile& b) {
   size_t n = std::min(a.blocks.size(), b.blocks.size());
   size_t k = 0;

@@ -56,6 +56,14 @@ uint64_t PeakUnits(const Profile& profile);
 // How many requests, from the first on, the two have in common. O(n).
 uint32_t CommonHead(const Profile& a, const Profile& b);
 uint32_t CommonTail(const Profile& a, const Profile& b);  // up to the last
+
+// Requests [a, a + length) of one cycle that are those of another from its request b on.
+struct CommonStretch {
+  uint32_t a = 0, b = 0, length = 0;
+};
+// The longest one that begins among the first few requests of both: what a batch begins with often has its length. The
+// earliest of several. O(n) as a rule.
+CommonStretch CommonOpening(const Profile& a, const Profile& b);
 // Whether a script of the one serves the other well enough: the same requests but for a few, one in fifty at most, that have
 // other sizes or come in one place, or the shorter one again and again; begun at any place of the cycle. O(n) as a rule.
 bool AlikeCycles(const Profile& a, const Profile& b);

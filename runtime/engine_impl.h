@@ -185,6 +185,7 @@ class Engine::Impl {
   void Plan(const PlanJob& job, const std::atomic<bool>* cancel);
   void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
+  std::vector<std::shared_ptr<const Script>> ScriptsBeside(uint64_t number);
   size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
   uint64_t PartOfHistory() const;
   void LookForShapes();

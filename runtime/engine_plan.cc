@@ -118,6 +118,34 @@ bool Engine::Impl::Outlived() const {
   return outlived_ >= 2 + outlived_at_detection_;
 }
 
+namespace {
+
+// The one of `scripts` that has most in common with the profile; null: none has anything.
+const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& scripts, const Profile& profile) {
+  const Script* alike = nullptr;
+  uint32_t most = 0;
+  for (const auto& script : scripts) {
+    const uint32_t common = CommonOpening(script->profile, profile).length + CommonTail(script->profile, profile);
+    if (common <= most) continue;
+    most = common;
+    alike = script.get();
+  }
+  return alike;
+}
+
+}  // namespace
+
+// The scripts that the job changes to and from, but for the one with that number.
+std::vector<std::shared_ptr<const Script>> Engine::Impl::ScriptsBeside(uint64_t number) {
+  Lock lock(mutex_);
+  std::vector<std::shared_ptr<const Script>> scripts;
+  if (switches_ == 0) return scripts;  // what was followed before is not to hold the plan of the one there is back
+  for (const Variant& v : variants_.all()) {
+    if (v.number != number) scripts.push_back(v.script);
+  }
+  return scripts;
+}
+
 // On the planner's thread.
 void Engine::Impl::Plan(const PlanJob& job, const std::atomic<bool>* cancel) {
   if (job.save) return Save(options_.plan_time_limit_ns);
@@ -141,6 +169,8 @@ void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std:
   Kin kin;
   if (job.profile && spare.empty()) kin.old = job.known.get();
   kin.walls = job.walls;
+  const std::vector<std::shared_ptr<const Script>> others = ScriptsBeside(job_refines_);
+  kin.beside = MostAlike(others, profile);
   std::shared_ptr<const Script> script =
       MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
   if (!script || !PlanFits(*script)) return;
@@ -209,17 +239,13 @@ size_t Engine::Impl::PlanEach(const HistoryTail& tail, const std::vector<Shape>&
     }
     uint64_t longest = shape.length;
     Kin kin;
-    uint32_t most = 0;
     bool is_known = false;
     for (const auto& script : known) {
       is_known |= script->profile.unroll == 1 && AlikeCycles(script->profile, profile);
       longest = std::max<uint64_t>(longest, script->size());
-      uint32_t common = CommonHead(script->profile, profile) + CommonTail(script->profile, profile);
-      if (common <= most) continue;
-      most = common;
-      kin.beside = script.get();
     }
     if (is_known) continue;
+    kin.beside = MostAlike(known, profile);
     uint64_t most_units = 0;
     SpareMemory(longest, &most_units);
     std::shared_ptr<const Script> script =

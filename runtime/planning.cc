@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <new>
+#include <string_view>
 
 #include "packer/pack.h"
 
@@ -91,7 +92,13 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   PackResult first = Pack(instance, options);
   auto chunks = static_cast<Bytes>(chunk_bytes);
   Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
-  if (first.status != PackStatus::kOk || first.placement.height <= enough || time_limit_ns <= moment) return first;
+  if (first.status != PackStatus::kOk || first.placement.height <= enough) return first;
+  if (std::string_view(first.algorithm) == "stacked") {  // not even the published best-fit came to its end
+    options.algorithm = Algorithm::kBestFit;
+    options.time_limit_ns = std::max(time_limit_ns, Patience(instance.blocks.size(), 20'000, 0));
+    return Pack(instance, options);
+  }
+  if (time_limit_ns <= moment) return first;
   options.time_limit_ns = time_limit_ns - moment;
   options.enough = enough;
   options.start = &first.placement;
@@ -134,23 +141,25 @@ std::optional<Placement> StartFrom(const Script& old, const std::vector<ZonePlac
   return start;
 }
 
-// Pins what both have live where they part, or carry over their end, at the places that `other` has in its zone. False:
-// nothing is.
-bool PinCommon(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+// Pins what both have live where they part, or carry over their end, at the places that `other` has in its zone, which
+// begins at `zone_offset` of the instance's space. False: nothing is.
+bool PinCommon(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, uint32_t zone_offset,
+               Instance* instance) {
   const uint32_t n = static_cast<uint32_t>(profile.blocks.size()), m = other.size();
-  const uint32_t head = CommonHead(other.profile, profile);
-  const uint32_t tail = std::min(CommonTail(other.profile, profile), std::min(n, m) - head);
+  const CommonStretch head = CommonOpening(other.profile, profile);
+  const uint32_t parted = head.b + head.length, other_parted = head.a + head.length;
+  const uint32_t tail = std::min({CommonTail(other.profile, profile), n - parted, m - other_parted});
   bool any = false;
   for (size_t k = 0; k < index.size(); ++k) {
     uint32_t i = index[k];
     // The request in the other script, and where both must still be live.
-    const bool in_head = i < head;
+    const bool in_head = i >= head.b && i < parted;
     if (!in_head && n - i > tail) continue;
-    const uint32_t j = in_head ? i : i + m - n;
+    const uint32_t j = in_head ? i + head.a - head.b : i + m - n;
     const ScriptEntry& entry = other.entries[j];
     if (entry.offset == kNone || entry.offset < other.zone_offset) continue;
-    if (j + entry.age <= (in_head ? head : m) || i + profile.blocks[i].age <= (in_head ? head : n)) continue;
-    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset) * kUnitBytes);
+    if (j + entry.age <= (in_head ? other_parted : m) || i + profile.blocks[i].age <= (in_head ? parted : n)) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset + zone_offset) * kUnitBytes);
     any = true;
   }
   return any;
@@ -181,12 +190,26 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
   Instance pinned = instance;
   const Script* like = kin.old != nullptr ? kin.old : kin.beside;
   if (like != nullptr && (like == kin.old ? PinCarried(*like, profile, index, &pinned)
-                                          : PinCommon(*like, profile, index, &pinned))) {
+                                          : PinCommon(*like, profile, index, 0, &pinned))) {
     PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
     auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
   }
   return PackForPages(instance, chunk_bytes, time_limit_ns, options);
+}
+
+// The solve with holes in front; with what is common with another script where that one has it, if the zone becomes no
+// higher than that one's, or hardly.
+PackResult PackBesideHoles(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
+                           const Kin& kin, uint32_t zone_offset, const PackOptions& options) {
+  Instance pinned = instance;
+  if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
+    PackResult result = Pack(pinned, options);
+    auto most = static_cast<Bytes>(kin.beside->height_bytes + zone_offset * kUnitBytes);
+    most = std::max(most, result.lower_bound + result.lower_bound / 128);
+    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+  }
+  return Pack(instance, options);
 }
 
 }  // namespace
@@ -219,7 +242,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, c
     // The load is no bound worth reaching here: a few times what the plain solve took is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
-    PackResult filled = Pack(instance, options);
+    PackResult filled = PackBesideHoles(profile, index, instance, kin, zone_offset, options);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(

@@ -5,22 +5,16 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "tables"))
-from made import made, origin  # noqa: E402
+from made import made, origin, text_of  # noqa: E402
+from options import Parser  # noqa: E402
 
 MIB = 1 << 20
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        sys.exit(2)
 
 
 def parser(name: str, what: str) -> Parser:
@@ -89,18 +83,19 @@ def _write(path: Path, text: str) -> None:
 
 def leave(options: argparse.Namespace, name: str, rows: list[dict], markdown: str, notes: list[str], failures: list[str],
           pictures: dict[str, str], more: dict | None = None) -> int:
-    """Writes NAME.json, .csv, .md and the pictures (SVG by their names), prints the Markdown; the exit code."""
+    """Writes NAME.json, .csv, .md and the pictures (SVG, by what their names have behind NAME), prints the Markdown; the exit
+    code. Of PyTorch's requests NAME_pytorch."""
+    stem = name if (more or {}).get("events", "chainer") == "chainer" else f"{name}_{more['events']}"
     document = {**made(f"hotpack-paper-{name}", f"bench/paper/{name}", options.arguments, options.build / "bin" / "hotpack"),
                 "size": options.size, **(more or {}), "rows": rows, "failures": failures}
     size = {"full": [], "quick": ["--quick: not all configurations of the paper."],
             "smoke": ["--smoke: small networks; the figures show nothing."]}[options.size]
     lost = [f"Could not be had: {failure}" for failure in failures]
     text = "\n\n".join([origin(document), *size, *notes, *lost]) + "\n\n" + markdown
-    _write(options.out / f"{name}.json", json.dumps(document, indent=1) + "\n")
-    _write(options.out / f"{name}.csv", as_csv(rows))
-    _write(options.out / f"{name}.md", text)
-    for picture, svg in pictures.items():
-        _write(options.out / f"{picture}.svg", svg)
+    text += "".join(f"\n![{stem}{letter}]({stem}{letter}.svg)\n" for letter in pictures)
+    files = {f"{stem}.json": text_of(document), f"{stem}.csv": as_csv(rows), f"{stem}.md": text}
+    for file, content in {**files, **{f"{stem}{letter}.svg": svg for letter, svg in pictures.items()}}.items():
+        _write(options.out / file, content)
     print(text, end="")
     print(f"{name}: files are in {options.out}", file=sys.stderr)
     return 1 if failures else 0

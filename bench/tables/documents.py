@@ -14,6 +14,8 @@ AGREE = "hotpack-peers-agree"
 PACKER = "hotpack-packer"
 SOLVERS = "hotpack-solvers"
 OUTPUT = "hotpack-output"
+BENCHMARKS = "hotpack-benchmarks"
+INSTRUCTIONS = "hotpack-instructions"
 GOOGLE = "google-benchmark"
 
 
@@ -48,10 +50,12 @@ def read(path: Path) -> Document:
 def refused(document: Document) -> str:
     """Why it may not lie under bench/results; empty if it may."""
     if document.schema == GOOGLE:
-        return ""
+        return "Google Benchmark names neither command nor commit; bench/benchmarks keeps what it measures"
     commit = document.content.get("hotpack", {}).get("commit", "unknown")
     if commit == "unknown" or commit.endswith("-changed"):
         return f"the commit is {commit}: sources that nobody can look at"
+    if "--smoke" in document.content.get("command", "").split():
+        return "--smoke is of sizes that show nothing"
     if document.schema == GPU_CHECK:
         if document.content["simulated"]:
             return "the simulated device says nothing about a GPU"
@@ -61,12 +65,13 @@ def refused(document: Document) -> str:
 
 
 class Results:
-    """All documents of a folder, the newest last."""
+    """All documents of a folder and of those in it, the newest last."""
 
     def __init__(self, folder: Path):
         """Raises Fault."""
         self.folder = folder
-        self.documents = sorted((read(path) for path in sorted(folder.glob("*.json"))), key=lambda each: each.date)
+        self.page = folder / "README.md"  # the one that tables are made for: links in them are relative to it
+        self.documents = sorted((read(path) for path in sorted(folder.rglob("*.json"))), key=lambda each: each.date)
         for document in self.documents:
             why = refused(document)
             if why:
@@ -76,5 +81,6 @@ class Results:
         found = [each.content for each in self.documents if each.schema == schema and wanted(each.content)]
         return found[-1] if found else None
 
-    def named(self, stem: str) -> dict | None:
-        return next((each.content for each in self.documents if each.path.stem == stem), None)
+    def named(self, name: str) -> dict | None:
+        """`name`: of the file without .json, with its folder: paper/figure2."""
+        return next((each.content for each in self.documents if each.path == self.folder / f"{name}.json"), None)

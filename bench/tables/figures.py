@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from documents import AGREE, GOOGLE, GPU_CHECK, PACKER, TORCH, Document
+from documents import AGREE, BENCHMARKS, GOOGLE, GPU_CHECK, PACKER, TORCH, Document
 
 RATIO = "ratio"  # of memory, or a share: repeats
 SPEED = "speed"  # a ratio of times from one run: means something on any machine, and scatters
@@ -41,6 +41,10 @@ def _torch(content: dict) -> Figures:
             if not row["settings"]["simulated"]:
                 _ratio(figures, f"{name}: step time, hotpack / {allocator}", train["hotpack"]["step_ms"],
                        train[allocator]["step_ms"], SPEED)
+        held = stats["reserved_steady"] if row["static"] else stats["reserved_peak"]
+        for peer, bytes_held in (row.get("peers") or {}).items():
+            if peer != "async" or not row["settings"]["simulated"]:  # the simulated device's own pool there
+                _ratio(figures, f"{name}: hotpack / {peer}", held, bytes_held)
         if row["static"]:
             share = stats["planned_steady"] / max(1, stats["requests_steady"])
             figures[f"{name}: by script"] = Figure(share, RATIO, higher_is_better=True)
@@ -73,6 +77,25 @@ def _packer(content: dict) -> Figures:
     return figures
 
 
+def _gpu_figure(name: str, figure: dict) -> Figure | None:
+    """A figure of the step `name` ("group/step"); None if it says nothing of hotpack."""
+    group, called, value = name.partition("/")[0], figure["name"], figure["median"]
+    if name == "timing/rounds":
+        if "hotpack" not in called and "preloaded" not in called:
+            return None  # the driver's own
+        ratio = figure["unit"] == "ratio"  # how many times longer the driver takes than hotpack
+        return Figure(value, SPEED if ratio else TIME, higher_is_better=ratio)
+    if called in ("reserved_over_live", "serving_over_live", "planned_share"):
+        return Figure(value, RATIO, higher_is_better=called == "planned_share")
+    if group == "pytorch" and " / " in called:  # hotpack's over PyTorch's
+        return Figure(value, SPEED if called.startswith("step time") else RATIO)
+    if group == "benchmarks":
+        if " over " in called:  # how many times longer the other takes; how many times the rate of one thread
+            return Figure(value, SPEED, higher_is_better=True)
+        return Figure(value, RATIO if called.endswith(", ratio") else TIME)
+    return None
+
+
 def _gpu_check(content: dict) -> Figures:
     figures: Figures = {}
     for step in content["steps"]:
@@ -80,13 +103,9 @@ def _gpu_check(content: dict) -> Figures:
         figures[f"{name}: failed"] = Figure(
             sum(finding["result"] == "fail" for finding in step.get("findings", [])) + bool(step.get("timed_out")), COUNT)
         for figure in step.get("figures", []):
-            if name == "timing/rounds":
-                if "hotpack" not in figure["name"] and "preloaded" not in figure["name"]:
-                    continue  # the driver's own
-                ratio = figure["unit"] == "ratio"  # how many times longer the driver takes than hotpack
-                figures[f"{name}: {figure['name']}"] = Figure(figure["median"], SPEED if ratio else TIME, higher_is_better=ratio)
-            elif figure["name"] in ("reserved_over_live", "planned_share"):
-                figures[f"{name}: {figure['name']}"] = Figure(figure["median"], RATIO, figure["name"] == "planned_share")
+            taken = _gpu_figure(name, figure)
+            if taken is not None:
+                figures[f"{name}: {figure['name']}"] = taken
     return figures
 
 
@@ -131,7 +150,7 @@ def _rows(content: dict) -> Figures:
 
 def figures_of(document: Document, reference: str | None = None) -> Figures:
     """`reference`: a benchmark of a Google Benchmark document that the others are divided by."""
-    if document.schema == GOOGLE:
+    if document.schema in (GOOGLE, BENCHMARKS):
         return _google(document.content, reference)
     return {TORCH: _torch, AGREE: _agree, PACKER: _packer, GPU_CHECK: _gpu_check}.get(document.schema, _rows)(document.content)
 

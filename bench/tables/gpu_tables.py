@@ -1,4 +1,4 @@
-"""What documents of `tools/gpu_check` say in the pages: the times of a request, and where the driver differs."""
+"""What documents of `tools/gpu_check` say in the pages: times, PyTorch's models, and where the driver differs."""
 
 from __future__ import annotations
 
@@ -22,20 +22,67 @@ def _origin(written: dict) -> str:
             f"{summary['skip']} were skipped.")
 
 
+def _figures(written: dict, group: str, name: str) -> dict[str, dict]:
+    """The figures of a step, by name; none if it was not run."""
+    return {figure["name"]: figure for step in written["steps"] if (step["group"], step["name"]) == (group, name)
+            for figure in step.get("figures", [])}
+
+
+def _requests(written: dict) -> list[str]:
+    rounds = _figures(written, "timing", "rounds").values()
+    lines = ["", "| a request and its release | median | low | high | |", "|:---|---:|---:|---:|:---|"] if rounds else []
+    for figure in rounds:
+        form = "{:.2f}" if figure["unit"] == "ratio" else "{:.0f}"
+        unit = "times" if figure["unit"] == "ratio" else "ns"
+        lines.append(f"| {figure['name']} | " + " | ".join(form.format(figure[key]) for key in ("median", "low", "high"))
+                     + f" | {unit} |")
+    return lines
+
+
+_SHOWN = {"serving_bench": ("OnScriptPair", "OffScriptPair/one_in:16", "ScriptThreads/threads:8", "MutexPair", "MallocPair", "BestFitMapPair"),
+          "hook_bench/without": ("DriverPair", "DriverPairAsync"), "hook_bench/hotpack": ("DriverPair", "DriverPairAsync")}
+
+
+def _benchmarks(written: dict) -> list[str]:
+    """Those of requests; the document has all."""
+    shown = [(step, name, _figures(written, "benchmarks", step)) for step, names in _SHOWN.items() for name in names]
+    lines = [f"| {step}: {name} | " + " | ".join(f"{figures[name][key]:.1f}" for key in ("median", "low", "high")) + " | ns |"
+             for step, name, figures in shown if name in figures]
+    return ["", "| benchmark | median | low | high | |", "|:---|---:|---:|---:|:---|", *lines] if lines else []
+
+
+_WAYS = {"preload": "preload", "hotpack": "`hotpack.enable()`"}  # train.py's names of allocators
+
+
+def _pytorch(written: dict) -> list[str]:
+    """hotpack's memory while serving and its median step time over those of PyTorch's allocator, model by model."""
+    lines = []
+    for step in written["steps"]:
+        model = step["name"].rpartition("/")[0]
+        ratios = {figure["name"]: figure["median"] for figure in step.get("figures", [])}
+        if (step["group"], step["name"]) != ("pytorch", f"{model}/ratios"):
+            continue
+        for way, called in _WAYS.items():
+            names = [f"{what}, {way} / {other}" for what in ("memory", "step time") for other in ("default", "expandable")]
+            if any(name in ratios for name in names):
+                losses = {finding["result"] for other in written["steps"] if (other["group"], other["name"]) == ("pytorch", f"{model}/{way}")
+                          for finding in other.get("findings", []) if finding["name"] == "losses"}
+                cells = [f"{ratios[name]:.3f}" if name in ratios else "-" for name in names]
+                equal = {"pass": "equal", "fail": "differ"}.get(next(iter(losses), ""), "-")
+                lines.append(f"| {model} | {called} | {' | '.join(cells)} | {equal} |")
+    head = ["", "| PyTorch model | hotpack by | memory / PyTorch | / expandable | step time / PyTorch | / expandable | losses |",
+            "|:---|:---|---:|---:|---:|---:|:---|"]
+    return head + lines if lines else []
+
+
 def timing(results: Results, _: str) -> str:
-    """The median of the rounds with the first and the last decile: nanoseconds a request and its release, and ratios."""
+    """Of each device: the time of a request by allocator, with the first and the last decile of the rounds; benchmarks; and
+    PyTorch's models."""
     parts = []
     for written in _newest_of_each_device(results):
-        rounds = next((step for step in written["steps"] if (step["group"], step["name"]) == ("timing", "rounds")), None)
-        if rounds is None:
-            continue
-        lines = [_origin(written), "", "| a request and its release | median | low | high | |", "|:---|---:|---:|---:|:---|"]
-        for figure in rounds["figures"]:
-            form = "{:.2f}" if figure["unit"] == "ratio" else "{:.0f}"
-            unit = "times" if figure["unit"] == "ratio" else "ns"
-            lines.append(f"| {figure['name']} | " + " | ".join(form.format(figure[key]) for key in ("median", "low", "high"))
-                         + f" | {unit} |")
-        parts.append("\n".join(lines))
+        lines = [*_requests(written), *_benchmarks(written), *_pytorch(written)]
+        if lines:
+            parts.append("\n".join([_origin(written), *lines]))
     return "\n\n".join(parts) or f"GPU timing has not been measured yet: `{_COMMAND}` does, on a machine with a GPU."
 
 

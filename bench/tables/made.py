@@ -4,6 +4,7 @@ bench/ writes, so that one reader (tools/results) understands them all."""
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import platform
 import shlex
@@ -50,6 +51,24 @@ def made(schema: str, program: str, arguments: list[str], hotpack: Path | str) -
     return {"schema": schema, "schema_version": SCHEMA_VERSION, "command": shlex.join([program, *arguments]),
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "machine": machine(),
             "hotpack": version(hotpack)}
+
+
+def text_of(document: dict) -> str:
+    """The document as JSON: what has no object or list in it is one line, so that a row of a table is one."""
+
+    def write(value: object, indent: str) -> str:
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+        if not any(isinstance(part, (dict, list, tuple)) for part in parts):
+            return json.dumps(value, ensure_ascii=False)
+        deeper = indent + " "
+        if isinstance(value, dict):
+            lines = [f"{json.dumps(str(key))}: {write(part, deeper)}" for key, part in value.items()]
+        else:
+            lines = [write(part, deeper) for part in value]
+        first, last = "{}" if isinstance(value, dict) else "[]"
+        return f"{first}\n{deeper}" + f",\n{deeper}".join(lines) + f"\n{indent}{last}"
+
+    return write(document, "") + "\n"
 
 
 def origin(document: dict) -> str:

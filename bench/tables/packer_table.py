@@ -25,10 +25,15 @@ HEADINGS = {
 }
 
 
+def cell(row, column):
+    """Of the section `heuristics` columns are programs: height over lower bound, and milliseconds of processor time."""
+    if column in row.get("figures", {}):
+        return f"{row['figures'][column]['ratio']:.4f} / {row['figures'][column]['ms']:.3g}"
+    return shown(column, row.get(column))
+
+
 def table(rows, columns):
-    cells = [[HEADINGS.get(column, column) for column in columns]]
-    cells += [[shown(column, row.get(column)) for column in columns] for row in rows]
-    return cells
+    return [[HEADINGS.get(column, column) for column in columns], *([cell(row, column) for column in columns] for row in rows)]
 
 
 def section(written):
@@ -41,12 +46,20 @@ def section(written):
     return "\n".join([*lines, "", written["summary"] + "."])
 
 
-def head(report):
-    return origin(report) + f" Medians of {report['repeat']}, times from outside the process."
+def head(report, sections):
+    """Where the figures of these sections come from."""
+    how = []
+    if set(sections) - {"heuristics"}:
+        how.append(f"Medians of {report['repeat']}, times from outside the process.")
+    if "heuristics" in sections:
+        how.append("Heuristics: the mean of one run of `packer_bench`, the processor time of the solve alone.")
+    if report["peer"] and "capacity" in sections:
+        how.append(f"The peer, in the same run: `{report['peer']}`.")
+    return " ".join([origin(report), *how])
 
 
 def markdown(report):
-    parts = ["# The packer's figures", head(report)]
+    parts = ["# The packer's figures", head(report, report["sections"])]
     for name, written in report["sections"].items():
         parts += [f"## {name}", section(written)]
     return "\n\n".join(parts) + "\n"

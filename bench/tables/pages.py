@@ -11,6 +11,13 @@ _BEGIN = re.compile(r"<!-- results: ([^\n]*?) -->")
 _END = "<!-- end -->"
 _FENCE = re.compile(r"^(```+).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 
+_UNIT = r"(?:%|[nµum]?s|min|h|[KMGT]?i?B|[kMG]Hz|bytes|times|x|requests|blocks|pairs|instructions)"
+_NUMBER = r"[-+−~<>≤≥±×]?\s*\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+# A cell that is a figure, or figures: 0.25, 1,000,000, 4842496, 1.7 s, 12 MiB, -3.7 %, 1.0000 / 0.02, 250.0 MiB (1.002).
+_FIGURES = re.compile(rf"{_NUMBER}(?:\s*{_UNIT})?(?:\s*[/(,;]\s*{_NUMBER}(?:\s*{_UNIT})?\)?)*")
+# Of a whole number alone nobody can tell; it is one if it is large, or has a unit.
+_TELLING = re.compile(rf"\d\.\d|\d,\d\d\d|\d{{5,}}|\d[eE]|\d\s*{_UNIT}\b|\d\s*%")
+
 
 class Fault(Exception):
     """What is wrong with a page or a document, in one line."""
@@ -49,3 +56,19 @@ def rewrite(text: str, table: Callable[[str], str]) -> tuple[str, list[str]]:
         parts += [text[position:begin.end()], wanted]
         position = end
     return "".join([*parts, text[position:]]), changed
+
+
+def typed_figures(text: str) -> list[tuple[str, str]]:
+    """Lines of Markdown tables, outside of markers and of fenced code, with a cell that is a measured figure by its looks; each
+    behind its table's heading."""
+    made = re.compile(_BEGIN.pattern + r".*?" + _END, re.DOTALL)
+    found, heading = [], ""
+    for line in made.sub("", _FENCE.sub("", text)).splitlines():
+        if not line.startswith("|"):
+            heading = ""
+            continue
+        heading = heading or line.strip()
+        cells = [cell.strip(" `*") for cell in line.strip().strip("|").split("|")]
+        if any(_FIGURES.fullmatch(cell) and _TELLING.search(cell) for cell in cells):
+            found.append((heading, line.strip()))
+    return found

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import gpu_tables
 import packer_table
+import program_tables
 import solver_table
 from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
 from made import origin
 from pages import Fault
+from program_tables import not_yet
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "torch"))
 import agreement  # noqa: E402
@@ -21,10 +23,6 @@ from rows import Row  # noqa: E402
 
 _MIB = 1 << 20
 _PEER = "'minimalloc --capacity={capacity} --input={instance} --output=/dev/null'"
-
-
-def not_yet(command: str) -> str:
-    return f"Not measured yet: `{command}` does."
 
 
 def _simulated(content: dict) -> bool:
@@ -37,7 +35,7 @@ def _torch_rows(results: Results) -> tuple[dict | None, list[Row]]:
     return written, [Row.from_json(row) for row in written["rows"]] if written else []
 
 
-_TORCH_COMMAND = "bench/torch/compare --simulate --hotpack enable --json bench/results/pytorch_memory.json"
+_TORCH_COMMAND = "bench/torch/compare --simulate --hotpack enable --peers --json bench/results/pytorch_memory.json"
 
 
 def torch_memory(results: Results, _: str) -> str:
@@ -61,6 +59,14 @@ def torch_memory_brief(results: Results, _: str) -> str:
                      f"| {row.torch_peak('default') / _MIB:.0f} | {row.torch_peak('expandable') / _MIB:.0f} "
                      f"| {ours / _MIB:.0f} | {row.stats['live_peak'] / _MIB:.0f} |")
     return "\n".join([origin(written), "", *lines])
+
+
+def torch_peers(results: Results, _: str) -> str:
+    written = results.newest(TORCH, lambda content: _simulated(content) and any(row.get("peers") for row in content["rows"]))
+    if written is None:
+        return not_yet(_TORCH_COMMAND)
+    rows = [Row.from_json(row) for row in written["rows"] if row.get("peers")]
+    return "\n".join([origin(written) + "\n", torch_table.peers_header(rows), torch_table.render_peers(rows)])
 
 
 def largest_batch(results: Results, _: str) -> str:
@@ -98,7 +104,7 @@ def packer(results: Results, section: str) -> str:
     if written is None:
         peer = f" --peer {_PEER}" if section == "capacity" else ""
         return not_yet(f"bench/packer {section}{peer} --json bench/results/packer_{section}.json")
-    return packer_table.head(written) + "\n\n" + packer_table.section(written["sections"][section])
+    return packer_table.head(written, [section]) + "\n\n" + packer_table.section(written["sections"][section])
 
 
 def solvers(results: Results, _: str) -> str:
@@ -106,41 +112,26 @@ def solvers(results: Results, _: str) -> str:
     return not_yet("bench/solvers --json bench/results/solvers.json") if written is None else solver_table.render(written)
 
 
+_KEPT = {"demo": "tools/demo --no-install"}  # name -> the command whose output a page shows
+
+
 def output(results: Results, name: str) -> str:
     written = results.named(name)
+    if written is None and name in _KEPT:
+        return not_yet(f"tools/results --keep {name} -- {_KEPT[name]}")
     if written is None or written["schema"] != OUTPUT:
         raise Fault(f"no output '{name}' is kept: tools/results --keep {name} -- COMMAND")
     return f"{origin(written)}\n\n```\n{written['output'].rstrip()}\n```"
 
 
-def benchmark(results: Results, name: str) -> str:
-    written = results.named(name)
-    if written is None:
-        return not_yet(f"build/bin/{name} --benchmark_out=bench/results/{name}.json")
-    if "benchmarks" not in written:
-        raise Fault(f"{name}.json is not of Google Benchmark")
-    context = written["context"]
-    lines = [f"By `{Path(context['executable']).name}`, {context['date'][:10]}: {context['num_cpus']} processors at "
-             f"{context['mhz_per_cpu']} MHz.", "", "| benchmark | time | processor time |", "|:---|---:|---:|"]
-    lines += [f"| {each['name']} | {each['real_time']:.1f} {each['time_unit']} | {each['cpu_time']:.1f} {each['time_unit']} |"
-              for each in written["benchmarks"] if "real_time" in each]
-    return "\n".join(lines)
-
-
-def markdown(results: Results, name: str) -> str:
-    """A table that another program wrote beside its document; without a title, since the page has one."""
-    path = results.folder / f"{name}.md"
-    if not path.is_file():
-        raise Fault(f"{path.name} is not in {results.folder.name}")
-    text = path.read_text(encoding="utf-8")
-    return text.partition("\n")[2] if text.startswith("# ") else text
-
-
 _TABLES = {  # name -> what makes it, and whether a word follows the name
     "torch_memory": (torch_memory, False), "torch_memory_brief": (torch_memory_brief, False),
+    "torch_peers": (torch_peers, False),
     "largest_batch": (largest_batch, False), "peers_agree": (peers_agree, False),
     "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "solvers": (solvers, False), "output": (output, True),
-    "benchmark": (benchmark, True), "markdown": (markdown, True), "gpu_timing": (gpu_tables.timing, False),
+    "benchmark": (program_tables.benchmark, True), "markdown": (program_tables.markdown, True),
+    "instructions": (program_tables.instructions, False), "pack_check": (program_tables.pack_check, False),
+    "gpu_timing": (gpu_tables.timing, False),
     "gpu_differences": (gpu_tables.differences, False),
 }
 

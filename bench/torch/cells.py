@@ -76,21 +76,22 @@ def has_gpu(python: str) -> bool:
 class Machine:
     """Where cells run: on the simulated device or on a GPU, with what was built. Not thread-safe."""
 
-    def __init__(self, python: str, build: Path, simulate: bool, hotpack_by: str, timeout: float):
-        """`hotpack_by`: "preload" or "enable", how the hotpack cells get their allocator. `timeout`: seconds a cell."""
+    def __init__(self, python: str, build: Path, simulate: bool, hotpack_by: str, timeout: float, peers: bool = False):
+        """`hotpack_by`: "preload" or "enable", how the hotpack cells get their allocator. `timeout`: seconds a cell. `peers`:
+        compare() will be called."""
         self.simulate, self.hotpack_by = simulate, hotpack_by
         self._python, self._build, self._timeout = python, build, timeout
         self._command = build / "bin" / "hotpack"
         self._simgpu = build / "lib" / "simgpu"
-        needed = [self._command] if hotpack_by == "preload" else []
+        needed = [self._command] if hotpack_by == "preload" or peers else []
         needed += [self._simgpu / "libcudart.so.13"] if simulate else []
         for path in needed:
             if not path.exists():
                 raise Failure(f"{path} is not built")
 
     def run(self, job: Job, allocator: str, trace: Path | None = None) -> Cell:
-        """`allocator`: "default", "expandable" or "hotpack"; `trace`: where hotpack by preload leaves a recording of what
-        the job asked for. Raises Failure, OutOfMemory."""
+        """`allocator`: "hotpack", or one of train.py's; `trace`: where hotpack leaves a recording of what the job asked for.
+        Raises Failure, OutOfMemory."""
         preload = allocator == "hotpack" and self.hotpack_by == "preload"
         with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
             out, stats = Path(scratch, "run.json"), Path(scratch, "stats.json")
@@ -102,7 +103,10 @@ class Machine:
                 flags += ["--trace", str(trace)] if trace is not None else []
                 flags += ["--iteration-range", "step"] if "--ranges" in job.arguments else []
                 program = [str(self._command), "run", *flags, "--json-stats", str(stats), "--", *program]
-            self._execute(program, self._environment(preload, reports), job, allocator)
+            environment = self._environment(preload, reports)
+            if trace is not None and not preload:
+                environment["HOTPACK_TRACE"] = str(trace)
+            self._execute(program, environment, job, allocator)
             cell = Cell(losses=losses.read_text(), **_read(out))
             if preload:
                 cell.hotpack = _read(stats)
@@ -124,6 +128,10 @@ class Machine:
         compared = json.loads(done.stdout)
         compared["rows"] = {row["name"]: row for row in compared["rows"]}
         return compared
+
+    def imports(self, module: str) -> bool:
+        """Whether the Python of the runs can import it."""
+        return subprocess.run([self._python, "-c", f"import {module}"], capture_output=True).returncode == 0
 
     def _environment(self, preload: bool, reports: Path) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items()

@@ -30,13 +30,15 @@ def parse_size(text: str) -> int:
     return value
 
 
-def largest_batch(machine: Machine, job: Job, start: int, capacities: list[int]) -> list[Largest]:
-    """Exact if a batch fits whenever a larger one does. `start`: rows to begin with; `capacities`: of simulated devices, in
-    bytes; of a GPU its own one alone. Raises Failure."""
-    found = []
+def largest_batch(machine: Machine, job: Job, cells: dict[str, Cell], capacities: list[int]) -> list[Largest]:
+    """Exact if a batch fits whenever a larger one does. `cells`: of the job by allocator, whose rows a step are begun with;
+    `capacities`: of simulated devices, in bytes; of a GPU its own one alone. Raises Failure."""
+    start, found = cells["default"].settings["batch"], []
     for capacity in capacities:
+        there = capacity == cells["default"].settings["device_memory"]  # the cells were runs on such a device
+        known = {name: {start: _taken(cells[name], name)} if there else {} for name in ALLOCATORS}
         with _memory(machine, capacity):
-            found.append(Largest(capacity, {name: _largest(machine, job, name, start, capacity) for name in ALLOCATORS}))
+            found.append(Largest(capacity, {name: _largest(machine, job, name, start, capacity, known[name]) for name in ALLOCATORS}))
     return found
 
 
@@ -59,13 +61,14 @@ def _taken(cell: Cell, allocator: str) -> int:
     return cell.hotpack["reserved_peak"] if allocator == "hotpack" else cell.figures["torch_reserved_peak"]
 
 
-def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: int) -> int:
-    taken: dict[int, int] = {}  # bytes, by rows that fitted
+def _largest(machine: Machine, job: Job, allocator: str, start: int, capacity: int, taken: dict[int, int]) -> int:
+    """`taken`: bytes, by rows that fitted."""
 
     def fits(rows: int) -> bool:
         try:
-            taken[rows] = _taken(machine.run(replace(job, arguments=(*job.arguments, "--batch", str(rows))), allocator),
-                                 allocator)
+            if rows not in taken:
+                taken[rows] = _taken(machine.run(replace(job, arguments=(*job.arguments, "--batch", str(rows))), allocator),
+                                     allocator)
         except OutOfMemory:
             pass
         said = "fit" if rows in taken else "do not fit"

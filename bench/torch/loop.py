@@ -140,7 +140,7 @@ class Loop:
 
     def _torch_figure(self, name: str) -> int | None:
         """Bytes; None where PyTorch's own allocator is not the one in use, or cannot tell."""
-        if self._device.type != "cuda" or self._options.allocator not in ("default", "expandable"):
+        if self._device.type != "cuda" or self._options.allocator not in ("default", "expandable", "async"):
             return None
         return getattr(torch.cuda, name)()
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from cells import Cell, Failure, Job, Machine
+from cells import Cell, Failure, Job, Machine, OutOfMemory
 from largest import ALLOCATORS, Largest
+from peers import EXACT, TITLES, Peers, held_under, pooling, simulate
 
 _OF_THE_ALLOCATOR = ("allocator", "alloc_conf")  # settings that may differ within a row
 _MIB = 1 << 20
 # What is promised for jobs in which every step is the same.
-MOST_OVER_LIVE_PEAK = 1.02
+MOST_OVER_LIVE_PEAK = 1.02  # and over one exact cudaMalloc a request
 MOST_BESIDE = 4 * _MIB
 LEAST_PLANNED = 0.99
 LOSS_STEPS = 50
@@ -23,6 +26,7 @@ class Row:
     cells: dict[str, Cell]  # by allocator
     losses: str = ""  # "equal", "differ", "plain runs differ", or not asked
     largest_batch: list[Largest] | None = None  # by capacity, if asked for
+    peers: Peers | None = None  # if asked for
 
     @property
     def settings(self) -> dict:
@@ -31,6 +35,11 @@ class Row:
     @property
     def stats(self) -> dict:
         return self.cells["hotpack"].hotpack
+
+    @property
+    def held(self) -> int:
+        """What hotpack held while serving, to be held against `peers`; 0: it never served. Where steps differ, in the whole run."""
+        return self.stats["reserved_steady"] if self.static else self.stats["reserved_peak"]
 
     @property
     def planned_share(self) -> float:
@@ -47,6 +56,7 @@ class Row:
         return {"job": self.job.name, "static": self.static, "settings": self.settings, "hotpack": self.stats,
                 "reports": self.cells["hotpack"].reports, "launches_known_and_not": self.launches, "losses": self.losses,
                 "largest_batch": self.largest_batch and [vars(largest) for largest in self.largest_batch],
+                "peers": self.peers,
                 "train": {name: cell.figures for name, cell in self.cells.items()}}
 
     @classmethod
@@ -57,17 +67,28 @@ class Row:
         launches = written["launches_known_and_not"]
         cells["hotpack"].launches = tuple(launches) if launches else None
         largest = written["largest_batch"] and [Largest(**each) for each in written["largest_batch"]]
-        return cls(Job(written["job"]), written["static"], cells, written["losses"], largest)
+        return cls(Job(written["job"]), written["static"], cells, written["losses"], largest, written.get("peers"))
 
 
-def take_row(machine: Machine, job: Job) -> Row:
-    """Runs the row's cells one after the other. Raises Failure."""
-    cells = {allocator: machine.run(job, allocator) for allocator in ALLOCATORS}
+def take_row(machine: Machine, job: Job, others: tuple[str, ...] | None = None) -> Row:
+    """Runs the row's cells one after the other. `others`: further allocators for `peers`; None: without peers. Raises Failure."""
+    with tempfile.TemporaryDirectory(prefix="hotpack-compare-") as scratch:
+        trace = Path(scratch, "job.trace") if others is not None else None
+        cells = {allocator: machine.run(job, allocator, trace if allocator == "hotpack" else None) for allocator in ALLOCATORS}
+        row = Row(job, bool(cells["default"].settings["static"]), cells)
+        if trace is not None:
+            row.peers = simulate(machine, trace, row.static)
+    for allocator in others or ():
+        try:
+            cells[allocator] = machine.run(job, allocator)
+            row.peers[allocator] = held_under(allocator, cells[allocator])
+        except OutOfMemory:
+            row.peers[allocator] = None
     first = _common(cells["default"])
     for allocator, cell in cells.items():
         if _common(cell) != first:
             raise Failure(f"{job.name}: the settings under {allocator} are not those under PyTorch's default")
-    return Row(job, bool(first["static"]), cells)
+    return row
 
 
 def _common(cell: Cell) -> dict:
@@ -91,9 +112,19 @@ def missed(row: Row) -> list[str]:
         if steady >= row.torch_peak(allocator):
             faults.append(f"{name}: {steady / _MIB:.1f} MiB while serving, PyTorch {allocator} "
                           f"{row.torch_peak(allocator) / _MIB:.1f}")
+    if row.peers is not None:
+        faults += _missed_peers(row, row.peers)
     if row.planned_share < LEAST_PLANNED:
         faults.append(f"{name}: {100 * row.planned_share:.2f} % by script, limit {100 * LEAST_PLANNED:.0f}")
     return faults
+
+
+def _missed_peers(row: Row, found: Peers) -> list[str]:
+    said = f"{row.job.name}: {row.held / _MIB:.1f} MiB while serving"
+    limit = MOST_OVER_LIVE_PEAK * found[EXACT] + MOST_BESIDE
+    faults = [f"{said}, limit by {TITLES[EXACT]} {limit / _MIB:.1f}"] if row.held > limit else []
+    return faults + [f"{said}, {TITLES[name]} {held / _MIB:.1f}"
+                     for name, held in pooling(found, row.settings["simulated"]).items() if held is not None and row.held >= held]
 
 
 def same_losses(machine: Machine, job: Job) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-ALLOCATORS = ("default", "expandable", "hotpack", "preload")
+RMM = ("rmm-pool", "rmm-arena")
+ALLOCATORS = ("default", "expandable", "async", "hotpack", "preload", *RMM)
 SIMULATED_DEVICE = "hotpack simulated device"  # simgpu's answer to cuDeviceGetName
 
 
@@ -36,6 +37,13 @@ def _caching_is_off() -> bool:
     return os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") not in ("", "0")
 
 
+def _driver_is_simulated() -> bool:
+    try:
+        return hasattr(ctypes.CDLL("libcuda.so.1"), "simgpuReports")
+    except OSError:
+        return False
+
+
 def choose_allocator(name: str | None, device: str) -> str:
     """The allocator of this process, with the environment set for it. To be called before PyTorch is imported."""
     if device == "cpu":
@@ -44,6 +52,8 @@ def choose_allocator(name: str | None, device: str) -> str:
         return "default"
     if name is None:
         name = "preload" if _caching_is_off() and _hotpack_is_preloaded() else "default"
+    if name in RMM and _driver_is_simulated():
+        fail(f"--allocator {name}: RMM has NVIDIA's runtime linked in, which the simulated device cannot stand in for")
     if name == "preload":
         if not _hotpack_is_preloaded() or not _caching_is_off():
             fail("--allocator preload: start it by hotpack run -- python ...")
@@ -51,7 +61,15 @@ def choose_allocator(name: str | None, device: str) -> str:
         fail(f"--allocator {name}: PYTORCH_NO_CUDA_MEMORY_CACHING is set, which takes PyTorch's allocator away")
     elif name == "expandable":
         os.environ["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
+    elif name == "async":
+        os.environ["PYTORCH_ALLOC_CONF"] = "backend:cudaMallocAsync"  # PyTorch raises the pool's release threshold itself
     return name
+
+
+def check_allocator(name: str, torch: ModuleType) -> None:
+    """That PyTorch took up what choose_allocator asked for."""
+    if name == "async" and torch.cuda.get_allocator_backend() != "cudaMallocAsync":
+        fail(f"--allocator async: PyTorch {torch.__version__} has not taken up PYTORCH_ALLOC_CONF=backend:cudaMallocAsync")
 
 
 def enable_hotpack() -> ModuleType:
@@ -66,6 +84,25 @@ def enable_hotpack() -> ModuleType:
     except hotpack.Error as error:
         fail(f"--allocator hotpack: {error}")
     return hotpack
+
+
+def enable_rmm(name: str, torch: ModuleType):
+    """Makes RMM's pool or arena PyTorch's allocator; answers with RMM's statistics of what it takes from the driver. To be called
+    before the first use of the device.
+
+    The pool begins empty and doubles, instead of with half of the free memory; the arena takes that half, and never more."""
+    try:
+        from rmm import mr
+        from rmm.allocators.torch import rmm_torch_allocator
+    except ImportError as error:
+        fail(f"--allocator {name}: rmm cannot be imported by {sys.executable}: {error}")
+    if rmm_torch_allocator is None:
+        fail(f"--allocator {name}: this rmm has no allocator for PyTorch {torch.__version__}")
+    upstream = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
+    resource = mr.PoolMemoryResource(upstream, initial_pool_size=0) if name == "rmm-pool" else mr.ArenaMemoryResource(upstream)
+    mr.set_current_device_resource(resource)
+    torch.cuda.memory.change_current_allocator(rmm_torch_allocator)
+    return upstream
 
 
 def describe(options: argparse.Namespace, loop) -> dict[str, object]:

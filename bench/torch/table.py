@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from peers import ASYNC, EXACT, SIMULATED, TITLES
 from rows import Row
 
 _MIB = 1 << 20
@@ -40,8 +41,58 @@ def _columns(rows: list[Row], on_gpu: bool) -> list[tuple[str, Callable[[Row], s
     return columns
 
 
+def _on_gpu(rows: list[Row]) -> bool:
+    return bool(rows) and not rows[0].settings["simulated"]
+
+
+def _peer_columns(rows: list[Row]) -> list[tuple[str, Callable[[Row], str]]]:
+    def peer(name: str) -> Callable[[Row], str]:
+        return lambda row: "out of memory" if row.peers[name] is None else _mib(row.peers[name])
+
+    columns = [
+        ("model", lambda row: row.job.name + ("" if row.static else " *")),
+        ("hotpack", lambda row: _mib(row.held) if row.held else "-"),
+        (TITLES[EXACT], peer(EXACT)),
+        ("hotpack / that", lambda row: f"{row.held / row.peers[EXACT]:.4f}" if row.held else "-"),
+        ("PyTorch", lambda row: _mib(row.torch_peak("default"))),
+        ("expandable", lambda row: _mib(row.torch_peak("expandable"))),
+    ]
+    others = [name for name in TITLES if name != EXACT and all(name in row.peers for row in rows)]
+    columns += [(TITLES[name], peer(name)) for name in others]
+    if _on_gpu(rows):
+        columns += [(f"ms a step, {TITLES[name]}",
+                     lambda row, name=name: f"{row.cells[name].figures['step_ms']:.2f}" if name in row.cells else "-")
+                    for name in others if name not in SIMULATED]
+    return columns
+
+
+def render_peers(rows: list[Row]) -> str:
+    """Of rows that have peers."""
+    return _render(_peer_columns(rows), rows)
+
+
+def peers_header(rows: list[Row]) -> str:
+    """What the columns of render_peers are."""
+    lines = [
+        "The same requests under every policy, MiB. hotpack: most physical memory held since the steady iteration began. PyTorch, "
+        f"expandable, {TITLES[ASYNC]}: torch.cuda.max_memory_reserved() of a run of its own, the last with "
+        "backend:cudaMallocAsync. The others are simulated on the requests that the hotpack run recorded: the most held while "
+        "the last step runs (docs/peers.md)."]
+    if any(name.startswith("rmm") for row in rows for name in row.peers):
+        lines.append("RMM pool, RMM arena: runs of their own; the most that they took from the driver. The pool began empty; the "
+                     "arena takes half of the free memory at once.")
+    if not _on_gpu(rows):
+        lines.append(f"{TITLES[ASYNC]} here is the simulated device's own pool: its memory says nothing of NVIDIA's.")
+    if any(not row.static for row in rows):
+        lines.append("*: of the whole run, because the steps differ.")
+    return "\n\n".join(lines) + "\n"
+
+
 def render(rows: list[Row]) -> str:
-    columns = _columns(rows, on_gpu=bool(rows) and not rows[0].settings["simulated"])
+    return _render(_columns(rows, _on_gpu(rows)), rows)
+
+
+def _render(columns: list[tuple[str, Callable[[Row], str]]], rows: list[Row]) -> str:
     lines = [[title for title, _ in columns]] + [[show(row) for _, show in columns] for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
 

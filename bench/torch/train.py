@@ -56,8 +56,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--no-cudnn", action="store_true", help="convolutions and LSTMs by PyTorch's own kernels")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--allocator", choices=settings.ALLOCATORS,
-                        help="PyTorch's own, with expandable segments or without; hotpack.enable(); or the preloaded "
-                             "library that `hotpack run` brings (default: what the process was started with)")
+                        help="PyTorch's own, with expandable segments or without, or over cudaMallocAsync; hotpack.enable(); "
+                             "the preloaded library that `hotpack run` brings; or RMM's pool or arena, on a GPU (default: what "
+                             "the process was started with)")
     parser.add_argument("--losses", type=Path, metavar="FILE", help="write each step's loss, in hexadecimal")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write settings and figures")
     options = parser.parse_args(arguments)
@@ -75,6 +76,7 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     options.allocator = settings.choose_allocator(options.allocator, options.device)
     torch = settings.import_torch()
+    settings.check_allocator(options.allocator, torch)
     from models import TASKS
 
     if options.model == "list":
@@ -85,18 +87,21 @@ def main(arguments: list[str]) -> int:
     if options.device == "cuda" and not torch.cuda.is_available():
         settings.fail("no CUDA device here (hotpack run --simulate -- brings a simulated one)")
     hotpack = settings.enable_hotpack() if options.allocator == "hotpack" else None
+    rmm = settings.enable_rmm(options.allocator, torch) if options.allocator in settings.RMM else None
     from loop import Loop
 
     loop = Loop(TASKS[options.model], options)
     try:
         figures = loop.run()
     except (torch.OutOfMemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
+        if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error).replace("_", " "):  # RMM's has _
             raise
         print(f"train.py: {str(error).splitlines()[0]}", file=sys.stderr)
         return 3
     if hotpack is not None:
         figures["hotpack"] = hotpack.stats()
+    if rmm is not None:
+        figures["rmm"] = {"reserved_peak": rmm.allocation_counts.peak_bytes}
     report(options, loop, figures)
     # PyTorch's autograd thread may still be giving up the last graph. If it asks for the interpreter's lock once that is
     # shutting down, it is ended in the middle of a destructor, and the process aborts. On a busy machine that was seen.

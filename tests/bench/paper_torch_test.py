@@ -23,14 +23,14 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess:
 
 
 class TorchTest(unittest.TestCase):
-    def take(self, program: str, *arguments: str) -> dict:
+    def take(self, program: str, *arguments: str, name: str = "") -> dict:
         with tempfile.TemporaryDirectory() as scratch:
             done = run(program, "--smoke", "--out", scratch, *arguments)
             self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
-            return json.loads(Path(scratch, f"{program}.json").read_text())
+            return json.loads(Path(scratch, f"{name or program}.json").read_text())
 
     def test_figure2_of_pytorchs_requests(self):
-        rows = {(row["network"], row["mode"]): row for row in self.take("figure2", "--events", "pytorch")["rows"]}
+        rows = {(row["network"], row["mode"]): row for row in self.take("figure2", "--events", "pytorch", name="figure2_pytorch")["rows"]}
         self.assertEqual(len(rows), 4)
         for row in rows.values():
             self.assertLessEqual(row["live"], min(row["naive"], row["orig"], row["hotpack"]))

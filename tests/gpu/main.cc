@@ -28,6 +28,7 @@ constexpr Case kCases[] = {
     {"late_frees", RunLateFrees, "do releases at odd times and wrong releases end well?"},
     {"info", RunInfo, "what do the questions about pointers and memory answer?"},
     {"vmm", RunVmm, "does virtual memory management behave as documented, and what does it cost?"},
+    {"managed", RunManaged, "does a sample run that is larger than the arena end well in managed memory?"},
 #ifdef HOTPACK_GPU_CUPTI
     {"cupti", RunCupti, "is CUPTI free for another tool, at the latest when hotpack has profiled?"},
 #endif

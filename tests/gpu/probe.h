@@ -121,6 +121,7 @@ void RunCapture(Probe& probe);
 void RunLateFrees(Probe& probe);
 void RunInfo(Probe& probe);
 void RunVmm(Probe& probe);
+void RunManaged(Probe& probe);
 void RunCupti(Probe& probe);  // where CUPTI's headers were found
 
 // The process that late_frees starts anew for `name`. Returns its exit status, or -1 for an unknown name.

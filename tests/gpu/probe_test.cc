@@ -30,7 +30,7 @@ TEST(GpuProbeTest, TheListHasEveryCase) {
   const Outcome outcome = RunProbe({"--list"});
   EXPECT_EQ(outcome.code, 0);
   for (const char* name : {"coverage", "libraries", "arena", "streams", "streams_per_thread", "free_sync", "capture",
-                           "late_frees", "info", "vmm"}) {
+                           "late_frees", "info", "vmm", "managed"}) {
     EXPECT_NE(outcome.out.find(std::string(name) + " "), std::string::npos) << name;
   }
 }

@@ -7,7 +7,7 @@
 //                   never above what a heuristic finds; on every eighth instance against the reference solver
 //           cut     rectangles cut into pieces, whose packing is known
 //
-// One line of counts and exit code 0; or the first failing instance, made small, with exit code 1. Instance i depends
+// One line of counts (--json: one object) and exit code 0; or the first failing instance, made small, with exit code 1. Instance i depends
 // on seed and i only: --first I --instances 1 does one again. One that crashes or does not end is named, too. Bad
 // options: exit code 2.
 #include <signal.h>
@@ -40,6 +40,7 @@ struct Settings {
   int max_blocks = 7;
   int threads = 2;
   std::string against = "brute";
+  bool json = false;
   int64_t reference_steps = 20'000;  // some 2 ms; up to 8 blocks always enough
   CheckLimits limits;
 };
@@ -126,6 +127,14 @@ class Run {
       for (std::thread& thread : threads) thread.join();
     }
     if (failure_.has_value()) return Report();
+    if (settings_.json) {
+      std::printf("{\"instances\": %" PRId64 ", \"against\": \"%s\", \"failures\": 0, \"packs\": %" PRId64
+                  ", \"placements\": %" PRId64 ", \"above_bound\": %" PRId64 ", \"known_as_a_range\": %" PRId64
+                  ", \"auto_proofs\": %" PRId64 ", \"auto_short\": %" PRId64 ", \"exact_out_of_time\": %" PRId64 "}\n",
+                  counts_.instances, settings_.against.c_str(), counts_.packs, counts_.placements, counts_.above_bound,
+                  counts_.truth_open, counts_.auto_proofs, counts_.auto_short, counts_.exact_open);
+      return 0;
+    }
     std::printf("pack_check: %" PRId64 " instances against %s: no failures; %" PRId64 " packs, %" PRId64
                 " placements validated; least height above load and pins: %" PRId64 ", known as a range: %" PRId64
                 "; optimal: best-fit %" PRId64 ", first-fit %" PRId64 "; auto: %" PRId64 " proofs, %" PRId64
@@ -217,6 +226,7 @@ int Main(int argc, char** argv) {
   app.add_option("--against", settings.against, "The judge")->check(CLI::IsMember({"brute", "exact", "cut"}));
   app.add_option("--auto-ms", auto_ms, "Time limit of auto")->check(CLI::NonNegativeNumber);
   app.add_option("--exact-ms", exact_ms, "Time limit of exact")->check(CLI::NonNegativeNumber);
+  app.add_flag("--json", settings.json, "Print the counts as one object");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

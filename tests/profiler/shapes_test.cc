@@ -172,5 +172,26 @@ TEST(Shapes, AlikeCycles) {
   EXPECT_EQ(CommonHead(one, make(other)), 3u);
 }
 
+TEST(CommonOpening, LooksPastTheFirstFewRequests) {
+  auto opening = [](const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+    auto make = [](const std::vector<uint32_t>& units) {
+      Profile profile;
+      for (uint32_t u : units) profile.blocks.push_back({u, 1, 1, true});
+      return profile;
+    };
+    const CommonStretch stretch = CommonOpening(make(a), make(b));
+    return std::vector<uint32_t>{stretch.a, stretch.b, stretch.length};
+  };
+  EXPECT_EQ(opening({1, 2, 3, 4}, {1, 2, 3, 5, 6}), (std::vector<uint32_t>{0, 0, 3}));
+  EXPECT_EQ(opening({70, 2, 3, 4, 5}, {90, 2, 3, 4, 6}), (std::vector<uint32_t>{1, 1, 3}));
+  EXPECT_EQ(opening({2, 3, 4, 5}, {90, 91, 2, 3, 4, 5}), (std::vector<uint32_t>{0, 2, 4}));
+  EXPECT_EQ(opening({90, 91, 2, 3, 4, 5}, {2, 3, 4, 5}), (std::vector<uint32_t>{2, 0, 4}));
+  EXPECT_EQ(opening({1, 1, 1}, {1, 1, 1}), (std::vector<uint32_t>{0, 0, 3}));
+  EXPECT_EQ(opening({1, 2}, {3, 4})[2], 0u);
+  EXPECT_EQ(opening({}, {3, 4})[2], 0u);
+  // Further in it would be a stretch in the middle.
+  EXPECT_EQ(opening({10, 11, 12, 13, 14, 15, 16, 17, 18, 5, 6}, {5, 6})[2], 0u);
+}
+
 }  // namespace
 }  // namespace hotpack

@@ -67,6 +67,13 @@ TEST(MakeScript, NothingIsPutWhereWallsAre) {
   }
 }
 
+// A machine that is too busy for any solver to end in time: the published best-fit gets as long as it needs.
+TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
+  auto script = MakeScript(Sizes(std::vector<uint32_t>(2000, 100), 10), 10'000, {}, 65536, 1, nullptr);
+  ASSERT_NE(script, nullptr);
+  EXPECT_EQ(script->height_bytes, 1000 * kUnitBytes);
+}
+
 // Two shapes that begin alike: what is live where they part has the same place in both.
 TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
@@ -77,6 +84,25 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, kin);
   ASSERT_NE(other, nullptr);
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
+}
+
+// The same where the first requests differ, as those that have a batch's length do, or one comes before them; with holes
+// beside the zone too, where that costs no chunk.
+TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
+  const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
+  const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kUnitBytes}}};
+  for (const auto& spare : spares) {
+    auto one = MakeScript(Sizes(units, 6), 10'000, {}, 512, 50'000'000, nullptr);
+    ASSERT_NE(one, nullptr);
+    Kin kin;
+    kin.beside = one.get();
+    auto other = MakeScript(Sizes(longer, 9), 10'000, spare, 512, 50'000'000, nullptr, kin);
+    ASSERT_NE(other, nullptr);
+    EXPECT_EQ(other->holes.empty(), spare.empty());
+    for (uint32_t i = 1; i < 5; ++i) {
+      EXPECT_EQ(one->entries[i].offset, other->entries[i + 1].offset - other->zone_offset) << i << " " << spare.size();
+    }
+  }
 }
 
 // Packed anew from the old placement: never higher where that still holds.

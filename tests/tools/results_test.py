@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,10 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench" / "tables"))
+from made import text_of  # noqa: E402
+from pages import pages, typed_figures  # noqa: E402
+
 MIB = 1 << 20
 HEAD = {"schema_version": 1, "command": "bench/some --json FILE", "date": "2026-03-01T12:00:00Z",
         "machine": {"processor": "A processor", "cores": 4, "gpu": None, "system": "Linux"},
@@ -43,6 +48,22 @@ def gpu_document(ratio: float = 3.0, time: float = 700.0, result: str = "pass", 
             "host": {"cpu": "A processor", "cores": 4}, "summary": {"pass": 9, "fail": 0, "skip": 1},
             "steps": [{"group": "probes", "name": "gpu_probe/vmm/without", "findings": [finding]},
                       {"group": "timing", "name": "rounds", "findings": [], "figures": figures}], **more}
+
+
+def with_models(document: dict, memory: float = 0.9, step: float = 1.02, over: float = 3.0, losses: str = "pass") -> dict:
+    """A GPU document in which the benchmarks and a PyTorch model were run as well."""
+    def figure(name: str, unit: str, value: float) -> dict:
+        return {"name": name, "unit": unit, "median": value, "low": value, "high": value, "samples": 1}
+
+    finding = {"name": "losses", "result": losses, "expected": "", "seen": ""}
+    more = [{"group": "pytorch", "name": "vit/preload", "findings": [finding], "figures": [figure("serving_over_live", "ratio", 1.005)]},
+            {"group": "pytorch", "name": "vit/ratios", "findings": [], "figures": [
+                figure("memory, preload / default", "ratio", memory), figure("step time, preload / default", "ratio", step),
+                figure("memory, preload / expandable", "ratio", 0.95)]},
+            {"group": "benchmarks", "name": "serving_bench", "findings": [], "figures": [
+                figure("OnScriptPair", "ns", 21.5), figure("MallocPair over OnScriptPair", "ratio", over)]},
+            {"group": "benchmarks", "name": "packer_bench", "findings": [], "figures": [figure("net/auto, ratio", "ratio", 1.0)]}]
+    return {**document, "steps": [*document["steps"], *more]}
 
 
 def google_document(script: float = 20.0, mutex: float = 10.0, host: str = "a", **counters) -> dict:
@@ -119,6 +140,17 @@ class PagesTest(ResultsTest):
         self.run_it()
         self.assertIn("| later", page.read_text())
 
+    def test_peers(self):
+        peers = {"cudamalloc": 1000 * MIB, "chainer": 1310 * MIB, "pytorch": 1, "pytorch-expandable": 1, "best-fit": 1320 * MIB,
+                 "first-fit": 1330 * MIB, "async": 1340 * MIB}
+        self.put("a", torch_document(torch_row(peers=peers)))
+        self.put("b", torch_document(torch_row("later"), date="2026-04-01T00:00:00Z"))  # without peers
+        page = self.page(marked("torch_peers") + marked("torch_memory"))
+        self.run_it()
+        for part in ("| vit   |  1010.0 |                   1000.0 |         1.0100 |  1300.0 |     1200.0 |       1310.0 |   1320.0 |    1330.0 "
+                     "|          1340.0 |", "says nothing of NVIDIA's", "| later"):
+            self.assertIn(part, page.read_text())
+
     def test_what_was_not_measured_says_so_and_names_the_command(self):
         page = self.page(marked("gpu_timing") + marked("packer scale") + marked("largest_batch"))
         self.run_it()
@@ -133,6 +165,18 @@ class PagesTest(ResultsTest):
                      "| A GPU | 580.1 | zeroed | zeros | a \\| b |"):
             self.assertIn(part, page.read_text())
 
+    def test_a_gpus_benchmarks_and_models(self):
+        self.put("gpu_check-x", with_models(gpu_document()))
+        page = self.page(marked("gpu_timing"))
+        self.run_it()
+        for part in ("| cuda-preloaded | 700 |", "| serving_bench: OnScriptPair | 21.5 | 21.5 | 21.5 | ns |",
+                     "| vit | preload | 0.900 | 0.950 | 1.020 | - | equal |"):
+            self.assertIn(part, page.read_text())
+        self.assertNotIn("enable()", page.read_text())  # not run
+        self.put("gpu_check-x", with_models(gpu_document(), losses="fail"))
+        self.run_it()
+        self.assertIn("| 1.020 | - | differ |", page.read_text())
+
     def test_largest_batches(self):
         row = torch_row(largest_batch=[{"capacity": 16 << 30, "rows": {"default": 8, "expandable": 10, "hotpack": 11}}])
         self.put("largest", torch_document(row))
@@ -141,9 +185,49 @@ class PagesTest(ResultsTest):
         self.assertIn("|          16 |       8 |         10 |      11 |                1.100 |", page.read_text())
         self.assertIn("Not measured yet: `bench/torch/compare", page.read_text())  # that of memory is another run
 
-    def test_google_benchmark_and_kept_output(self):
-        self.put("serving_bench", google_document())
-        page = self.page(marked("benchmark serving_bench") + marked("output said"))
+    def test_benchmarks(self):
+        rows = [{"run_name": "Pair/streams:2", "real_time": 20.04, "cpu_time": 19.0, "time_unit": "ns", "scatter": 0.031, "waits": 0.5},
+                {"run_name": "Other", "real_time": 5.0, "cpu_time": 5.0, "time_unit": "ms", "scatter": 0.0, "s_a_block": 2.5e-8}]
+        self.put("serving_bench", {**HEAD, "schema": "hotpack-benchmarks", "repetitions": 5, "benchmarks": rows})
+        page = self.page(marked("benchmark serving_bench") + marked("benchmark plan_bench"))
+        self.run_it()
+        for part in ("By `bench/some --json FILE`, 2026-03-01", "Medians of 5;",
+                     "| Pair/streams:2 | 20.04 ns |          19 ns |      3% |   0.5 |         |",
+                     "| Other          |     5 ms |           5 ms |      0% |       | 25.0 ns |",
+                     "Not measured yet: `bench/benchmarks plan_bench --out bench/results` does."):
+            self.assertIn(part, page.read_text())
+
+    def test_counts_and_checks(self):
+        self.put("instructions", {**HEAD, "schema": "hotpack-instructions", "rows": [{"what": "a pair", "instructions": 189, "of": 9}]})
+        counts = {"instances": 1000000, "packs": 3, "placements": 2, "failures": 0, "exact_out_of_time": 1}
+        self.put("pack_check_brute", {**HEAD, "schema": "hotpack-output", "output": json.dumps(counts)})
+        page = self.page(marked("instructions") + marked("pack_check"))
+        self.run_it()
+        for part in ("| a pair |          189 |", "| `bench/some --json FILE` | 2026-03-01 | `0123456789ab` | 1,000,000 |     3 |"):
+            self.assertIn(part, page.read_text())
+
+    def test_what_solvers_proved(self):
+        def answer(status: str, height: int | None, ended: bool = False) -> dict:
+            return {"seconds": 1.5, "wall": 2.0, "ended": ended, "status": status, "height": height, "best": 100, "proved": True}
+
+        optimal = answer("Optimal", 100)
+        rows = [{"instance": "a", "binaries": 7, "solvers": {"CBC": optimal, "CBC without lb": answer("Stopped", 100)}},
+                {"instance": "b", "binaries": 8, "solvers": {"CBC": answer("", None, True), "CBC without lb": answer("Stopped", 105)}},
+                {"instance": "c", "binaries": 9, "solvers": {"CBC": optimal}}]
+        self.put("solvers", {**HEAD, "schema": "hotpack-solvers", "time_limit": 30, "solvers": {"CBC": "2.10"}, "rows": rows})
+        page = self.page(marked("solvers"))
+        self.run_it()
+        for part in ("CBC 2.10; 30 s for a solver", "| a | 7 | 1.5 s | not proved |", "| b | 8 | not in time | +5.0% |", "| c | 9 | 1.5 s |  |",
+                     "CBC proved 2 of 3; of the 2 that were solved both ways 0 without `lb` and 1 with it."):
+            self.assertIn(part, page.read_text())
+
+    def test_a_documents_rows_are_a_line_each(self):
+        document = {"a": [], "rows": [{"x": 1, "y": "µ"}, {"x": [1, {"z": None}]}], "b": {"c": 1.5}}
+        self.assertEqual(json.loads(text_of(document)), document)
+        self.assertEqual(text_of({"a": 1, "rows": [{"x": 1, "y": "µ"}]}), '{\n "a": 1,\n "rows": [\n  {"x": 1, "y": "µ"}\n ]\n}\n')
+
+    def test_kept_output(self):
+        page = self.page(marked("output said"))
         os.environ["KEPT_FOLDER"] = "here/there"
         self.addCleanup(os.environ.pop, "KEPT_FOLDER")
         self.run_it("--keep", "said", "--", "echo", "$KEPT_FOLDER/x", "two words")
@@ -153,16 +237,26 @@ class PagesTest(ResultsTest):
         kept["hotpack"]["commit"] = "0123"
         self.put("said", kept)
         self.run_it()
-        self.assertIn("| OnScriptPair | 20.0 ns | 20.0 ns |", page.read_text())
         self.assertIn("```\n$KEPT_FOLDER/x two words\n```", page.read_text())
         self.run_it("--keep", "fails", "--", "false", code=2)
         self.assertFalse((self.root / "bench" / "results" / "fails.json").exists())
 
     def test_a_table_that_a_program_wrote(self):
-        (self.root / "bench" / "results" / "cost.md").write_text("# The cost\n\n| a |\n|---|\n| 1 |\n")
-        page = self.page(marked("markdown cost"))
+        folder = self.root / "bench" / "results" / "paper"
+        folder.mkdir()
+        self.put("paper/figure2", {**HEAD, "schema": "hotpack-paper-figure2"})
+        origin = ("By `bench/some --json FILE`, 2026-03-01: A processor, 4 cores, no GPU; hotpack 0.1.0, commit `0123456789ab`.")
+        table, picture = "\n\n| a |\n|---|\n| 1 |\n\n![a]({}figure2a.svg)\n", "../bench/results/paper/"
+        (folder / "figure2.md").write_text("# Figure\n\n" + origin + table.format(""))
+        page = self.page(marked("markdown paper/figure2") + marked("markdown paper/figure3"))
         self.run_it()
-        self.assertEqual(page.read_text(), marked("markdown cost", "| a |\n|---|\n| 1 |\n"))
+        self.assertEqual(page.read_text(), marked("markdown paper/figure2", origin + table.format(picture)) + marked(
+            "markdown paper/figure3",
+            "Not measured yet: `bench/paper/figure3 --out bench/results/paper` does, on a machine with a GPU.\n"))
+        (folder / "figure2.md").write_text(origin.replace("2026-03-01", "2026-03-02") + table)
+        self.assertIn("is of another run than", self.run_it("--check", code=2))
+        (folder / "figure2.md").unlink()
+        self.assertIn("not both", self.run_it("--check", code=2))
 
     def test_pages_that_are_wrong(self):
         for text, word in ((marked("nothing"), "'nothing' is no table"), (marked("packer"), "is no table"),
@@ -180,7 +274,8 @@ class PagesTest(ResultsTest):
 
     def test_documents_that_are_no_evidence(self):
         changed = {**HEAD["hotpack"], "commit": "0123-changed"}
-        for document, word in ((gpu_document(simulated=True), "simulated device"), (gpu_document(complete=False), "ended from outside"),
+        smoke = torch_document(command="bench/some --smoke")
+        for document, word in ((google_document(), "neither command nor commit"), (smoke, "--smoke"), (gpu_document(simulated=True), "simulated device"), (gpu_document(complete=False), "ended from outside"),
                                (torch_document(hotpack=changed), "0123-changed"), ({"rows": []}, "neither a document"),
                                ({**torch_document(), "schema_version": 2}, "version 2")):
             with self.subTest(word):
@@ -193,6 +288,45 @@ class PagesTest(ResultsTest):
                                 (["--compare", "/nowhere/a", "/nowhere/b"], "No such file")):
             with self.subTest(word):
                 self.assertIn(word, self.run_it(*arguments, code=2))
+
+
+class TypedFiguresTest(unittest.TestCase):
+    # Tables whose figures are no measurements, by a beginning of their heading.
+    ALLOWED = {
+        "docs/plan_format.md": ["| byte | type | what |"],   # the layout of a file
+        "docs/trace_format.md": ["| byte | type | what |"],
+        "docs/pytorch.md": ["| | from | tried |"],           # versions
+    }
+
+    def test_no_page_has_figures_that_were_typed(self):
+        for path in pages(ROOT):
+            for heading, line in typed_figures(path.read_text(encoding="utf-8")):
+                name = str(path.relative_to(ROOT))
+                if not any(heading.startswith(beginning) for beginning in self.ALLOWED.get(name, ())):
+                    self.fail(f"{name}: {line.strip()}\nis a typed figure in the table '{heading}': tools/results makes such tables "
+                              "of documents (docs/results.md)")
+
+    def test_what_is_allowed_is_there(self):
+        for name, headings in self.ALLOWED.items():
+            found = [heading for heading, _ in typed_figures((ROOT / name).read_text(encoding="utf-8"))]
+            for beginning in headings:
+                self.assertTrue(any(heading.startswith(beginning) for heading in found), f"{name}: {beginning}")
+
+    def test_which_cells_are_figures(self):
+        table = "| instance | wall s |\n|---|---:|\n| A | {} |\n"
+        for cell in ("0.0016", "1,000,000", "4842496", "1.7 s", "169.8 times", "12 MiB", "-3.7%", "4.9 %", "`0.5 ms`", "**35 ns**", "~20 µs",
+                     "< 0.1", "2026 / 17.5", "1.0000 / 0.02", "0.3 s |", "232 MB", "1e-3", "250.0 MiB (1.002)"):
+            with self.subTest(cell):
+                self.assertEqual(len(typed_figures(table.format(cell))), 1)
+                self.assertEqual(typed_figures(marked("x", table.format(cell))), [])
+                self.assertEqual(typed_figures("```\n" + table.format(cell) + "```\n"), [])
+        for cell in ("yes", "20 ms up to 2,000 blocks", "8", "0..7", "figure 4.2", "", "`a.b`", "libcupti.so.13", "12.4 and up"):
+            with self.subTest(cell):
+                self.assertEqual(typed_figures(table.format(cell)), [])
+
+    def test_a_typed_row_above_a_marker_or_between_two_is_found(self):
+        made = marked("x", "| a |\n|---|\n| 1.5 |\n")
+        self.assertEqual(typed_figures(made + "| a |\n|---|\n| 2.5 |\n" + made), [("| a |", "| 2.5 |")])
 
 
 class CompareTest(ResultsTest):
@@ -210,6 +344,18 @@ class CompareTest(ResultsTest):
         self.assertIn("worse: vit, batch 4: hotpack / PyTorch expandable", said)
         self.assertIn("3 better, 0 worse", self.compare(more, torch_document()))
         self.assertIn("0 worse", self.compare(torch_document(), more, "--tolerance", "0.03"))
+
+    def test_peers_are_ratios_and_the_simulated_devices_pool_none(self):
+        def with_peers(simulated: bool = True, **peers: int) -> dict:
+            return torch_document(torch_row(settings={"simulated": simulated},
+                                            peers={"cudamalloc": 1000 * MIB, "best-fit": 1300 * MIB, "async": 1400 * MIB, **peers}))
+        said = self.compare(with_peers(), with_peers(cudamalloc=990 * MIB), code=1)
+        self.assertIn("worse: vit, batch 4: hotpack / cudamalloc: 1.01, now 1.0202 (+1.0%)", said)
+        self.assertIn(" 0 better, 0 worse", self.compare(with_peers(), with_peers(**{"async": 900 * MIB})))
+        said = self.compare(with_peers(False), with_peers(False, **{"async": 900 * MIB}), code=1)
+        self.assertIn("worse: vit, batch 4: hotpack / async", said)
+        said = self.compare(with_peers(), torch_document(torch_row(peers=None)), code=1)
+        self.assertIn("worse: vit, batch 4: hotpack / best-fit: missing", said)
 
     def test_within_the_tolerance(self):
         slightly = torch_document(torch_row(stats={"reserved_steady": 1014 * MIB}))
@@ -247,6 +393,17 @@ class CompareTest(ResultsTest):
     def test_ratios_of_times_count_everywhere(self):
         elsewhere = gpu_document(ratio=2.0, host={"cpu": "Another", "cores": 8})
         self.assertIn("cuda over cuda-preloaded: 3, now 2 (-33.3%)", self.compare(gpu_document(), elsewhere, code=1))
+
+    def test_a_gpus_models_and_benchmarks_are_compared(self):
+        old = with_models(gpu_document())
+        self.assertIn("0 better, 0 worse", self.compare(old, with_models(gpu_document(), step=1.05)))
+        for more, said in (({"memory": 0.92}, "pytorch/vit/ratios: memory, preload / default: 0.9, now 0.92"),
+                           ({"step": 1.3}, "pytorch/vit/ratios: step time, preload / default: 1.02, now 1.3"),
+                           ({"over": 2.0}, "benchmarks/serving_bench: MallocPair over OnScriptPair: 3, now 2"),
+                           ({"losses": "fail"}, "pytorch/vit/preload: failed: 0, now 1")):
+            with self.subTest(said):
+                self.assertIn(f"worse: {said}", self.compare(old, with_models(gpu_document(), **more), code=1))
+        self.assertIn("2 better, 0 worse", self.compare(old, with_models(gpu_document(), memory=0.8, over=4.0)))
 
     def test_benchmarks_are_held_against_one_of_them(self):
         old, new = google_document(), google_document(script=40.0, mutex=20.0, host="b")

@@ -52,11 +52,28 @@ std::string Environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
+// What the caller has set for other purposes must not change what is checked.
+void RemoveSettings(std::map<std::string, std::string>* environment) {
+  for (const char* name : {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_DEBUG", "HOTPACK_EXCEPT", "HOTPACK_FREE_SYNC",
+                           "HOTPACK_ONLY", "HOTPACK_OVERCOMMIT", "HOTPACK_PLAN", "HOTPACK_STATS_DIR", "HOTPACK_TRACE",
+                           "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL",
+                           "SIMGPU_COUNT_FILE"}) {
+    (*environment)[name] = "";
+  }
+}
+
 }  // namespace
 
 bool Kit::Has(const std::string& program) const { return access(Program(program).c_str(), X_OK) == 0; }
 
 bool Kit::HasSimulatedDevice() const { return access((SimulatedDevice() + "/libcuda.so.1").c_str(), R_OK) == 0; }
+
+std::string Kit::TorchDirectory() const {
+  for (const std::string& place : {root + "/bench/torch", root + "/../bench/torch"}) {
+    if (access((place + "/train.py").c_str(), R_OK) == 0) return place;
+  }
+  return "";
+}
 
 Kit FindKit() {
   std::error_code error;
@@ -93,14 +110,24 @@ std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std:
   path.insert(path.end(), directories.begin(), directories.end());
   path.push_back(kit.root + "/lib/cuda");  // last: the machine's own runtime is preferred
   std::map<std::string, std::string> environment = {{"LD_LIBRARY_PATH", Join(path)}, {"LD_PRELOAD", ""}};
-  // What the caller has set for other purposes must not change what is checked.
-  for (const char* name : {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_FREE_SYNC", "HOTPACK_STATS_DIR", "HOTPACK_TRACE",
-                           "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL",
-                           "SIMGPU_COUNT_FILE"}) {
-    environment[name] = "";
-  }
+  RemoveSettings(&environment);
   // A program's own search path comes before LD_LIBRARY_PATH; what is loaded already satisfies it.
   if (simulated) environment["LD_PRELOAD"] = kit.SimulatedDevice() + "/libcudart.so.13";
+  return environment;
+}
+
+std::map<std::string, std::string> PythonEnvironment(const Kit& kit, bool simulated) {
+  std::map<std::string, std::string> environment = {
+      {"LD_LIBRARY_PATH", Environment("LD_LIBRARY_PATH")}, {"LD_PRELOAD", ""}, {"PYTHONDONTWRITEBYTECODE", "1"}};
+  RemoveSettings(&environment);
+  if (!simulated) return environment;
+  environment["LD_LIBRARY_PATH"] = Join({kit.SimulatedDevice(), Environment("LD_LIBRARY_PATH")});
+  std::vector<std::string> preloaded;
+  for (const char* name : {"libcudart.so.13", "libcublasLt.so.13", "libcublas.so.13", "libcudnn.so.9"}) {
+    const std::string library = kit.SimulatedDevice() + "/" + name;
+    if (access(library.c_str(), R_OK) == 0) preloaded.push_back(library);
+  }
+  environment["LD_PRELOAD"] = Join(preloaded);
   return environment;
 }
 

@@ -1,11 +1,13 @@
 // What gpu_check works with: programs, libraries and traces that lie next to it, in a build tree or in a kit that was
 // carried here:
 //
-//   bin/                   gpu_check, hotpack, request_bench, gpu_probe*, train_*
-//   lib/                   libhotpack_preload.so.0, libhotpack.so.0
+//   bin/                   gpu_check, hotpack, request_bench, gpu_probe*, train_*, the benchmarks
+//   lib/                   libhotpack_preload.so.0, libhotpack.so.0, libhotpack_torch.so.0
+//   lib/bench/, .../cxx/   what the benchmarks alone are linked with; a C++ library where the machine's does not do (kits only)
 //   lib/simgpu/            the simulated device
 //   lib/cuda/              libcudart.so.13, for a machine that has none (kits only)
 //   share/hotpack/traces/  small recordings
+//   bench/torch, python/   the training loops and the package; of a build tree those of the checkout around it
 #pragma once
 
 #include <map>
@@ -20,6 +22,9 @@ struct Kit {
   bool Has(const std::string& program) const;  // and it can be executed
   std::string SimulatedDevice() const { return root + "/lib/simgpu"; }
   bool HasSimulatedDevice() const;
+  std::string BenchmarkLibraries() const { return root + "/lib/bench"; }
+  // bench/torch, here or in the checkout around a build tree; empty if there is none.
+  std::string TorchDirectory() const;
 };
 
 // The kit of the running executable.
@@ -34,6 +39,10 @@ std::vector<std::string> FindLibraryDirectories(const std::string& scratch);
 // programs whose own search path names others.
 std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std::vector<std::string>& directories,
                                                       bool simulated);
+
+// The same for Python, which finds its libraries itself: the search path is the caller's. On the simulated device its libraries
+// come first, also where Python's packages name others.
+std::map<std::string, std::string> PythonEnvironment(const Kit& kit, bool simulated);
 
 // The recordings (.csv, .trace) directly in `directory`, sorted by name. Empty if it cannot be read.
 std::vector<std::string> FindTraces(const std::string& directory);

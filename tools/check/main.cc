@@ -49,9 +49,8 @@ class ScratchDirectory {
 std::string CheckOptions(Options* options) {
   for (const std::string& only : options->only) {
     const std::string group = only.substr(0, only.find('/'));
-    if (std::find(std::begin(kGroups), std::end(kGroups), group) == std::end(kGroups)) {
-      return "--only " + only + ": the steps are facts, probes, timing, training, collectors and traces";
-    }
+    const bool known = std::any_of(std::begin(kGroups), std::end(kGroups), [&](const Group& each) { return group == each.name; });
+    if (!known && group != "facts") return "--only " + only + ": the steps are " + kGroupNames;
   }
   for (std::string& directory : options->traces) {
     std::error_code error;
@@ -64,12 +63,13 @@ std::string CheckOptions(Options* options) {
 
 // Runs the groups after facts; the document is brought up to date after each. Returns why it could not be written.
 std::string RunGroups(Session& session, const DeviceReport& report, const std::string& date, const OutputFile& file) {
-  const std::pair<const char*, void (*)(Session&)> groups[] = {
-      {"probes", RunProbes}, {"timing", RunTiming}, {"training", RunTraining},
-      {"collectors", RunCollectors}, {"traces", RunTraces}};
-  for (const auto& [name, run] : groups) {
-    if (!session.Wants(name) || Interrupted() != 0) continue;
-    run(session);
+  double reserve = 0;  // seconds, for the groups to come
+  for (const Group& group : kGroups) reserve += session.Wants(group.name) ? group.share : 0;
+  for (const Group& group : kGroups) {
+    if (!session.Wants(group.name) || Interrupted() != 0) continue;
+    reserve -= group.share;
+    session.BeginGroup(reserve);
+    group.run(session);
     const std::string reason = file.Write(Document(session, report, date, false));
     if (!reason.empty()) return reason;
   }
@@ -106,11 +106,11 @@ int Main(int argc, char** argv) {
   Options options;
   bool quick = false, tiny = false, print_facts = false;
   CLI::App app("Checks hotpack on this machine's GPU; without one, on the simulated device", "gpu_check");
-  auto* quick_flag = app.add_flag("--quick", quick, "End in under five minutes");
+  auto* quick_flag = app.add_flag("--quick", quick, "End in under eight minutes");
   app.add_flag("--tiny", tiny, "As little as possible of everything: for machines without a GPU")->excludes(quick_flag);
   app.add_option("--out", options.out, "The document; default: gpu_check-DEVICE-DATE.json here")->type_name("FILE");
   app.add_flag("--force", options.force, "Replace the document if it is there");
-  app.add_option("--only", options.only, "Only these: facts, probes, timing, training, collectors, traces, or a beginning of GROUP/STEP")
+  app.add_option("--only", options.only, std::string("Only these: ") + kGroupNames + ", or a beginning of GROUP/STEP")
       ->type_name("STEP");
   app.add_option("--traces", options.traces, "Play these recordings too")->type_name("DIR");
   app.add_option("--library-path", options.library_path, "Where cuBLAS and cuDNN are, if not in a usual place")

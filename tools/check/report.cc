@@ -44,6 +44,9 @@ void ReplaceAll(std::string* text, const std::string& what, const std::string& w
 std::string WithoutPaths(std::string text, const Session& session) {
   ReplaceAll(&text, session.scratch() + "/", "SCRATCH/");
   for (const std::string& directory : session.options().traces) ReplaceAll(&text, directory + "/", "TRACES/");
+  for (const auto& [path, name] : session.hidden_paths()) {
+    if (path.find('/') != std::string::npos) ReplaceAll(&text, "\"" + path + "\"", "\"" + name + "\"");
+  }
   ReplaceAll(&text, session.kit().root + "/", "");
   const char* home = getenv("HOME");
   if (home != nullptr) ReplaceAll(&text, std::string(home) + "/", "~/");

@@ -11,7 +11,7 @@
 namespace hotpack::check {
 namespace {
 
-constexpr double kQuickSeconds = 280;  // --quick ends in five minutes whatever happens
+constexpr double kQuickSeconds = 450;  // --quick ends in less than eight minutes whatever happens
 constexpr size_t kErrorsKept = 2000;   // bytes
 
 std::vector<std::string> Directories(const Options& options, const std::string& scratch) {
@@ -96,7 +96,7 @@ double Session::SecondsSoFar() const {
 }
 
 double Session::SecondsLeft() const {
-  return options_.mode == Mode::kQuick ? kQuickSeconds - SecondsSoFar() : 1e9;
+  return options_.mode == Mode::kQuick ? kQuickSeconds - reserve_ - SecondsSoFar() : 1e9;
 }
 
 std::vector<std::string> Session::FullCommand(const Job& job, const std::string& stats_file) const {
@@ -127,7 +127,7 @@ void Session::ReadOutcome(const Job& job, double limit, bool hurried, const Outc
   if (Interrupted() != 0) {
     step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the check was interrupted"});
   } else if (outcome.timed_out && hurried) {
-    step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the time for the whole check was over"});
+    step->findings.push_back({"ended", Result::kSkip, expected, "stopped: the time of --quick was over"});
   } else if (outcome.timed_out) {
     step->Check(false, "ended", expected, "killed after " + Seconds(outcome.seconds) + "; " + LastLine(outcome.err));
   } else if (outcome.code != 0 && !(outcome.code == 1 && step->Failed())) {
@@ -158,7 +158,7 @@ Step* Session::Run(const std::string& group, const Job& job) {
   if (!Wants(group, job.name) || Interrupted() != 0) return nullptr;
   const double left = SecondsLeft();
   if (left < 1) {
-    Skip(group, job.name, "the time for the whole check was over");
+    Skip(group, job.name, "the time of --quick was over");
     return nullptr;
   }
   if (job.hotpack && !kit_.Has("hotpack")) {
@@ -176,10 +176,11 @@ Step* Session::Run(const std::string& group, const Job& job) {
   step.hotpack = job.hotpack;
   step.environment = job.environment;
   if (!job.arena.empty()) step.environment["HOTPACK_ARENA"] = job.arena;
-  std::map<std::string, std::string> environment = environment_;
+  std::map<std::string, std::string> environment = job.python ? PythonEnvironment(kit_, simulated_ && !job.hotpack) : environment_;
   // `hotpack run --simulate` adds the simulated device itself; a preload of ours must not come twice.
   if (job.hotpack) environment["LD_PRELOAD"] = "";
   for (const auto& [name, value] : step.environment) environment[name] = value;
+  if (!job.library_path.empty()) environment["LD_LIBRARY_PATH"].insert(0, job.library_path + ":");
   const Outcome outcome = RunChild(step.command, environment, limit, scratch_);
   ReadOutcome(job, limit, limit < own_limit, outcome, &step);
   if (job.hotpack) step.stats = ReadStats(stats_file);

@@ -57,6 +57,8 @@ struct Job {
   std::vector<std::string> hotpack_options;  // ... with these besides
   std::string arena;                 // HOTPACK_ARENA: vmm, plain, or empty
   std::map<std::string, std::string> environment;  // besides
+  std::string library_path;          // a directory of libraries that this program alone needs; empty: none
+  bool python = false;               // finds its libraries itself
   double limit = 60;                 // seconds
   bool tells_findings = false;       // writes them to stdout
 };
@@ -82,6 +84,10 @@ class Session {
   // False if --only leaves the step, or all steps of a group (empty `name`), out.
   bool Wants(const std::string& group, const std::string& name = "") const;
 
+  // From now on steps of a group: with --quick they end `reserve` seconds before the whole does, so that the groups after it have
+  // their share.
+  void BeginGroup(double reserve) { reserve_ = reserve; }
+
   // Runs the job and records it. Adds the finding `ended`: the program ended by itself and its exit status is 0, or 1
   // with a failed finding of its own. Null if the step was not wanted or there was no time left (which is recorded). The
   // pointer stays good.
@@ -91,10 +97,14 @@ class Session {
   // Records why something could not be done.
   void Skip(const std::string& group, const std::string& name, const std::string& reason);
 
+  // This path of the machine is written as `name` in the document.
+  void HidePath(const std::string& path, const std::string& name) { hidden_[path] = name; }
+  const std::map<std::string, std::string>& hidden_paths() const { return hidden_; }
+
   double SecondsSoFar() const;
+  double SecondsLeft() const;  // for this group
 
  private:
-  double SecondsLeft() const;
   std::vector<std::string> FullCommand(const Job& job, const std::string& stats_file) const;
   // `hurried`: the limit is less than the step's own, because of the limit of the whole.
   void ReadOutcome(const Job& job, double limit, bool hurried, const Outcome& outcome, Step* step) const;
@@ -107,6 +117,8 @@ class Session {
   const std::vector<std::string> directories_;
   std::map<std::string, std::string> environment_;
   bool simulated_ = false;
+  double reserve_ = 0;
+  std::map<std::string, std::string> hidden_;
   std::deque<Step> steps_;
 };
 

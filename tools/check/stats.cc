@@ -56,4 +56,13 @@ void CheckMemory(Step* step) {
               Text("%.0f bytes held", reserved) + Text(", live peak %.0f", live));
 }
 
+void CheckServingMemory(Step* step) {
+  const double live = Field(*step, "live_peak"), reserved = Field(*step, "reserved_steady");
+  const double allowed = 1.02 * live + (4 << 20);
+  if (Steady(*step) && live > 0) step->AddFigure("serving_over_live", "ratio", {reserved / live});
+  step->Check(Steady(*step) && reserved <= allowed, "serving_memory",
+              "at most 1.02 times the live peak and 4 MiB is held while serving",
+              Text("%.0f bytes held", reserved) + Text(", live peak %.0f", live));
+}
+
 }  // namespace hotpack::check

@@ -1,9 +1,8 @@
 // Each training program as it is and under hotpack: gradients, and losses bit for bit.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
+#include "tools/check/losses.h"
 #include "tools/check/stats.h"
 #include "tools/check/steps.h"
 
@@ -30,27 +29,6 @@ struct Way {
     return allocator + "/streams" + std::to_string(streams) + (hotpack ? "/hotpack-" + arena : "/without");
   }
 };
-
-// What stands in a file of losses; nothing if there is none.
-std::optional<std::string> ReadLosses(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-// Where two runs part: "line 3: 0x1.8p+1, not 0x1.7p+1".
-std::string FirstDifference(const std::string& expected, const std::string& seen) {
-  size_t line = 1;
-  for (size_t from = 0, other = 0;; ++line) {
-    const size_t end = expected.find('\n', from), other_end = seen.find('\n', other);
-    if (end == std::string::npos || other_end == std::string::npos) break;
-    const std::string a = expected.substr(from, end - from), b = seen.substr(other, other_end - other);
-    if (a != b) return "line " + std::to_string(line) + ": " + b + ", not " + a;
-    from = end + 1;
-    other = other_end + 1;
-  }
-  return "the numbers of losses differ after line " + std::to_string(line - 1);
-}
 
 class Training {
  public:
@@ -124,18 +102,7 @@ class Training {
     Step *first = nullptr, *second = nullptr;
     const std::optional<std::string> losses = Losses(way, "", &first);
     const std::optional<std::string> again = Losses(way, "-again", &second);
-    if (second == nullptr || !losses || !again) return;
-    if (losses->empty()) {
-      second->Check(false, "losses", "the program writes its losses", "the file is empty");
-    } else if (session_.simulated()) {
-      second->findings.push_back({"losses", Result::kSkip, "", "the simulated device computes nothing"});
-    } else if (*losses == *again) {
-      second->Check(true, "losses", "two runs without hotpack agree bit for bit", "they do");
-      reference_ = losses;
-    } else {
-      second->findings.push_back({"losses", Result::kSkip, "two runs without hotpack agree bit for bit",
-                                  FirstDifference(*losses, *again)});
-    }
+    if (second != nullptr) reference_ = AgreeOnLosses(losses, again, session_.simulated(), second);
   }
 
   void RunOthers(int streams) {
@@ -160,13 +127,7 @@ class Training {
     const std::string suffix = way.allocator == "hotpack" && !way.hotpack ? "-" + way.arena : "";
     const std::optional<std::string> losses = Losses(way, suffix, &step);
     if (step == nullptr) return;
-    if (!step->Failed() && reference_) {
-      const std::string expected = "the losses of the runs without hotpack, bit for bit";
-      step->Check(losses == reference_, "losses", expected,
-                  !losses                 ? "no file"
-                  : losses == reference_ ? "they are equal"
-                                         : FirstDifference(*reference_, *losses));
-    }
+    CheckLosses(reference_, losses, step);
     if (way.hotpack) JudgeStats(step);
   }
 

@@ -1,4 +1,4 @@
-// The groups of steps, in the order in which they run. Each records what it finds; none stops another.
+// The groups of steps. Each records what it finds; none stops another.
 #pragma once
 
 #include <string>
@@ -6,8 +6,6 @@
 #include "tools/check/session.h"
 
 namespace hotpack::check {
-
-inline constexpr const char* kGroups[] = {"facts", "probes", "timing", "training", "collectors", "traces"};
 
 // What facts found. Json objects as docs/gpu_check.md describes them.
 struct DeviceReport {
@@ -33,5 +31,23 @@ void RunCollectors(Session& session);
 
 // Recorded traces through `hotpack replay`.
 void RunTraces(Session& session);
+
+// The benchmarks of bench/: their figures.
+void RunBenchmarks(Session& session);
+
+// PyTorch's models under its own allocator and under hotpack, where there is a PyTorch.
+void RunPytorch(Session& session);
+
+// The groups after facts, in the order in which they run.
+struct Group {
+  const char* name;
+  void (*run)(Session&);
+  double share;  // seconds that the groups before it leave it with --quick; those they do not use are its own as well
+};
+inline constexpr Group kGroups[] = {
+    {"probes", RunProbes, 90},         {"timing", RunTiming, 35}, {"training", RunTraining, 100}, {"collectors", RunCollectors, 35},
+    {"benchmarks", RunBenchmarks, 45}, {"traces", RunTraces, 25}, {"pytorch", RunPytorch, 120},
+};
+inline constexpr char kGroupNames[] = "facts, probes, timing, training, collectors, benchmarks, traces and pytorch";
 
 }  // namespace hotpack::check

@@ -1,0 +1,41 @@
+"""What other allocators hold for the same requests: policies that `hotpack compare` plays on what the hotpack run recorded, and
+allocators that the job is run under."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cells import Cell, Machine
+from settings import RMM
+
+EXACT = "cudamalloc"
+SIMULATED = (EXACT, "chainer", "pytorch", "pytorch-expandable", "best-fit", "first-fit")  # hotpack compare's names
+ASYNC = "async"
+TITLES = {EXACT: "one cudaMalloc a request", "chainer": "paper's pool", "best-fit": "best fit", "first-fit": "first fit",
+          ASYNC: "cudaMallocAsync", "rmm-pool": "RMM pool", "rmm-arena": "RMM arena"}  # by column
+
+Peers = dict[str, "int | None"]  # bytes by name; None: out of memory
+
+
+def others(machine: Machine) -> tuple[str, ...]:
+    """The allocators of train.py that a row is run under besides those of every table."""
+    with_rmm = not machine.simulate and machine.imports("rmm.allocators.torch")
+    return (ASYNC, *(RMM if with_rmm else ()))
+
+
+def simulate(machine: Machine, trace: Path, static: bool) -> Peers:
+    """The most that is held while the last step of the recording runs, as while hotpack serves; where steps differ, in the whole
+    run. Raises Failure."""
+    rows = machine.compare(trace, SIMULATED)["rows"]
+    return {name: rows[name]["reserved_steady" if static else "reserved_peak"] for name in SIMULATED}
+
+
+def held_under(allocator: str, cell: Cell) -> int:
+    """What a run under one of `others` took from the driver at most."""
+    return cell.figures["rmm"]["reserved_peak"] if allocator in RMM else cell.figures["torch_reserved_peak"]
+
+
+def pooling(peers: Peers, simulated: bool) -> Peers:
+    """Those that hotpack should be below, besides PyTorch's own allocator, which every row has. `simulated`: on the simulated
+    device, whose pool of cudaMallocAsync says nothing of NVIDIA's."""
+    return {name: peers[name] for name in TITLES if name in peers and name != EXACT and not (simulated and name == ASYNC)}

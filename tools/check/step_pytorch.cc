@@ -1,0 +1,170 @@
+// Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, memory held, step times.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+
+#include "tools/check/losses.h"
+#include "tools/check/stats.h"
+#include "tools/check/steps.h"
+#include "tools/check/torch_python.h"
+
+namespace hotpack::check {
+namespace {
+
+constexpr char kGroup[] = "pytorch";
+
+// What train.py says of a run.
+struct Cell {
+  Step* step = nullptr;  // null: not run, or failed
+  bool same_shapes = false;
+  std::optional<std::string> losses;
+  double step_ms = 0;
+  double held = 0;  // bytes: reserved by PyTorch's allocator, or held by hotpack while serving
+};
+
+class Model {
+ public:
+  Model(Session& session, const TorchPython& python, const std::string& directory, std::string name)
+      : session_(session), python_(python), directory_(directory), name_(std::move(name)) {}
+
+  // Under PyTorch's allocators.
+  void RunPlain() {
+    const Cell first = cells_["default"] = RunCell("default", "");
+    // The simulated device has no losses to compare.
+    const Cell second = session_.simulated() ? first : RunCell("default", "-again");
+    if (second.step != nullptr) reference_ = AgreeOnLosses(first.losses, second.losses, session_.simulated(), second.step);
+    // Tiny models are no measure of memory: the arena's granularity is much beside them.
+    if (!session_.tiny()) cells_["expandable"] = RunCell("expandable", "");
+  }
+
+  // Under hotpack; after RunPlain. `way`: "preload", or "hotpack" for hotpack.enable(), as train.py names them.
+  void RunHotpack(const std::string& way) {
+    const Cell cell = RunCell(way, "");
+    if (cell.step == nullptr) return;
+    Judge(cell);
+    AddRatios(way, cell);
+  }
+
+ private:
+  Cell RunCell(const std::string& allocator, const std::string& suffix) {
+    const std::string json = session_.scratch() + "/train.json", losses = session_.scratch() + "/losses";
+    for (const std::string& file : {json, losses}) {
+      std::error_code error;
+      std::filesystem::remove(file, error);
+    }
+    Job job;
+    job.name = name_ + "/" + allocator + suffix;
+    job.command = {python_.path, directory_ + "/train.py", name_, "--allocator", allocator, "--json", json, "--losses", losses,
+                   "--steps", session_.tiny() ? "8" : "50", "--warm-up", session_.tiny() ? "4" : "20"};
+    if (session_.tiny()) job.command.push_back("--tiny");
+    job.hotpack = allocator == "preload";
+    job.python = true;
+    // The same place, written so that it is not this machine's in the document.
+    job.environment = {{"HOTPACK_HOME", session_.kit().root + "/."}};
+    if (session_.simulated()) job.environment["SIMGPU_MEMORY"] = "80G";
+    job.limit = session_.full() ? 600 : 120;
+    Cell cell;
+    cell.step = session_.Run(kGroup, job);
+    if (cell.step == nullptr || cell.step->Failed() || cell.step->exit_code != 0) return {};
+    cell.losses = ReadLosses(losses);
+    Read(json, allocator == "default" || allocator == "expandable", &cell);
+    return cell;
+  }
+
+  // Figures out of train.py's document. Without one the cell is as if it had not run.
+  static void Read(const std::string& path, bool plain, Cell* cell) {
+    std::ifstream file(path);
+    const nlohmann::json written = nlohmann::json::parse(file, nullptr, false);
+    try {
+      const nlohmann::json& figures = written.at("figures");
+      cell->same_shapes = written.at("settings").at("static").get<bool>();
+      cell->step_ms = figures.at("step_ms").get<double>();
+      cell->step->AddFigure("step", "ms", {cell->step_ms});
+      if (plain) {
+        cell->held = figures.at("torch_reserved_peak").get<double>();
+        cell->step->AddFigure("reserved", "bytes", {cell->held});
+        return;
+      }
+      if (figures.contains("hotpack")) cell->step->stats = figures.at("hotpack");
+      const nlohmann::json& stats = cell->step->stats;
+      cell->held = stats.at("reserved_steady").get<double>();  // without a steady iteration there is only the whole run
+      if (cell->held <= 0) cell->held = stats.at("reserved_peak").get<double>();
+    } catch (const std::exception& error) {
+      cell->step->Check(false, "figures", "train.py and hotpack tell their figures", error.what());
+      *cell = {};
+    }
+  }
+
+  void Judge(const Cell& cell) {
+    AddStatsFigures(cell.step);
+    CheckLosses(reference_, cell.losses, cell.step);
+    if (!cell.same_shapes || session_.tiny()) return;
+    CheckPlannedShare(cell.step);
+    CheckServingMemory(cell.step);
+    for (const char* other : {"default", "expandable"}) {
+      const double theirs = cells_[other].held;
+      if (theirs <= 0) continue;
+      cell.step->Check(cell.held < theirs, std::string("below_") + other, "less is held while serving than PyTorch reserves",
+                       Mebibytes(cell.held) + ", PyTorch " + Mebibytes(theirs));
+    }
+  }
+
+  static std::string Mebibytes(double bytes) {
+    char text[64];
+    snprintf(text, sizeof text, "%.1f MiB", bytes / (1 << 20));
+    return text;
+  }
+
+  // Of one machine's same minutes.
+  void AddRatios(const std::string& way, const Cell& ours) {
+    for (const char* other : {"default", "expandable"}) {
+      const Cell& theirs = cells_[other];
+      if (theirs.step == nullptr || theirs.held <= 0 || theirs.step_ms <= 0) continue;
+      if (ratios_ == nullptr) ratios_ = session_.Add(kGroup, name_ + "/ratios");
+      ratios_->AddFigure("memory, " + way + " / " + other, "ratio", {ours.held / theirs.held});
+      ratios_->AddFigure("step time, " + way + " / " + other, "ratio", {ours.step_ms / theirs.step_ms});
+    }
+  }
+
+  Session& session_;
+  const TorchPython& python_;
+  const std::string directory_, name_;
+  std::map<std::string, Cell> cells_;     // by allocator of PyTorch's
+  Step* ratios_ = nullptr;
+  std::optional<std::string> reference_;  // losses that two plain runs agree on
+};
+
+}  // namespace
+
+void RunPytorch(Session& session) {
+  const std::string directory = session.kit().TorchDirectory();
+  if (directory.empty()) {
+    session.Skip(kGroup, "all", "bench/torch is not here");
+    return;
+  }
+  const TorchPython python = FindTorchPython(session, directory);
+  if (Interrupted() != 0) return;
+  if (python.path.empty()) {
+    session.Skip(kGroup, "all", python.reason);
+    return;
+  }
+  session.HidePath(python.path, "PYTHON");
+  session.Add(kGroup, "python")->Check(true, "pytorch", "a Python with PyTorch", python.version);
+  std::vector<std::string> names = python.models;
+  if (session.tiny()) names = {"resnet50", "gpt2_small"};
+  if (session.options().mode == Mode::kQuick) names = {"resnet50", "gpt2_small", "seq2seq"};
+  std::vector<Model> models;
+  for (const std::string& name : names) {
+    models.emplace_back(session, python, directory, name);
+    models.back().RunPlain();
+    if (!session.tiny() || name == names.front()) models.back().RunHotpack("preload");
+  }
+  // Last: if --quick has no time left, there is at least each model once.
+  for (Model& model : models) {
+    if (!session.tiny() || &model != &models.front()) model.RunHotpack("hotpack");
+  }
+}
+
+}  // namespace hotpack::check

@@ -1,0 +1,58 @@
+#include "tools/check/torch_python.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace hotpack::check {
+namespace {
+
+// Prints the version of PyTorch, that of CUDA, and the models, one a line.
+constexpr char kQuestion[] =
+    "import sys, torch\n"
+    "print(torch.__version__, torch.version.cuda, sep='\\n')\n"
+    "sys.path.insert(0, sys.argv[1])\n"
+    "from models import TASKS\n"
+    "print(*TASKS, sep='\\n')";
+constexpr char kSimulatedCuda[] = "13.";  // the simulated runtime is libcudart.so.13
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TorchPython FindTorchPython(const Session& session, const std::string& torch_directory) {
+  const char* named = getenv("HOTPACK_TORCH_PYTHON");
+  std::vector<std::string> candidates;
+  if (named != nullptr && *named != '\0') {
+    candidates = {named};
+  } else {
+    candidates = {session.kit().root + "/torch-venv/bin/python", "python3"};
+  }
+  TorchPython found;
+  found.reason = "no Python here imports PyTorch (HOTPACK_TORCH_PYTHON names one)";
+  for (const std::string& path : candidates) {
+    const Outcome outcome = RunChild({path, "-c", kQuestion, torch_directory}, PythonEnvironment(session.kit(), false),
+                                     std::clamp(session.SecondsLeft(), 1.0, 60.0), session.scratch());
+    std::vector<std::string> lines = Lines(outcome.out);
+    if (outcome.timed_out) found.reason = "importing PyTorch was not over in time";
+    if (outcome.code != 0 || lines.size() < 3) continue;
+    found.version = lines[0] + ", CUDA " + lines[1];
+    if (lines[1] == "None") {
+      found.reason = "PyTorch " + lines[0] + " is built without CUDA";
+    } else if (session.simulated() && lines[1].rfind(kSimulatedCuda, 0) != 0) {
+      found.reason = "the simulated device is for CUDA 13, and this PyTorch for " + lines[1];
+    } else {
+      found.path = path;
+      found.models.assign(lines.begin() + 2, lines.end());
+    }
+    break;
+  }
+  return found;
+}
+
+}  // namespace hotpack::check
