@@ -9,6 +9,7 @@
 #include "packer/pack.h"
 #include "planner/chen.h"
 #include "planner/dtr.h"
+#include "planner/echo.h"
 #include "planner/search.h"
 #include "planner/verifier.h"
 
@@ -18,6 +19,7 @@ namespace {
 constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {{"auto", PlanAlgorithm::kAuto},
                                                                  {"search", PlanAlgorithm::kSearch},
                                                                  {"chen", PlanAlgorithm::kChen},
+                                                                 {"echo", PlanAlgorithm::kEcho},
                                                                  {"dtr", PlanAlgorithm::kDtr}};
 constexpr int64_t kPackNs = 300'000'000;
 
@@ -42,6 +44,9 @@ class Planner {
     Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
     const bool all = options_.algorithm == PlanAlgorithm::kAuto;
     if (all || options_.algorithm == PlanAlgorithm::kChen) AddChen();
+    if (all || options_.algorithm == PlanAlgorithm::kEcho) {
+      Add("echo", Rebuild(graph_, values_, PlanByEcho(graph_, values_, options_.machine).ways, options_.machine).schedule);
+    }
     if (all || options_.algorithm == PlanAlgorithm::kDtr) AddDtr();
     if (all || options_.algorithm == PlanAlgorithm::kSearch) AddSearch();
     return Fastest();

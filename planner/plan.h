@@ -17,10 +17,11 @@ enum class PlanAlgorithm {
   kAuto,    // search, and the others' plans beside it
   kSearch,  // hotpack's own (planner/search.h)
   kChen,    // the fastest plan of Chen's search that fits (planner/chen.h)
+  kEcho,    // Echo's one plan, if it fits (planner/echo.h)
   kDtr,     // DTR's heuristic offline (planner/dtr.h)
 };
 std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name);
-inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, dtr";
+inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, echo, dtr";
 
 struct PlanOptions {
   PlanAlgorithm algorithm = PlanAlgorithm::kAuto;

@@ -191,43 +191,75 @@ class Searcher {
     return moves;
   }
 
-  // Lets go of one value after the other until nothing is above the target. False if it cannot be had.
-  bool Lower(State* state, Bytes target) {
+  // The best by the simulator of those that are best by estimate; a state without ways if none helps.
+  State Best(const State& state, Bytes target, const std::vector<Move>& moves) {
     constexpr size_t kTried = 12;
+    const Bytes excess = state.Excess(target);
+    State best;
+    double best_score = 0;
+    size_t tried = 0;
+    for (const Move& move : moves) {
+      if (tried >= kTried && best_score > 0) break;
+      if (Done()) break;
+      ++tried;
+      std::vector<Way> ways = state.ways;
+      ways[static_cast<size_t>(move.gap)] = move.way;
+      State next = Evaluate(std::move(ways));
+      if (next.ways.empty() || next.ways[static_cast<size_t>(move.gap)] != move.way) {
+        if (move.way != Way::kSwap) fixed_[static_cast<size_t>(move.gap)] = !options_.swap;
+        continue;
+      }
+      const Bytes less = excess - next.Excess(target);
+      if (less <= 0) continue;
+      const auto more = static_cast<double>(std::max<Nanoseconds>(0, next.outcome.time - state.outcome.time));
+      const double score = static_cast<double>(less) / (1 + more);
+      if (score > best_score) {
+        best_score = score;
+        best = std::move(next);
+      }
+    }
+    return best;
+  }
+
+  // Where values are small beside what there is too much, the best by estimate go together: those that make a quarter of it. A
+  // state without ways if that does not help.
+  State Many(const State& state, Bytes target, const std::vector<Move>& moves) {
+    constexpr size_t kMany = 8;
+    const Bytes enough = (state.outcome.live_peak - target) / 4;
+    std::vector<Way> ways = state.ways;
+    Bytes sum = 0;
+    size_t count = 0;
+    for (const Move& move : moves) {
+      if (sum >= enough) break;
+      if (ways[static_cast<size_t>(move.gap)] != state.ways[static_cast<size_t>(move.gap)]) continue;  // its other way is better
+      ways[static_cast<size_t>(move.gap)] = move.way;
+      sum += bytes_[static_cast<size_t>(move.gap)];
+      ++count;
+    }
+    if (count < kMany) return {};
+    State next = Evaluate(std::move(ways));
+    for (size_t i = 0; i < count && i < moves.size() && !next.ways.empty(); ++i) {
+      const auto gap = static_cast<size_t>(moves[i].gap);
+      if (next.ways[gap] == Way::kHold && !options_.swap) fixed_[gap] = true;  // nothing can make it again
+    }
+    return next.Excess(target) < state.Excess(target) ? std::move(next) : State{};
+  }
+
+  // Lets go of values until nothing is above the target. False if it cannot be had.
+  bool Lower(State* state, Bytes target) {
     while (state->outcome.live_peak > target) {
       if (Done()) return false;
-      const Bytes excess = state->Excess(target);
       const std::vector<Move> moves = Moves(*state, target);
-      State best;
-      double best_score = 0;
-      size_t tried = 0;
-      for (const Move& move : moves) {
-        if (tried >= kTried && best_score > 0) break;
-        ++tried;
-        std::vector<Way> ways = state->ways;
-        ways[static_cast<size_t>(move.gap)] = move.way;
-        State next = Evaluate(std::move(ways));
-        if (next.ways.empty() || next.ways[static_cast<size_t>(move.gap)] != move.way) {
-          if (move.way != Way::kSwap) fixed_[static_cast<size_t>(move.gap)] = !options_.swap;
-          continue;
-        }
-        const Bytes less = excess - next.Excess(target);
-        if (less <= 0) continue;
-        const auto more = static_cast<double>(std::max<Nanoseconds>(0, next.outcome.time - state->outcome.time));
-        const double score = static_cast<double>(less) / (1 + more);
-        if (score > best_score) {
-          best_score = score;
-          best = std::move(next);
-        }
-      }
-      if (best_score == 0) return false;
-      *state = std::move(best);
+      State next = Many(*state, target, moves);
+      if (next.ways.empty()) next = Best(*state, target, moves);
+      if (next.ways.empty()) return false;
+      *state = std::move(next);
       Keep(*state);
     }
     return true;
   }
 
-  // Holds again what need not have been let go.
+  // Holds again what need not have been let go: what costs most first, many at once where that is possible.
   void Mend(State* state, Bytes target) {
     std::vector<std::pair<Nanoseconds, GapId>> gone;
     for (size_t g = 0; g < state->ways.size(); ++g) {
@@ -235,20 +267,35 @@ class Searcher {
       gone.push_back({state->ways[g] == Way::kSwap ? 0 : CostAgain(state->ways, static_cast<GapId>(g)), static_cast<GapId>(g)});
     }
     std::sort(gone.rbegin(), gone.rend());
-    for (const auto& [cost, gap] : gone) {
-      if (Done()) return;
-      for (Way way : {Way::kHold, Way::kAgain}) {
-        if (state->ways[static_cast<size_t>(gap)] <= way) break;
-        std::vector<Way> ways = state->ways;
-        ways[static_cast<size_t>(gap)] = way;
-        State next = Evaluate(std::move(ways));
-        if (next.outcome.live_peak <= target && next.outcome.time <= state->outcome.time) {
-          *state = std::move(next);
-          break;
-        }
-      }
+    constexpr size_t kParts = 64;
+    const size_t part = (gone.size() + kParts - 1) / kParts;
+    for (size_t begin = 0; begin < gone.size(); begin += part) {
+      MendPart(state, target, gone, begin, std::min(begin + part, gone.size()));
     }
     Keep(*state);
+  }
+  void MendPart(State* state, Bytes target, const std::vector<std::pair<Nanoseconds, GapId>>& gone, size_t begin, size_t end) {
+    for (Way way : {Way::kHold, Way::kAgain}) {
+      if (Done()) return;
+      std::vector<Way> ways = state->ways;
+      bool changes = false;
+      for (size_t i = begin; i < end; ++i) {
+        Way& of = ways[static_cast<size_t>(gone[i].second)];
+        if (of <= way) continue;
+        of = way;
+        changes = true;
+      }
+      if (!changes) continue;
+      State next = Evaluate(std::move(ways));
+      if (next.outcome.live_peak <= target && next.outcome.time <= state->outcome.time) {
+        *state = std::move(next);
+        return;
+      }
+    }
+    constexpr size_t kLargeGraph = 2000;  // gaps gone: one by one would take too long
+    if (end - begin < 2 || gone.size() > kLargeGraph) return;
+    MendPart(state, target, gone, begin, (begin + end) / 2);
+    MendPart(state, target, gone, (begin + end) / 2, end);
   }
 
   // Ruin and recreate (Schrimpf et al. 2000): holds some neighbors in time of what went, and lets others go for them.

@@ -57,6 +57,8 @@ const std::vector<Subcommand> kSubcommands = {
      .input_first = true},
     {.name = "pack", .good = {"pack", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .prints = true,
      .input_first = true},
+    {.name = "plan", .good = {"plan", "IN", "--out", "OUT"}, .input = "chain.graph.json", .outputs = {"--out"}, .prints = true,
+     .input_first = true},
     {.name = "export", .good = {"export", "IN", "--format", "lp", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"},
      .input_first = true},
     {.name = "report", .good = {"report", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .input_first = true},
