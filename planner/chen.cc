@@ -78,6 +78,10 @@ std::vector<Way> DropForward(const Graph& graph, const Values& values, const std
   return ways;
 }
 
+Schedule ScheduleOf(const Graph& graph, const Values& values, const ChenPlan& plan, const Machine& machine) {
+  return Rebuild(graph, values, plan.ways, machine, &plan.segments.again).schedule;
+}
+
 std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, const Machine& machine, int points) {
   std::vector<bool> candidates = SplittingPoints(graph, values);
   if (std::count(candidates.begin(), candidates.end(), true) < 2) candidates.assign(candidates.size(), true);
@@ -85,7 +89,7 @@ std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, c
   const auto add = [&](Bytes budget) {
     ChenPlan plan = {.budget = budget, .segments = PlanSegments(graph, candidates, budget), .ways = {}, .outcome = {}};
     plan.ways = DropForward(graph, values, plan.segments.again);
-    absl::StatusOr<Outcome> outcome = Simulate(graph, Rebuild(graph, values, plan.ways, machine).schedule, machine);
+    absl::StatusOr<Outcome> outcome = Simulate(graph, ScheduleOf(graph, values, plan, machine), machine);
     if (!outcome.ok()) return;
     plan.outcome = *std::move(outcome);
     plans.push_back(std::move(plan));

@@ -39,6 +39,9 @@ struct ChenPlan {
   Outcome outcome;
 };
 
+// Results that are not computed again are kept as long as others are computed from them.
+Schedule ScheduleOf(const Graph& graph, const Values& values, const ChenPlan& plan, const Machine& machine = {});
+
 // Appendix A: B = 0, then √(xy), then `points` on [√(xy)/√2, √2·√(xy)] (6 in the paper), evenly in the logarithm. In the order of
 // the search. Candidates are the splitting points, or all operators where there are fewer than two.
 std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, const Machine& machine = {}, int points = 6);

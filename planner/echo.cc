@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "planner/chen.h"
 
@@ -28,6 +29,9 @@ class Analysis {
         if (maker >= 0 && !IsHeavy(maker) && in_[static_cast<size_t>(maker)] < 0) Take(maker);
       }
     }
+    for (OperatorId op = 0; op < forward_; ++op) {
+      if (again_[static_cast<size_t>(op)]) Weigh(op);
+    }
     return {again_, subgraphs_, {}};
   }
 
@@ -48,7 +52,7 @@ class Analysis {
     return Of(value).maker < 0 && storage.kept;
   }
 
-  // The backward pass: everything that `op` follows from, up to what is heavy; then the forward pass over it.
+  // The backward pass: everything that `op` follows from, up to what is heavy.
   void Take(OperatorId op) {
     std::vector<OperatorId> subgraph, open = {op};
     in_[static_cast<size_t>(op)] = subgraphs_;
@@ -63,17 +67,12 @@ class Analysis {
         open.push_back(maker);
       }
     }
-    std::sort(subgraph.begin(), subgraph.end());
     for (OperatorId each : subgraph) again_[static_cast<size_t>(each)] = !graph_.operators[static_cast<size_t>(each)].once;
-    for (OperatorId each : subgraph) {
-      if (again_[static_cast<size_t>(each)]) Weigh(each);
-    }
     ++subgraphs_;
   }
 
   // Lines 22 to 30: what it and all that share an edge with it would let go, against what they would keep.
   void Weigh(OperatorId op) {
-    const int64_t subgraph = in_[static_cast<size_t>(op)];
     std::set<ValueId> kept, gone;
     std::set<OperatorId> together = {op};
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
@@ -84,7 +83,7 @@ class Analysis {
       for (OperatorId use : Of(input).uses) {
         if (use >= forward_) {
           kept.insert(input);
-        } else if (in_[static_cast<size_t>(use)] == subgraph && again_[static_cast<size_t>(use)]) {
+        } else if (again_[static_cast<size_t>(use)]) {
           together.insert(use);
         }
       }
@@ -118,7 +117,7 @@ EchoPlan PlanByEcho(const Graph& graph, const Values& values, const Machine& mac
   EchoPlan plan = Analysis(graph, values).Run();
   plan.ways = DropForward(graph, values, plan.again);
   const std::vector<Way> nothing(values.gaps.size(), Way::kHold);
-  const absl::StatusOr<Outcome> with = Simulate(graph, Rebuild(graph, values, plan.ways, machine).schedule, machine);
+  const absl::StatusOr<Outcome> with = Simulate(graph, Rebuild(graph, values, plan.ways, machine, &plan.again).schedule, machine);
   const absl::StatusOr<Outcome> without = Simulate(graph, Rebuild(graph, values, nothing, machine).schedule, machine);
   if (!with.ok() || !without.ok() || with->live_peak > without->live_peak) {
     plan.again.assign(plan.again.size(), false);

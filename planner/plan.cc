@@ -45,7 +45,8 @@ class Planner {
     const bool all = options_.algorithm == PlanAlgorithm::kAuto;
     if (all || options_.algorithm == PlanAlgorithm::kChen) AddChen();
     if (all || options_.algorithm == PlanAlgorithm::kEcho) {
-      Add("echo", Rebuild(graph_, values_, PlanByEcho(graph_, values_, options_.machine).ways, options_.machine).schedule);
+      const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
+      Add("echo", Rebuild(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
     }
     if (all || options_.algorithm == PlanAlgorithm::kDtr) AddDtr();
     if (all || options_.algorithm == PlanAlgorithm::kSearch) AddSearch();
@@ -60,9 +61,10 @@ class Planner {
   }
   void AddChen() {
     for (const ChenPlan& plan : SearchSegments(graph_, values_, options_.machine)) {
-      Add("chen", Rebuild(graph_, values_, plan.ways, options_.machine).schedule);
+      Add("chen", ScheduleOf(graph_, values_, plan, options_.machine));
     }
-    Add("chen", Rebuild(graph_, values_, DropForward(graph_, values_, CheapOperators(graph_)), options_.machine).schedule);
+    const std::vector<bool> cheap = CheapOperators(graph_);
+    Add("chen", Rebuild(graph_, values_, DropForward(graph_, values_, cheap), options_.machine, &cheap).schedule);
   }
   // Its arena may be above what is live at once: then it gets less.
   void AddDtr() {

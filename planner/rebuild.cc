@@ -11,12 +11,16 @@ namespace {
 constexpr ValueId kNothing = -1;
 constexpr OperatorId kNobody = -2;
 
+bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorId op) {
+  return op >= 0 && !graph.operators[static_cast<size_t>(op)].once && (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
+}
+
 // One attempt; it may find that some gaps must be held, or values longer than their uses, and is then made anew.
 class Builder {
  public:
   Builder(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine,
-          const std::vector<OperatorId>& hold_until, const std::vector<OperatorId>& fetch_at)
-      : graph_(graph), values_(values), ways_(ways), machine_(machine), hold_until_(hold_until), fetch_at_(fetch_at),
+          const std::vector<bool>* may_run_again, const std::vector<OperatorId>& hold_until, const std::vector<OperatorId>& fetch_at)
+      : graph_(graph), values_(values), ways_(ways), machine_(machine), may_run_again_(may_run_again), hold_until_(hold_until),
         device_(graph.storages.size(), kNothing), host_(graph.storages.size(), kNothing), last_need_(values.values.size(), -1),
         in_closure_(graph.operators.size()), starts_(graph.operators.size()), expires_(graph.operators.size() + 1) {
     for (size_t v = 0; v < hold_until.size(); ++v) {
@@ -135,7 +139,7 @@ class Builder {
       return true;
     }
     const OperatorId maker = Of(value).maker;
-    if (maker < 0 || graph_.operators[static_cast<size_t>(maker)].once) {
+    if (!MayRunAgain(graph_, may_run_again_, maker)) {
       // Held until now it would be there, unless its storage has other contents by now.
       must_stay_ = value;
       must_hold_ = gap;
@@ -264,8 +268,8 @@ class Builder {
   const Values& values_;
   const std::vector<Way>& ways_;
   const Machine& machine_;
+  const std::vector<bool>* may_run_again_;     // by operator; null: all
   const std::vector<OperatorId>& hold_until_;  // by value: at least until this operator has run; -1: no matter
-  const std::vector<OperatorId>& fetch_at_;    // by gap: before which operator it is brought back; -1: when it is wanted
   std::vector<ValueId> device_, host_;         // by storage
   std::vector<int64_t> last_need_;             // by value: the last run of a closure that uses it; -1
   std::vector<bool> in_closure_;
@@ -280,6 +284,32 @@ class Builder {
   GapId must_hold_ = -1;
   ValueId must_stay_ = kNothing;
 };
+
+// Until when the results of operators that may not run again are needed to make others again: by value, -1 if never.
+std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<Way>& ways, const std::vector<bool>& allowed) {
+  std::vector<OperatorId> until(values.values.size(), -1);
+  std::vector<GapId> seen(values.values.size(), -1);
+  for (size_t g = 0; g < ways.size(); ++g) {
+    if (ways[g] != Way::kAgain && ways[g] != Way::kAgainOnce) continue;
+    const OperatorId at = values.gaps[g].before;
+    std::vector<ValueId> open = {values.gaps[g].value};
+    while (!open.empty()) {
+      const OperatorId maker = values.values[static_cast<size_t>(open.back())].maker;
+      open.pop_back();
+      if (!MayRunAgain(graph, &allowed, maker)) continue;
+      for (ValueId input : values.inputs[static_cast<size_t>(maker)]) {
+        if (std::exchange(seen[static_cast<size_t>(input)], static_cast<GapId>(g)) == static_cast<GapId>(g)) continue;
+        const Value& value = values.values[static_cast<size_t>(input)];
+        if (MayRunAgain(graph, &allowed, value.maker)) {
+          open.push_back(input);
+        } else if (value.overwritten >= at) {
+          until[static_cast<size_t>(input)] = std::max(until[static_cast<size_t>(input)], at);
+        }
+      }
+    }
+  }
+  return until;
+}
 
 // Before which operator each swapped gap's copy back has to begin, so that it ends in time: the last one first, each as late
 // as the one after it leaves the engine.
@@ -307,16 +337,18 @@ std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, con
 
 }  // namespace
 
-Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& asked, const Machine& machine) {
+Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& asked, const Machine& machine,
+                const std::vector<bool>* may_run_again) {
   Rebuilt result;
   std::vector<Way> ways = asked;
   for (size_t g = 0; g < ways.size(); ++g) {
     if (values.gaps[g].before == values.gaps[g].after + 1) ways[g] = Way::kHold;  // nothing happens in it
   }
   std::vector<OperatorId> hold_until(values.values.size(), -1), fetch_at(values.gaps.size(), -1);
+  if (may_run_again != nullptr) hold_until = NeededUntil(graph, values, ways, *may_run_again);
   bool swaps = std::find(ways.begin(), ways.end(), Way::kSwap) != ways.end();
   for (;;) {
-    Builder builder(graph, values, ways, machine, hold_until, fetch_at);
+    Builder builder(graph, values, ways, machine, may_run_again, hold_until, fetch_at);
     if (builder.Run()) {
       if (swaps) {  // now the times are known
         fetch_at = FetchTimes(graph, values, ways, machine, builder.starts());

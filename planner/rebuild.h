@@ -25,8 +25,10 @@ struct Rebuilt {
 // gap. What was let go is made by its operators, after what they need and is not there has been made in the same way; values that are
 // needed so are held beyond their last use if nothing can make them again (given, or made by an operator that may run once only). A
 // gap is held if its value cannot be made again: its operator needs contents that are overwritten by then, or would overwrite
-// such. Storages are dropped after their last use, and memory is taken over in place where the graph allows it, the value is
+// such. `may_run_again`, if it is given, says it by operator: of the others the results are held as long as something is made again from
+// them. Storages are dropped after their last use, and memory is taken over in place where the graph allows it, the value is
 // used up and the sizes are equal. The schedule passes Verify(). O(actions + what is looked at to find what is missing). Thread-safe.
-Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine = {});
+Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine = {},
+                const std::vector<bool>* may_run_again = nullptr);
 
 }  // namespace hotpack::planner

@@ -47,7 +47,7 @@ TEST(ChenTest, MemoryOfAChainGrowsWithTheSquareRoot) {
     const std::vector<ChenPlan> plans = SearchSegments(graph, values);
     ASSERT_EQ(plans.size(), 8u);
     for (const ChenPlan& plan : plans) {
-      EXPECT_EQ(Verify(graph, Rebuild(graph, values, plan.ways).schedule), "");
+      EXPECT_EQ(Verify(graph, ScheduleOf(graph, values, plan)), "");
       EXPECT_LE(plan.outcome.runs_again, layers);
       least = std::min(least, plan.outcome.live_peak);
     }
@@ -64,7 +64,8 @@ TEST(ChenTest, CheapResultsAreComputedAgain) {
   Graph graph = Chain(6);
   for (size_t i : {0, 2, 4}) graph.operators[i].heavy = true;
   const Values values = ValuesOf(graph);
-  const Rebuilt rebuilt = Rebuild(graph, values, DropForward(graph, values, CheapOperators(graph)));
+  const std::vector<bool> cheap = CheapOperators(graph);
+  const Rebuilt rebuilt = Rebuild(graph, values, DropForward(graph, values, cheap), {}, &cheap);
   const absl::StatusOr<Outcome> outcome = Simulate(graph, rebuilt.schedule);
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome->runs_again, 2);  // x2, x4; x6 is used at once

@@ -84,7 +84,7 @@ TEST(EchoTest, Figure13) {
     const Values values = ValuesOf(graph);
     const EchoPlan plan = PlanByEcho(graph, values);
     EXPECT_EQ(Count(plan.again), t == 2 ? 0 : 2 * t) << t;
-    const Rebuilt rebuilt = Rebuild(graph, values, plan.ways);
+    const Rebuilt rebuilt = Rebuild(graph, values, plan.ways, {}, &plan.again);
     EXPECT_EQ(Verify(graph, rebuilt.schedule), "");
     if (t < 8) continue;
     // What is kept goes from T²N to 2TN; beside it one result or two while they are used.
@@ -101,7 +101,8 @@ TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
     const Graph graph = Broadcasts(t, 1000);
     const Values values = ValuesOf(graph);
     std::vector<int> runs(graph.operators.size());
-    for (const Action& action : Rebuild(graph, values, PlanByEcho(graph, values).ways).schedule.actions) {
+    const EchoPlan plan = PlanByEcho(graph, values);
+    for (const Action& action : Rebuild(graph, values, plan.ways, {}, &plan.again).schedule.actions) {
       if (action.kind == ActionKind::kRun) ++runs[static_cast<size_t>(action.target)];
     }
     for (size_t i = 0; i < runs.size(); ++i) EXPECT_TRUE(runs[i] == 1 || !graph.operators[i].heavy) << graph.operators[i].name;
@@ -115,7 +116,8 @@ TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
-    const Rebuilt rebuilt = Rebuild(graph, values, PlanByEcho(graph, values).ways);
+    const EchoPlan echo = PlanByEcho(graph, values);
+    const Rebuilt rebuilt = Rebuild(graph, values, echo.ways, {}, &echo.again);
     ASSERT_EQ(Verify(graph, rebuilt.schedule), "") << i;
     const Bytes program = Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule)->live_peak;
     const Bytes plan = Simulate(graph, rebuilt.schedule)->live_peak;

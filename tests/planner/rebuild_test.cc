@@ -89,7 +89,17 @@ TEST(RebuildTest, AnyWaysAnyGraph) {
     std::vector<Way> ways = All(values, Way::kHold);
     const auto most = static_cast<int>(random() % 4);
     for (Way& way : ways) way = static_cast<Way>(std::min<int>(static_cast<int>(random() % 4), most));
-    const Rebuilt rebuilt = Rebuild(graph, values, ways);
+    std::vector<bool> some(graph.operators.size());
+    for (size_t op = 0; op < some.size(); ++op) some[op] = random() % 2 == 0;
+    const Rebuilt rebuilt = i % 2 == 0 ? Rebuild(graph, values, ways) : Rebuild(graph, values, ways, {}, &some);
+    if (i % 2 == 1) {
+      std::vector<int> runs(graph.operators.size());
+      for (const Action& action : rebuilt.schedule.actions) {
+        if (action.kind != ActionKind::kRun) continue;
+        const auto op = static_cast<size_t>(action.target);
+        ASSERT_TRUE(++runs[op] == 1 || some[op]) << "runs again and may not";
+      }
+    }
     const absl::StatusOr<Outcome> outcome = Simulate(graph, rebuilt.schedule);
     ASSERT_TRUE(outcome.ok()) << outcome.status() << " " << i;
     ASSERT_EQ(Verify(graph, rebuilt.schedule), "") << i;
