@@ -36,12 +36,12 @@ class Planner {
 
   absl::StatusOr<PlanAnswer> Run() {
     Add("program", Baseline(graph_));
-    const Bytes most = candidates_.front().outcome.live_peak;
-    budget_ = options_.budget > 0 ? options_.budget : most;
+    budget_ = options_.budget > 0 ? options_.budget : INT64_MAX;
     if (const Bytes least = LeastMemory(graph_, options_.swap); budget_ < least) {
       return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
     }
     Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
+    if (options_.budget <= 0) return Fastest();  // the step as it is
     const bool all = options_.algorithm == PlanAlgorithm::kAuto;
     if (all || options_.algorithm == PlanAlgorithm::kChen) AddChen();
     if (all || options_.algorithm == PlanAlgorithm::kEcho) {
@@ -99,7 +99,7 @@ class Planner {
       if (candidate.outcome.live_peak > budget_) continue;
       PlanAnswer answer;
       answer.instance = ToInstance(candidate.outcome.stays);
-      PackResult packed = Pack(answer.instance, {.time_limit_ns = kPackNs, .enough = budget_});
+      PackResult packed = Pack(answer.instance, {.time_limit_ns = kPackNs, .enough = options_.budget});
       if (packed.status != PackStatus::kOk) return absl::InternalError(PackStatusText(packed.status));
       least = std::min(least, packed.placement.height);
       if (packed.placement.height > budget_) continue;

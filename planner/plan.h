@@ -25,7 +25,7 @@ inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, echo, dt
 
 struct PlanOptions {
   PlanAlgorithm algorithm = PlanAlgorithm::kAuto;
-  Bytes budget = 0;       // bytes of the arena, weights and all; 0: the program's own memory
+  Bytes budget = 0;       // bytes of the arena, weights and all; 0: as many as the step needs as it is
   bool swap = false;      // copies to the host too (search)
   Machine machine = {};
   int64_t time_limit_ns = 10'000'000'000;  // of the search

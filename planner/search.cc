@@ -47,11 +47,16 @@ class Searcher {
     frontier_.least = LeastMemory(graph_, options_.swap);
     Keep(state);
     const Bytes most = state.outcome.live_peak, least = std::max(frontier_.least, options_.stop_at);
+    // The last level at once, so that there is a plan however short the time; the way over the others finds better ones.
+    State direct = state;
+    const bool reached = Lower(&direct, least);
+    if (reached) Mend(&direct, least);
     for (int level = 1; level <= options_.levels && !Done(); ++level) {
       const Bytes target = most - static_cast<Bytes>(static_cast<double>(most - least) * level / options_.levels);
       if (state.outcome.live_peak <= target) continue;
       if (!Lower(&state, target)) break;
       Mend(&state, target);
+      if (reached && level == options_.levels && direct.outcome.time < state.outcome.time) state = direct;
       if (!options_.improve_all && level < options_.levels) continue;
       for (int i = 0; i < options_.improvements && !Done(); ++i) Improve(&state, target);
     }
@@ -193,13 +198,13 @@ class Searcher {
 
   // The best by the simulator of those that are best by estimate; a state without ways if none helps.
   State Best(const State& state, Bytes target, const std::vector<Move>& moves) {
-    constexpr size_t kTried = 12;
+    const size_t most_tried = std::clamp<size_t>(30'000 / (1 + graph_.operators.size()), 3, 12);
     const Bytes excess = state.Excess(target);
     State best;
     double best_score = 0;
     size_t tried = 0;
     for (const Move& move : moves) {
-      if (tried >= kTried && best_score > 0) break;
+      if (tried >= most_tried && best_score > 0) break;
       if (Done()) break;
       ++tried;
       std::vector<Way> ways = state.ways;
@@ -224,7 +229,7 @@ class Searcher {
   // Where values are small beside what there is too much, the best by estimate go together: those that make a quarter of it. A
   // state without ways if that does not help.
   State Many(const State& state, Bytes target, const std::vector<Move>& moves) {
-    constexpr size_t kMany = 8;
+    constexpr size_t kMany = 4;
     const Bytes enough = (state.outcome.live_peak - target) / 4;
     std::vector<Way> ways = state.ways;
     Bytes sum = 0;
