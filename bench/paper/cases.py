@@ -9,6 +9,7 @@ Two sources of requests:
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "torch"))
-from cells import Failure, Job, Machine, find_python, has_gpu  # noqa: E402
+from cells import SIMULATED_MEMORY, Failure, Job, Machine, find_python, has_gpu  # noqa: E402
 
 INFERENCE, TRAINING = "inference", "training"
 SOURCES = ("chainer", "pytorch")
@@ -65,6 +66,7 @@ class Recorder:
         if options.events == "pytorch":
             python = find_python(options.build)
             # Memory alone counts, and that of the simulated device may be more than a card has.
+            os.environ.setdefault("SIMGPU_MEMORY", SIMULATED_MEMORY)
             self._machine = Machine(python, options.build, True, "preload", options.timeout)
         elif not (options.build / "bin" / "paper_events").exists():
             raise Failure(f"{options.build / 'bin' / 'paper_events'} is not built")

@@ -10,6 +10,7 @@ from settings import RMM
 
 EXACT = "cudamalloc"
 SIMULATED = (EXACT, "chainer", "pytorch", "pytorch-expandable", "best-fit", "first-fit")  # hotpack compare's names
+IDEAL = ("best-fit", "first-fit")  # arenas that grow by single bytes, in which all streams share every byte: no allocator is one
 ASYNC = "async"
 TITLES = {EXACT: "one cudaMalloc a request", "chainer": "paper's pool", "best-fit": "best fit", "first-fit": "first fit",
           ASYNC: "cudaMallocAsync", "rmm-pool": "RMM pool", "rmm-arena": "RMM arena"}  # by column
@@ -38,4 +39,5 @@ def held_under(allocator: str, cell: Cell) -> int:
 def pooling(peers: Peers, simulated: bool) -> Peers:
     """Those that hotpack should be below, besides PyTorch's own allocator, which every row has. `simulated`: on the simulated
     device, whose pool of cudaMallocAsync says nothing of NVIDIA's."""
-    return {name: peers[name] for name in TITLES if name in peers and name != EXACT and not (simulated and name == ASYNC)}
+    left_out = {EXACT, *IDEAL, *([ASYNC] if simulated else [])}
+    return {name: peers[name] for name in TITLES if name in peers and name not in left_out}

@@ -138,11 +138,15 @@ class PeersTest(unittest.TestCase):
         self.assertEqual(rows.missed(row_with_peers(simulate=False, rmm=True)), [])
 
     def test_as_much_as_any_pooling_peer_is_too_much(self):
-        for name in ("chainer", "best-fit", "first-fit", "async", "rmm-pool", "rmm-arena"):
+        for name in ("chainer", "async", "rmm-pool", "rmm-arena"):
             with self.subTest(name):
                 (fault,) = rows.missed(row_with_peers(simulate=False, rmm=True, held={name: 1020 * MIB}))
                 self.assertEqual(fault, f"resnet50: 1020.0 MiB while serving, {peers.TITLES[name]} 1020.0")
                 self.assertEqual(rows.missed(row_with_peers(simulate=False, rmm=True, held={name: 1020 * MIB + 1})), [])
+
+    def test_arenas_without_pages_are_ideals(self):
+        for name in peers.IDEAL:
+            self.assertEqual(rows.missed(row_with_peers(held={name: 1000 * MIB})), [])
 
     def test_one_cudamalloc_a_request_is_the_measure(self):
         least = int((1020 - 4) * MIB / 1.02)
