@@ -23,6 +23,7 @@ const std::map<std::string, std::set<std::string>>& AllowedRooms() {
       {"simgpu", {}},
       {"packer", {}},
       {"profiler", {"packer"}},
+      {"planner", {"packer"}},
       {"runtime", {"packer", "profiler"}},
       {"preload", {"packer", "profiler", "runtime"}},
   };

@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
   hotpack::AddReplayCommand(app, &exit_code);
   hotpack::AddCompareCommand(app, &exit_code);
   hotpack::AddPackCommand(app, &exit_code);
+  hotpack::AddPlanCommand(app, &exit_code);
   hotpack::AddExportCommand(app, &exit_code);
   hotpack::AddImportCommand(app, &exit_code);
   hotpack::AddVerifyCommand(app, &exit_code);

@@ -10,6 +10,7 @@ namespace {
 constexpr std::pair<const char*, int64_t> kSizes[] = {
     {"", 1},          {"B", 1},           {"K", 1 << 10},         {"KiB", 1 << 10},         {"M", 1 << 20},
     {"MiB", 1 << 20}, {"G", 1ll << 30},   {"GiB", 1ll << 30},     {"T", 1ll << 40},         {"TiB", 1ll << 40},
+    {"kB", 1'000},    {"MB", 1'000'000},  {"GB", 1'000'000'000},  {"TB", 1'000'000'000'000},
 };
 constexpr std::pair<const char*, int64_t> kDurations[] = {
     {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000},

@@ -57,6 +57,8 @@ const std::vector<Subcommand> kSubcommands = {
      .input_first = true},
     {.name = "pack", .good = {"pack", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .prints = true,
      .input_first = true},
+    {.name = "plan", .good = {"plan", "IN", "--out", "OUT"}, .input = "chain.graph.json", .outputs = {"--out"}, .prints = true,
+     .input_first = true},
     {.name = "export", .good = {"export", "IN", "--format", "lp", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"},
      .input_first = true},
     {.name = "report", .good = {"report", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .input_first = true},
@@ -283,7 +285,7 @@ TEST_P(WrongUse, NobodyReads) {
   const std::vector<std::string> arguments = Arguments(Data(), Path("out"));
   const Outcome closed = InShell("\"$@\" >&-", arguments);
   ExpectOneLine(closed, 2, arguments);
-  if (IsNamed("pack")) fs::remove(Path("out"));
+  if (IsNamed("pack") || IsNamed("plan")) fs::remove(Path("out"));
   const Outcome gone = InShell("( \"$@\"; echo $? >\"$0.code\" ) | head -n 0; cat \"$0.code\"; rm \"$0.code\"", arguments);
   EXPECT_TRUE(gone.out == std::to_string(kKilled + SIGPIPE) + "\n" || gone.out == "0\n") << gone.out << gone.err;  // 0: it was quicker
   EXPECT_EQ(gone.err, "");

@@ -1,0 +1,54 @@
+// One plan for one budget, by any of the planners: what `hotpack plan` answers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "packer/types.h"
+#include "planner/schedule.h"
+#include "planner/simulator.h"
+
+namespace hotpack::planner {
+
+enum class PlanAlgorithm {
+  kAuto,    // search, and the others' plans beside it
+  kSearch,  // hotpack's own (planner/search.h)
+  kChen,    // the fastest plan of Chen's search that fits (planner/chen.h)
+  kEcho,    // Echo's one plan, if it fits (planner/echo.h)
+  kDtr,     // DTR's heuristic offline (planner/dtr.h)
+};
+std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name);
+inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, echo, dtr";
+
+struct PlanOptions {
+  PlanAlgorithm algorithm = PlanAlgorithm::kAuto;
+  Bytes budget = 0;       // bytes of the arena, weights and all; 0: as many as the step needs as it is
+  bool swap = false;      // copies to the host too (search)
+  Machine machine = {};
+  int64_t time_limit_ns = 10'000'000'000;  // of the search
+  uint64_t seed = 1;
+};
+
+struct PlanAnswer {
+  std::string algorithm;   // which one's plan it is
+  Schedule schedule;
+  Outcome outcome;
+  Instance instance;       // the arena's blocks
+  Placement placement;
+  Bytes arena = 0;         // its height
+  int64_t recomputed = 0;  // runs of operators that had run before
+  int64_t swapped = 0;     // copies to the host
+  Nanoseconds baseline_time = 0;     // of the program as it is
+  Nanoseconds lower_bound_time = 0;  // no plan takes less: each operator once
+  double seconds = 0;
+};
+
+// A plan that passes Verify() and whose packed arena is at most the budget. ResourceExhausted with one line: that the budget
+// is below what any plan needs, with that number, or that this planner has found none, with the least arena that it has found.
+// Thread-safe.
+absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options);
+
+}  // namespace hotpack::planner
