@@ -60,8 +60,7 @@ class Builder {
   Schedule TakeSchedule() { return {std::move(actions_), std::vector<OperatorId>(saved_.begin(), saved_.end())}; }
   const std::vector<Nanoseconds>& starts() const { return starts_; }
   GapId must_hold() const { return must_hold_; }                 // -1: none
-  ValueId must_stay() const { return must_stay_; }               // kNothing: none
-  OperatorId now() const { return now_; }
+  const std::vector<std::pair<ValueId, OperatorId>>& must_stay() const { return must_stay_; }  // until when
 
  private:
   const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
@@ -140,10 +139,14 @@ class Builder {
     }
     const OperatorId maker = Of(value).maker;
     if (!MayRunAgain(graph_, may_run_again_, maker)) {
-      // Held until now it would be there, unless its storage has other contents by now.
-      must_stay_ = value;
-      must_hold_ = gap;
-      return false;
+      if (At(value) != kNothing || Of(value).overwritten < now_) {  // its storage has other contents by now
+        must_hold_ = gap;
+        return false;
+      }
+      // Held until now it would be there: so it goes on as if it were, and is the next time.
+      must_stay_.push_back({value, now_});
+      At(value) = value;
+      return true;
     }
     if (in_closure_[static_cast<size_t>(maker)]) return true;
     in_closure_[static_cast<size_t>(maker)] = true;
@@ -196,7 +199,6 @@ class Builder {
       };
       if (!CanRun(op, goes)) {
         must_hold_ = gap;
-        must_stay_ = kNothing;
         return false;
       }
       std::vector<ValueId> made;
@@ -282,7 +284,7 @@ class Builder {
   Nanoseconds clock_ = 0, to_host_ = 0;
   OperatorId now_ = kNobody;
   GapId must_hold_ = -1;
-  ValueId must_stay_ = kNothing;
+  std::vector<std::pair<ValueId, OperatorId>> must_stay_;
 };
 
 // Until when the results of operators that may not run again are needed to make others again: by value, -1 if never.
@@ -349,7 +351,12 @@ Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>
   bool swaps = std::find(ways.begin(), ways.end(), Way::kSwap) != ways.end();
   for (;;) {
     Builder builder(graph, values, ways, machine, may_run_again, hold_until, fetch_at);
-    if (builder.Run()) {
+    const bool whole = builder.Run();
+    for (const auto& [value, until] : builder.must_stay()) {
+      hold_until[static_cast<size_t>(value)] = std::max(hold_until[static_cast<size_t>(value)], until);
+    }
+    if (whole && !builder.must_stay().empty()) continue;
+    if (whole) {
       if (swaps) {  // now the times are known
         fetch_at = FetchTimes(graph, values, ways, machine, builder.starts());
         swaps = false;
@@ -357,15 +364,6 @@ Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>
       }
       result.schedule = builder.TakeSchedule();
       return result;
-    }
-    // A value that nothing can make again has to stay, if that is possible: nothing changes its storage before.
-    const ValueId stays = builder.must_stay();
-    if (stays >= 0 && hold_until[static_cast<size_t>(stays)] < builder.now()) {
-      const Value& value = values.values[static_cast<size_t>(stays)];
-      if (value.overwritten >= builder.now()) {
-        hold_until[static_cast<size_t>(stays)] = builder.now();
-        continue;
-      }
     }
     const GapId gap = builder.must_hold();
     if (std::exchange(ways[static_cast<size_t>(gap)], Way::kHold) != Way::kHold) {

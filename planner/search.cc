@@ -49,12 +49,12 @@ class Searcher {
     const Bytes most = state.outcome.live_peak, least = std::max(frontier_.least, options_.stop_at);
     // The last level at once, so that there is a plan however short the time; the way over the others finds better ones.
     State direct = state;
-    const bool reached = Lower(&direct, least);
+    const bool reached = Lower(&direct, least, 1);
     if (reached) Mend(&direct, least);
     for (int level = 1; level <= options_.levels && !Done(); ++level) {
       const Bytes target = most - static_cast<Bytes>(static_cast<double>(most - least) * level / options_.levels);
       if (state.outcome.live_peak <= target) continue;
-      if (!Lower(&state, target)) break;
+      if (!Lower(&state, target, tried_)) break;
       Mend(&state, target);
       if (reached && level == options_.levels && direct.outcome.time < state.outcome.time) state = direct;
       if (!options_.improve_all && level < options_.levels) continue;
@@ -196,9 +196,8 @@ class Searcher {
     return moves;
   }
 
-  // The best by the simulator of those that are best by estimate; a state without ways if none helps.
-  State Best(const State& state, Bytes target, const std::vector<Move>& moves) {
-    const size_t most_tried = std::clamp<size_t>(30'000 / (1 + graph_.operators.size()), 3, 12);
+  // The best by the simulator of the `most_tried` that are best by estimate and help; a state without ways if none does.
+  State Best(const State& state, Bytes target, const std::vector<Move>& moves, size_t most_tried) {
     const Bytes excess = state.Excess(target);
     State best;
     double best_score = 0;
@@ -251,12 +250,12 @@ class Searcher {
   }
 
   // Lets go of values until nothing is above the target. False if it cannot be had.
-  bool Lower(State* state, Bytes target) {
+  bool Lower(State* state, Bytes target, size_t most_tried) {
     while (state->outcome.live_peak > target) {
       if (Done()) return false;
       const std::vector<Move> moves = Moves(*state, target);
       State next = Many(*state, target, moves);
-      if (next.ways.empty()) next = Best(*state, target, moves);
+      if (next.ways.empty()) next = Best(*state, target, moves, most_tried);
       if (next.ways.empty()) return false;
       *state = std::move(next);
       Keep(*state);
@@ -317,7 +316,7 @@ class Searcher {
     const bool scattered = draw(2) == 0;
     for (size_t i = 0; i < count; ++i) ways[static_cast<size_t>(gone[scattered ? draw(gone.size()) : (from + i) % gone.size()])] = Way::kHold;
     State next = Evaluate(std::move(ways));
-    if (!Lower(&next, target)) return;
+    if (!Lower(&next, target, tried_)) return;
     Mend(&next, target);
     if (next.outcome.time < state->outcome.time) *state = std::move(next);
   }
@@ -325,6 +324,7 @@ class Searcher {
   const Graph& graph_;
   const Values& values_;
   const SearchOptions& options_;
+  const size_t tried_ = std::clamp<size_t>(30'000 / (1 + graph_.operators.size()), 3, 12);  // moves, by the simulator
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{options_.seed};
   std::vector<bool> fixed_;   // by gap: to be held
