@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bench/benchmark_main.h"
+#include "bench/script_pairs.h"
 #include "bench/serving_job.h"
 #include "profiler/trace_writer.h"
 
@@ -73,25 +74,11 @@ void AppendPair(benchmark::State& state) {
 }
 BENCHMARK(AppendPair)->Arg(1)->Arg(1000)->ArgName("live")->Iterations(kFixed);
 
-void Pairs(benchmark::State& state, ServingJob& job) {
-  if (!job.WarmUp()) {
-    state.SkipWithError("the engine does not serve the step by script");
-    return;
-  }
-  while (state.KeepRunningBatch(job.PairsPerStep())) {
-    if (!job.PlayStep()) {
-      state.SkipWithError("a request failed");
-      return;
-    }
-  }
-  if (!job.AllPlanned()) state.SkipWithError("a request was not served by script");
-}
-
 // A request and its release served by script: without a recording, with one, and with the index of live blocks that the launch
 // collector needs. A pair is two events.
 void PairUnrecorded(benchmark::State& state) {
   ServingJob job(kLayers);
-  Pairs(state, job);
+  PlayByScript(state, job);
 }
 BENCHMARK(PairUnrecorded);
 
@@ -103,7 +90,7 @@ void RecordedPair(benchmark::State& state, bool launches) {
   options.trace = writer.get();
   options.note_launches = launches;
   ServingJob job(kLayers, options);
-  Pairs(state, job);
+  PlayByScript(state, job);
   // What is beyond the file's limit is not written, and would cost nothing.
   if (writer->EventCount() < 2 * static_cast<uint64_t>(state.iterations())) state.SkipWithError("the file was full before the end");
   CountBytes(state, file, *writer);

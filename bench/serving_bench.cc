@@ -9,6 +9,7 @@
 
 #include "bench/benchmark_main.h"
 #include "bench/best_fit_map.h"
+#include "bench/script_pairs.h"
 #include "bench/serving_job.h"
 #include "bench/thread_job.h"
 #include "bench/training_sequence.h"
@@ -20,17 +21,7 @@ constexpr int kLayers = 64;  // 256 requests a step
 
 void OnScriptPair(benchmark::State& state) {
   ServingJob job(kLayers);
-  if (!job.WarmUp()) {
-    state.SkipWithError("the engine does not serve the step by script");
-    return;
-  }
-  while (state.KeepRunningBatch(job.PairsPerStep())) {
-    if (!job.PlayStep()) {
-      state.SkipWithError("a request failed");
-      return;
-    }
-  }
-  if (!job.AllPlanned()) state.SkipWithError("a request was not served by script");
+  PlayByScript(state, job);
 }
 BENCHMARK(OnScriptPair);
 

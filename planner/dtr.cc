@@ -54,7 +54,8 @@ class Runtime {
     live_ -= BytesOf(value);
   }
   void DropDead(ValueId value) {
-    if (IsThere(value) && IsDead(value) && Of(value).maker >= 0) Drop(value);
+    const bool wanted = pins_[static_cast<size_t>(Of(value).storage)] > 0;  // by the operator for which this one runs again
+    if (IsThere(value) && IsDead(value) && Of(value).maker >= 0 && !wanted) Drop(value);
   }
 
   absl::Status Ensure(ValueId value) {

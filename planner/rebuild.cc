@@ -9,7 +9,6 @@ namespace hotpack::planner {
 namespace {
 
 constexpr ValueId kNothing = -1;
-constexpr OperatorId kNobody = -2;
 
 bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorId op) {
   return op >= 0 && !graph.operators[static_cast<size_t>(op)].once && (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
@@ -282,7 +281,7 @@ class Builder {
   std::vector<Action> actions_;
   std::set<OperatorId> saved_;
   Nanoseconds clock_ = 0, to_host_ = 0;
-  OperatorId now_ = kNobody;
+  OperatorId now_ = -1;
   GapId must_hold_ = -1;
   std::vector<std::pair<ValueId, OperatorId>> must_stay_;
 };

@@ -49,16 +49,18 @@ class Searcher {
     const Bytes most = state.outcome.live_peak, least = std::max(frontier_.least, options_.stop_at);
     // The last level at once, so that there is a plan however short the time; the way over the others finds better ones.
     State direct = state;
+    if (most <= least) return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
     const bool reached = Lower(&direct, least, 1);
     if (reached) Mend(&direct, least);
     for (int level = 1; level <= options_.levels && !Done(); ++level) {
       const Bytes target = most - static_cast<Bytes>(static_cast<double>(most - least) * level / options_.levels);
-      if (state.outcome.live_peak <= target) continue;
       if (!Lower(&state, target, tried_)) break;
       Mend(&state, target);
       if (reached && level == options_.levels && direct.outcome.time < state.outcome.time) state = direct;
       if (!options_.improve_all && level < options_.levels) continue;
-      for (int i = 0; i < options_.improvements && !Done(); ++i) Improve(&state, target);
+      for (int i = 0; i < options_.improvements && !Done(); ++i) {
+        if (!Improve(&state, target)) break;
+      }
     }
     return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
   }
@@ -302,13 +304,13 @@ class Searcher {
     MendPart(state, target, gone, (begin + end) / 2, end);
   }
 
-  // Ruin and recreate (Schrimpf et al. 2000): holds some neighbors in time of what went, and lets others go for them.
-  void Improve(State* state, Bytes target) {
+  // Ruin and recreate (Schrimpf et al. 2000): holds some of what went, and lets others go for it. False if there is nothing to try.
+  bool Improve(State* state, Bytes target) {
     std::vector<GapId> gone;
     for (size_t g = 0; g < state->ways.size(); ++g) {
       if (state->ways[g] != Way::kHold) gone.push_back(static_cast<GapId>(g));
     }
-    if (gone.size() < 2) return;
+    if (gone.size() < 2) return false;
     const auto draw = [this](size_t below) { return static_cast<size_t>(random_() % below); };
     const size_t count = 1 + draw(std::min<size_t>(8, gone.size()));
     const size_t from = draw(gone.size());
@@ -316,9 +318,10 @@ class Searcher {
     const bool scattered = draw(2) == 0;
     for (size_t i = 0; i < count; ++i) ways[static_cast<size_t>(gone[scattered ? draw(gone.size()) : (from + i) % gone.size()])] = Way::kHold;
     State next = Evaluate(std::move(ways));
-    if (!Lower(&next, target, tried_)) return;
+    if (!Lower(&next, target, tried_)) return true;
     Mend(&next, target);
     if (next.outcome.time < state->outcome.time) *state = std::move(next);
+    return true;
   }
 
   const Graph& graph_;
@@ -346,9 +349,12 @@ Bytes LeastMemory(const Graph& graph, bool swap) {
     for (StorageId id : op.writes) stays[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
   }
   for (size_t id = 0; id < stays.size(); ++id) always += stays[id] ? graph.storages[id].bytes : 0;
-  Bytes end = 0;
-  for (const Storage& storage : graph.storages) end += storage.kept ? storage.bytes : 0;
-  most = end;
+  Bytes begin = 0, end = 0;
+  for (const Storage& storage : graph.storages) {
+    begin += storage.given ? storage.bytes : 0;
+    end += storage.kept ? storage.bytes : 0;
+  }
+  most = std::max(begin, end);
   for (const Operator& op : graph.operators) {
     Bytes needs = always + op.workspace;
     for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {

@@ -33,7 +33,7 @@ struct Frontier {
 };
 
 // No plan takes less, in bytes: the operands and the workspace of some operator are there at once, and beside them, unless contents
-// may be swapped, what is given and kept. O(size of the graph).
+// may be swapped, what is given and kept; all that is given at the beginning, and all that is kept at the end. O(size of the graph).
 Bytes LeastMemory(const Graph& graph, bool swap);
 
 // The same for the same options, on any machine. Thread-safe.

@@ -137,7 +137,9 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("plan", "Plans what to compute again or to move to the host, so that a step fits a budget");
   command->add_option("GRAPH", options->graph, "A graph as JSON (docs/planner.md), or an operator log of the DTR prototype");
   command->add_option("--budget", options->budget, "Bytes of the arena, weights and all (6GiB; GB is 10^9). Without: what the step needs as it is")
-      ->check(SizeOption());
+      ->check(SizeOption())->check([](const std::string& size) {
+        return ParseSize(size) > 0 ? std::string() : "a budget is at least 1";
+      });
   command->add_option("--algorithm", options->algorithm, std::string("One of ") + planner::kPlanAlgorithmNames)
       ->check([](const std::string& name) {
         return planner::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + planner::kPlanAlgorithmNames;

@@ -78,6 +78,7 @@ TEST_F(PlanCommandTest, CopiesInsteadOfComputing) {
 }
 
 TEST_F(PlanCommandTest, BudgetsThatCannotBe) {
+  ExpectRefused({kGraph, "--budget", "0"}, "--budget: a budget is at least 1");
   ExpectRefused({kGraph, "--budget", "5M"}, std::string(kGraph) + ": a budget of 5242880 bytes: every plan needs at least 7340032");
   const Outcome outcome = Plan({kGraph, "--budget", "7340032", "--algorithm", "chen"});
   EXPECT_EQ(outcome.code, 2);
