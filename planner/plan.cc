@@ -95,8 +95,10 @@ class Planner {
     });
     Bytes least = INT64_MAX;
     for (Candidate& candidate : candidates_) {
-      least = std::min(least, candidate.outcome.live_peak);
-      if (candidate.outcome.live_peak > budget_) continue;
+      if (candidate.outcome.live_peak > budget_) {  // and so is its arena
+        least = std::min(least, candidate.outcome.live_peak);
+        continue;
+      }
       PlanAnswer answer;
       answer.instance = ToInstance(candidate.outcome.stays);
       PackResult packed = Pack(answer.instance, {.time_limit_ns = kPackNs, .enough = options_.budget});
