@@ -26,7 +26,7 @@ double Drawn(uint64_t seed, uint64_t index) {
 class Fitter::State {
  public:
   State(const Graph& graph, const Values& values)
-      : graph_(graph), values_(values), can_go_(values.gaps.size()), helped_(values.values.size()), device_(graph.storages.size()),
+      : graph_(graph), values_(values), can_go_(values.gaps.size()), conflicts_(values.gaps.size()), helped_(values.values.size()), device_(graph.storages.size()),
         next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()), slot_(values.values.size()),
         again_(values.values.size()), in_closure_(graph.operators.size()), has_run_(graph.operators.size()), seen_(values.values.size()),
         starts_(graph.operators.size() + 1), expires_(graph.operators.size() + 1) {
@@ -47,6 +47,8 @@ class Fitter::State {
   Fitted Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold, Schedule* schedule) {
     options_ = &options;
     hold_ = hold;
+    for (GapId gap : forbidden_) can_go_[At(gap)] = true;
+    forbidden_.clear();
     asked_ = *choice;
     for (int i = 0; i < kMostRetries; ++i) {
       tried_ = asked_;
@@ -55,8 +57,8 @@ class Fitter::State {
       again_soon_ = false;
       Reset(schedule);
       const bool whole = Run();
+      if (!whole && !again_soon_) break;
       if (again_soon_) continue;
-      if (!whole) break;
       for (size_t v = 0; v < tried_.tails.size(); ++v) tried_.tails[v] = std::min(tried_.tails[v], helped_[v]);
       std::swap(*choice, tried_);
       if (schedule != nullptr) {
@@ -130,7 +132,7 @@ class Fitter::State {
       if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
     }
     peak_ = live_;
-    over_ = std::max<Bytes>(0, live_ - options_->budget);
+    over_ = std::max<Bytes>(0, live_ - options_->budget);  // what is given does not fit
     for (size_t v = 0; v < values_.values.size(); ++v) {
       if (values_.values[v].maker < 0) Settle(static_cast<ValueId>(v));
     }
@@ -218,7 +220,7 @@ class Fitter::State {
     for (ValueId value : wanted) {
       ++pins_[At(value)];
       if (found && !IsThere(value) && !Find(value)) {
-        if (const GapId gap = GapOf(value); gap >= 0 && can_go_[At(gap)]) can_go_[At(gap)] = false, again_soon_ = true;
+        Forbid(GapOf(value));
         found = false;
       }
     }
@@ -233,18 +235,26 @@ class Fitter::State {
     }
     if (!found && !again_soon_) {
       for (ValueId value : wanted) {
-        const GapId gap = GapOf(value);
-        if (conflict_ && gap >= 0 && !IsThere(value) && can_go_[At(gap)]) can_go_[At(gap)] = false, again_soon_ = true;
+        if (conflict_ && !IsThere(value)) Forbid(GapOf(value));
       }
     }
     return found;
+  }
+
+  // It cannot be made again as things are: this time it stays. Where that happens often, always.
+  void Forbid(GapId gap) {
+    if (gap < 0 || !can_go_[At(gap)]) return;
+    constexpr int kOften = 100;
+    can_go_[At(gap)] = false;
+    again_soon_ = true;
+    if (++conflicts_[At(gap)] < kOften) forbidden_.push_back(gap);
   }
 
   // Runs it for the first time, or again for the present operator of the program.
   bool RunOperator(OperatorId number, bool again) {
     const Operator& op = graph_.operators[At(number)];
     const std::vector<ValueId>&inputs = values_.inputs[At(number)], &outputs = values_.outputs[At(number)];
-    conflict_ = false;
+    conflict_ = false;  // also where it is given up
     for (ValueId input : inputs) {
       if (!IsThere(input)) return conflict_ = true, false;
     }
@@ -284,6 +294,7 @@ class Fitter::State {
     if (live_ + needed > options_->budget) {
       Pin(outputs, 1);  // what is overwritten has the memory that they need
       if (!MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
+      if (over_ > options_->most_over) return false;
       Pin(outputs, -1);
     }
     if (schedule_ != nullptr) {
@@ -293,6 +304,7 @@ class Fitter::State {
     peak_ = std::max(peak_, live_ + needed);
     for (int32_t pair : taken_) Remove(device_[At(op.in_place[At(pair)].read)]);
     time_ += op.cost;
+    if (time_ > options_->most_time) return false;
     for (ValueId input : inputs) {
       --pins_[At(input)];
       if (!again) ++next_use_[At(input)], again_[At(input)] = false;
@@ -404,7 +416,9 @@ class Fitter::State {
 
   const Graph& graph_;
   const Values& values_;
-  std::vector<bool> can_go_;             // by gap; of what is learnt here, too
+  std::vector<bool> can_go_;             // by gap; without what is forbidden
+  std::vector<int> conflicts_;           // by gap
+  std::vector<GapId> forbidden_;         // in the present call
   const FitOptions* options_ = nullptr;
   const std::vector<bool>* hold_ = nullptr;
   Choice asked_, tried_;

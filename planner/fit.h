@@ -29,10 +29,12 @@ struct FitOptions {
   bool neighbors = true;      // the cost counts what has gone that would have to be made for it, and with it
   double noise = 0;           // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
   uint64_t seed = 1;          // of the noise
+  Nanoseconds most_time = INT64_MAX;  // what takes longer
+  Bytes most_over = INT64_MAX;        // or is more above the budget is given up
 };
 
 struct Fitted {
-  bool fits = false;     // else the rest says what was done, if `over` is less than INT64_MAX
+  bool fits = false;     // else the rest says what was done, if `over` is less than INT64_MAX: nothing was given up
   Bytes over = 0;        // above the budget, summed up over all runs that did not fit
   Nanoseconds time = 0;  // sum of the costs of all runs
   Bytes peak = 0;        // bytes, the most that is live at once

@@ -123,10 +123,13 @@ class Search::State {
 
   void Begin(const Choice& asked, FitOptions options) {
     options.budget = options_->budget;
+    constexpr int kMostTimes = 100;  // the program's time
+    options.most_time = best_.fits ? 2 * best_.time : kMostTimes * (TotalCost(graph_) + 1);
+    options.most_over = best_.fits ? 0 : now_.over;
     Choice choice = asked;
     Fitted fitted = fitter_.Fit(options, &choice, &hold_);
     Remember(fitted, options, asked);
-    if (fitted.went > 0) {
+    if (fitted.went > 0 && fitted.over < INT64_MAX) {
       const Choice done = choice;
       fitted = fitter_.Fit(options, &choice, &hold_);
       Remember(fitted, options, done);
@@ -241,6 +244,8 @@ class Search::State {
     options.budget = options_->budget;
     options.noise = Draw(2) == 0 ? 0.5 : 0.1;
     options.seed = random_();
+    options.most_over = now_.over;
+    if (now_.over == 0) options.most_time = now_.time + worse;
     options.wait = 0.25 * static_cast<double>(Draw(6));
     Choice asked = now_.choice;
     held_.clear();
