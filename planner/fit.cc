@@ -293,7 +293,7 @@ class Fitter::State {
     }
     if (live_ + needed > options_->budget) {
       Pin(outputs, 1);  // what is overwritten has the memory that they need
-      if (!MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
+      if (!options_->mends || !MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
       if (over_ > options_->most_over) return false;
       Pin(outputs, -1);
     }

@@ -29,6 +29,7 @@ struct FitOptions {
   bool neighbors = true;      // the cost counts what has gone that would have to be made for it, and with it
   double noise = 0;           // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
   uint64_t seed = 1;          // of the noise
+  bool mends = true;          // else nothing goes that is not asked for, and `over` says what does not fit
   Nanoseconds most_time = INT64_MAX;  // what takes longer
   Bytes most_over = INT64_MAX;        // or is more above the budget is given up
 };

@@ -145,6 +145,55 @@ class Search::State {
     }
     for (const double wait : {0.0, 0.5, 1.0, 2.0}) Begin(nothing, {.wait = wait, .neighbors = false});
     BeginByThreshold();
+    BeginByClasses();
+  }
+
+  // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
+  void BeginByClasses() {
+    constexpr double kShare = 0.3;  // of the time
+    const double until = Elapsed() + kShare;
+    const size_t count = classes_.gaps.size();
+    constexpr size_t kMost = 300;
+    if (count == 0 || count > kMost || count * 2 > can_go_.size()) return;
+    FitOptions options;
+    options.budget = options_->budget;
+    options.mends = false;
+    Choice choice = NothingGoes(values_);
+    Choice done = choice;
+    Fitted now = fitter_.Fit(options, &done);
+    std::vector<bool> gone(count);
+    while (now.over > 0) {
+      Choice best;
+      Fitted best_fitted;
+      double best_score = 0;
+      size_t best_class = 0;
+      for (size_t c = 0; c < count; ++c) {
+        if (gone[c]) continue;
+        for (const bool sources : {false, true}) {
+          if (Elapsed() > until) return;
+          Choice next = choice;
+          for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = Way::kAgain;
+          if (sources) {
+            for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, 1.0);
+          }
+          done = next;
+          options.most_over = now.over;
+          const Fitted fitted = fitter_.Fit(options, &done);
+          if (fitted.over >= now.over) continue;
+          const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
+          if (score <= best_score) continue;
+          best_score = score;
+          best = std::move(next);
+          best_fitted = fitted;
+          best_class = c;
+        }
+      }
+      if (best_score <= 0) return;
+      choice = std::move(best);
+      now = best_fitted;
+      gone[best_class] = true;
+      Begin(choice, {});
+    }
   }
 
   double CostAByte(GapId gap) const {
