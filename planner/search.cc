@@ -75,6 +75,7 @@ class Search::State {
     } else {
       BeginAnew();
     }
+    best_standing_ = now_.over == 0 ? now_ : Standing{};
     if (now_.IsThere()) Improve();
     best_.steps = steps_;
     if (best_.fits) {
@@ -256,27 +257,32 @@ class Search::State {
   // A run of gaps alike around this one: 1, 2, 4, ... of them.
   void AddAlike(GapId gap, std::vector<GapId>* gaps) {
     const std::vector<GapId>& alike = classes_.gaps[At(classes_.of[At(gap)])];
-    size_t count = 1;
-    while (count < alike.size() && Draw(2) == 0) count *= 2;
+    size_t most = 1;  // power
+    while ((size_t{1} << most) < alike.size()) ++most;
+    const size_t count = size_t{1} << Draw(most + 1);
     const auto at = static_cast<size_t>(std::find(alike.begin(), alike.end(), gap) - alike.begin());
     const size_t from = count >= alike.size() ? 0 : std::min(at - std::min(at, Draw(count)), alike.size() - std::min(count, alike.size()));
     for (size_t i = from; i < alike.size() && i < from + count; ++i) gaps->push_back(alike[i]);
   }
 
   void Improve() {
-    // Small graphs: several rounds, each from the best. `round` steps each.
+    // Several rounds, ever longer, each from the best plan: how much worse a step may make it, as a part of what is added to the least
+    // time; less and less to the end of the round.
+    constexpr double kWarmth[] = {0, 0.003, 0, 0.02};
     double warmth = 0;
-    int64_t round_end = 0, round = 2000;
+    size_t rounds = 0;
+    int64_t round_end = 0, round = 1000;
     const Nanoseconds total = TotalCost(graph_);
     while (steps_ < options_->steps) {
       if (steps_ % 16 == 0 && Elapsed() >= 1) break;
       if (steps_ >= round_end) {
         round_end = steps_ + round;
-        round *= 2;
-        warmth = round_end == 2000 ? 0 : 0.02;
+        warmth = kWarmth[rounds++ % std::size(kWarmth)];
+        if (rounds % 2 == 0) round *= 2;
+        if (best_standing_.IsThere()) now_ = best_standing_;
       }
       ++steps_;
-      const double left = static_cast<double>(round_end - steps_) / static_cast<double>(round / 2);
+      const double left = static_cast<double>(round_end - steps_) / static_cast<double>(round);
       const auto worse = best_.fits ? static_cast<Nanoseconds>(warmth * left * static_cast<double>(best_.time - total)) : 0;
       if (!Step(worse)) break;
     }
@@ -311,6 +317,7 @@ class Search::State {
         Remember(fitted, options, asked);
       }
       if (now_.IsWorseThan(fitted, worse)) now_ = {std::move(choice), fitted.over, fitted.time};
+      if (now_.over == 0 && now_.time < best_standing_.time) best_standing_ = now_;
     } else {
       for (GapId gap : held_) hold_[At(gap)] = false;
     }
@@ -399,7 +406,7 @@ class Search::State {
   int64_t steps_ = 0;
   Found best_;
   Recipe best_recipe_;
-  Standing now_;
+  Standing now_, best_standing_;
   std::vector<bool> hold_;  // by gap, of the step under way
   std::vector<GapId> gone_, held_, alike_;
   std::vector<ValueId> open_;
