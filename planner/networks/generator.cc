@@ -167,7 +167,8 @@ absl::StatusOr<Graph> Generate(std::string_view spec) {
 std::string GeneratorHelp() {
   std::string text = "NAME[:NUMBERS][,KEY=NUMBER...]\n";
   for (const Generator& generator : Generators()) {
-    absl::StrAppend(&text, "\n", generator.name, generator.places.empty() ? "" : ":", absl::StrJoin(generator.places, "x"), "   ", generator.what, "\n");
+    const std::string places = generator.places.empty() ? "" : absl::StrCat(":", absl::StrJoin(generator.places, "x"));
+    absl::StrAppend(&text, "\n", generator.name, places, "   ", generator.what, "\n");
     for (const Key& key : generator.keys) {
       absl::StrAppend(&text, "  ", key.name, "=", key.standard, "  ", key.least, " to ", key.most, ": ", key.what, "\n");
     }

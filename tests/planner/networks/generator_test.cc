@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -139,6 +141,27 @@ TEST(GeneratorTest, TheHelpNamesEveryKey) {
     }
     for (const std::string& place : generator.places) {
       EXPECT_EQ(std::count_if(generator.keys.begin(), generator.keys.end(), [&place](const Key& key) { return key.name == place; }), 1) << place;
+    }
+  }
+}
+
+// The page's table has every generator, and what its keys are if nothing is said.
+TEST(GeneratorTest, TheDocumentSaysTheSame) {
+  std::ifstream file(std::string(HOTPACK_SOURCE_DIR) + "/docs/networks.md");
+  std::map<std::string, std::string> rows;  // by name
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    absl::StrAppend(&text, line, "\n");
+    if (line.starts_with("| `")) rows[line.substr(3, line.find_first_of(":`", 3) - 3)] = line;
+  }
+  for (const Generator& generator : Generators()) {
+    ASSERT_TRUE(rows.contains(generator.name)) << generator.name;
+    for (const Key& key : generator.keys) {
+      const bool by_place = std::count(generator.places.begin(), generator.places.end(), key.name) > 0;
+      const bool said = rows[generator.name].find(absl::StrCat("`", key.name, "=", key.standard, "`")) != std::string::npos;
+      const bool of_several = text.find(absl::StrCat("`", key.name, "` (", key.standard)) != std::string::npos;
+      const bool as_before = rows[generator.name].find("the same, ") != std::string::npos;
+      EXPECT_TRUE(by_place || said || of_several || as_before) << generator.name << " " << key.name;
     }
   }
 }
