@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -127,6 +128,37 @@ TEST(GeneratorTest, FaultsAreOneLine) {
   for (const Generator& generator : Generators()) {
     EXPECT_NE(Generate("none").status().message().find(generator.name), std::string::npos) << generator.name;
   }
+}
+
+// Whatever is written, the answer is a graph or one line.
+TEST(GeneratorTest, WrittenInAnyWay) {
+  const std::string specs[] = {"resnet:17,batch=1,image=8", "vgg:11,batch=2", "unet:depth=1", "kmeans:iterations=2", "transformer:1,heads=2,steps=3",
+                               "stochastic_depth:20,seed=9,survival=3", "inception:batch=1"};
+  const std::string letters = "=,:x-.0123 a\n";
+  std::mt19937_64 random(11);
+  int made = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string spec = specs[random() % std::size(specs)];
+    for (uint64_t changes = random() % 4; changes > 0; --changes) {
+      const size_t at = random() % spec.size();
+      if (random() % 3 == 0) {
+        spec.erase(at, 1);
+      } else {
+        spec[at] = letters[random() % letters.size()];
+      }
+      if (spec.empty()) break;
+    }
+    const absl::StatusOr<Graph> graph = Generate(spec);
+    if (graph.ok()) {
+      ++made;
+      EXPECT_TRUE(Check(*graph).ok()) << spec;
+    } else {
+      EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument) << spec;
+      EXPECT_EQ(graph.status().message().find('\n'), absl::string_view::npos) << spec;
+    }
+  }
+  EXPECT_GT(made, 300);
+  EXPECT_LT(made, 2700);
 }
 
 TEST(GeneratorTest, TheHelpNamesEveryKey) {

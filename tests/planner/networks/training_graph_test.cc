@@ -146,6 +146,8 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   const Graph& graph = training->graph;
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->writes), (Names{"tanh2.gradient", "shared.gradient"}));
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected1.backward")->updates), (Names{"shared.gradient"}));
+  EXPECT_TRUE(Find(graph, "tanh1")->in_place.empty());  // not in the memory of what is given
+  EXPECT_EQ(Find(graph, "tanh2")->in_place.size(), 1u);
   EXPECT_EQ(Find(graph, "tanh1.backward"), nullptr);
   EXPECT_EQ(Find(graph, "sigmoid1.backward"), nullptr);
   EXPECT_EQ(training->backward_of[0], -1);
@@ -157,8 +159,8 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   EXPECT_EQ(updates, 1);
 }
 
-// relu may be in the memory of what it reads: nothing wants that behind it.
-TEST(TrainingGraphTest, InPlaceSavesTheOutputsOfBatchNormalisation) {
+// Nothing wants what batch normalisation makes but relu: it is not held between the passes.
+TEST(TrainingGraphTest, WhatNoGradientReadsIsLetGo) {
   NetworkBuilder net;
   TensorId x = net.Data("x", {1, 16, 32, 32});
   for (int i = 0; i < 20; ++i) x = net.Relu(net.BatchNorm(net.Convolution(x, 16, Square(3))));
@@ -170,6 +172,31 @@ TEST(TrainingGraphTest, InPlaceSavesTheOutputsOfBatchNormalisation) {
   const Bytes map = 16 * 32 * 32 * 4;
   // x, and of each layer what the convolution makes and what relu makes; beside them the gradient.
   EXPECT_NEAR(static_cast<double>(Simulate(graph, held)->live_peak) / static_cast<double>(map), 1 + 2 * 20 + 1, 1.1);
+}
+
+TEST(TrainingGraphTest, DropoutDrawsOnceAndItsGradientReadsTheMask) {
+  NetworkBuilder net;
+  net.Result(net.Dropout(net.FullyConnected(net.Data("x", {4, 8}), 16)));
+  const Graph graph = *TrainingGraph(*net.Finish());
+  EXPECT_TRUE(Find(graph, "dropout1")->random);
+  EXPECT_FALSE(Find(graph, "dropout1.backward")->random);
+  EXPECT_EQ(NamesOf(graph, Find(graph, "dropout1")->writes), (Names{"dropout1", "dropout1.mask"}));
+  EXPECT_EQ(NamesOf(graph, Find(graph, "dropout1.backward")->reads), (Names{"dropout1.gradient", "dropout1.mask"}));
+  EXPECT_EQ(FindStorage(graph, "dropout1.mask")->bytes, 4 * 16);
+  EXPECT_EQ(FindStorage(graph, "dropout1.mask")->kind, StorageKind::kFeatureMap);
+}
+
+// What is declared to work in place does so only where it fits.
+TEST(TrainingGraphTest, NothingTakesOverLessThanItNeeds) {
+  NetworkBuilder net;
+  const TensorId small = net.FullyConnected(net.Data("x", {4, 8}), 8);
+  const TensorId large = net.NewTensor("large", {4, 16}, TensorRole::kFeatureMap);
+  net.Add({.name = "wider", .kind = "wider", .inputs = {small}, .outputs = {large}, .in_place = {{small, large}}, .gradient_in_place = {{large, small}}});
+  net.Result(large);
+  const absl::StatusOr<Graph> graph = TrainingGraph(*net.Finish());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(Find(*graph, "wider")->in_place.empty());
+  EXPECT_EQ(Find(*graph, "wider.backward")->in_place.size(), 1u);
 }
 
 TEST(TrainingGraphTest, CostsFollowTheRoofline) {
