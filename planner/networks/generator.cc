@@ -1,6 +1,7 @@
 #include "planner/networks/generator.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -53,6 +54,12 @@ const Generator* Find(absl::string_view name) {
 
 std::string NamesOf(const std::vector<Key>& keys) {
   return absl::StrJoin(keys, ", ", [](std::string* out, const Key& key) { absl::StrAppend(out, key.name); });
+}
+
+void AppendKeys(const std::vector<Key>& keys, std::string* text) {
+  for (const Key& key : keys) {
+    absl::StrAppend(text, "  ", key.name, "=", key.standard, "  from ", key.least, " to ", key.most, "; ", key.what, "\n");
+  }
 }
 
 class Reader {
@@ -173,10 +180,11 @@ std::string GeneratorHelp() {
   for (const Generator& generator : Generators()) {
     const std::string places = generator.places.empty() ? "" : absl::StrCat(":", absl::StrJoin(generator.places, "x"));
     absl::StrAppend(&text, "\n", generator.name, places, "   ", generator.what, "\n");
-    for (const Key& key : generator.keys) {
-      absl::StrAppend(&text, "  ", key.name, "=", key.standard, "  ", key.least, " to ", key.most, ": ", key.what, "\n");
-    }
+    const size_t common = generator.network == nullptr ? 0 : TrainingKeys().size();
+    AppendKeys({generator.keys.begin(), generator.keys.end() - static_cast<std::ptrdiff_t>(common)}, &text);
   }
+  absl::StrAppend(&text, "\nKeys of all that train a network\n");
+  AppendKeys(TrainingKeys(), &text);
   return text;
 }
 

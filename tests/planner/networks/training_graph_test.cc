@@ -11,6 +11,7 @@
 #include "planner/rebuild.h"
 #include "planner/schedule.h"
 #include "planner/simulator.h"
+#include "planner/values.h"
 #include "planner/verifier.h"
 
 namespace hotpack::planner {
@@ -71,7 +72,8 @@ TEST(TrainingGraphTest, WhatTheOperatorsOfASmallNetworkAre) {
 
   const Operator& conv = *Find(*graph, "convolution1.backward");
   EXPECT_EQ(NamesOf(*graph, conv.reads), (Names{"convolution1.gradient", "images", "convolution1.weight"}));
-  EXPECT_EQ(NamesOf(*graph, conv.writes), (Names{"convolution1.weight.gradient"}));  // none of the images
+  EXPECT_EQ(NamesOf(*graph, conv.updates), (Names{"convolution1.weight.gradient"}));  // none of the images
+  EXPECT_TRUE(conv.writes.empty());
   EXPECT_TRUE(conv.heavy);
   const Operator& norm = *Find(*graph, "batch_norm1.backward");
   EXPECT_EQ(NamesOf(*graph, norm.reads), (Names{"batch_norm1.gradient", "convolution1", "batch_norm1.scale", "batch_norm1.statistics"}));
@@ -113,6 +115,7 @@ TEST(TrainingGraphTest, OptionsChangeWhatIsThere) {
   const Graph passing = *TrainingGraph(network, {.gradients_stay = false});
   EXPECT_FALSE(FindStorage(passing, "convolution1.weight.gradient")->kept || FindStorage(passing, "convolution1.weight.gradient")->given);
   EXPECT_TRUE(FindStorage(all, "convolution1.weight.gradient")->kept && FindStorage(all, "convolution1.weight.gradient")->given);
+  EXPECT_EQ(NamesOf(passing, Find(passing, "convolution1.backward")->writes), (Names{"convolution1.weight.gradient"}));
   const Graph kept = *TrainingGraph(network, {.updates = false, .gradients_stay = false});
   EXPECT_TRUE(FindStorage(kept, "convolution1.weight.gradient")->kept);
   EXPECT_EQ(Find(kept, "update convolution1.weight"), nullptr);
@@ -144,7 +147,8 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   const absl::StatusOr<Training> training = MakeTraining(*net.Finish());
   ASSERT_TRUE(training.ok()) << training.status();
   const Graph& graph = training->graph;
-  EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->writes), (Names{"tanh2.gradient", "shared.gradient"}));
+  EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->writes), (Names{"tanh2.gradient"}));
+  EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->updates), (Names{"shared.gradient"}));
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected1.backward")->updates), (Names{"shared.gradient"}));
   EXPECT_TRUE(Find(graph, "tanh1")->in_place.empty());  // not in the memory of what is given
   EXPECT_EQ(Find(graph, "tanh2")->in_place.size(), 1u);
@@ -157,6 +161,22 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   int updates = 0;
   for (const Operator& op : graph.operators) updates += op.phase == Phase::kUpdate ? 1 : 0;
   EXPECT_EQ(updates, 1);
+}
+
+// Weights, gradients and states have memory from the beginning to the end of every plan that copies nothing to the host.
+TEST(TrainingGraphTest, GradientsThatStayAreInEveryPlan) {
+  const Network network = SmallNetwork();
+  for (const bool stay : {true, false}) {
+    const Graph graph = *TrainingGraph(network, {.gradients_stay = stay});
+    const Values values = ValuesOf(graph);
+    const Schedule held = Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+    const Outcome outcome = *Simulate(graph, held);
+    Clock last = 0;
+    Bytes throughout = 0;
+    for (const Stay& each : outcome.stays) last = std::max(last, each.end);
+    for (const Stay& each : outcome.stays) throughout += each.begin == 0 && each.end == last ? each.bytes : 0;
+    EXPECT_EQ(throughout, (stay ? 3 : 2) * WeightBytes(network));
+  }
 }
 
 // Nothing wants what batch normalisation makes but relu: it is not held between the passes.
