@@ -209,8 +209,8 @@ class Promise {
 
   // If so, with its outcome.
   bool IsKeptBy(EchoPlan* plan) const {
-    plan->ways = DropForward(graph_, values_, plan->again);
-    absl::StatusOr<Outcome> outcome = Simulate(graph_, Rebuild(graph_, values_, plan->ways, machine_, &plan->again).schedule, machine_);
+    const Schedule schedule = OnceOnThePath(plan);
+    absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok() || outcome->live_peak > program_.live_peak) return false;
     const PackResult packed = Pack(ToInstance(outcome->stays, kGranularity), {.time_limit_ns = kPackNs, .enough = std::max<Bytes>(least_arena_, 1)});
     if (packed.status != PackStatus::kOk || packed.placement.height > least_arena_) return false;
@@ -221,6 +221,23 @@ class Promise {
   const Outcome& program() const { return program_; }
 
  private:
+  // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for each step that reads
+  // one of them, is taken out.
+  Schedule OnceOnThePath(EchoPlan* plan) const {
+    for (;;) {
+      plan->ways = DropForward(graph_, values_, plan->again);
+      Schedule schedule = Rebuild(graph_, values_, plan->ways, machine_, &plan->again).schedule;
+      std::vector<int> runs(graph_.operators.size());
+      bool often = false;
+      for (const Action& action : schedule.actions) {
+        if (action.kind != ActionKind::kRun || ++runs[static_cast<size_t>(action.target)] <= 2) continue;
+        often = true;
+        plan->again[static_cast<size_t>(action.target)] = false;
+      }
+      if (!often) return schedule;
+    }
+  }
+
   const Graph& graph_;
   const Values& values_;
   const Machine& machine_;
