@@ -154,10 +154,9 @@ class Analysis {
     std::set<ValueId> kept, gone;
     std::set<OperatorId> together = {op};
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
-      // What is made again itself needs no memory between the passes.
+      // What is made again itself needs no memory between the passes: there is nothing to let go of.
       const OperatorId maker = Of(input).maker;
-      if (maker >= 0 && again_[static_cast<size_t>(maker)]) return;
-      if (IsAlwaysThere(input)) continue;
+      if (IsAlwaysThere(input) || (maker >= 0 && again_[static_cast<size_t>(maker)])) continue;
       for (OperatorId use : Of(input).uses) {
         if (use >= forward_) {
           kept.insert(input);

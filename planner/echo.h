@@ -29,8 +29,8 @@ struct EchoPlan {
 
 // Algorithm 1 over the operators of the forward pass. Edges are values. Edge use references are counted over all operators, as the
 // compiler's pass does: subgraphs that would use one edge (an encoder's result that each step of a decoder uses) are one
-// subgraph, since the paper's have no reuse across them; all that use an edge leave the path together. An operator with
-// an operand that is made again is left alone: to keep its result would not let go of the operand's (Figure 13).
+// subgraph, since the paper's have no reuse across them; all that use an edge leave the path together. An operand that is
+// made again counts nothing: to keep the result would not let go of it (Figure 13, where trimming ends at once).
 //
 // The gradient's dependencies (section V-B) are what the graph's backward operators read. Heavy operators are never on the path:
 // where their gradients read their operands only, these are made again and they are not (its dead nodes); where an operator
