@@ -30,6 +30,7 @@ class Analysis {
     for (OperatorId op = 0; op < forward_; ++op) {
       if (again_[static_cast<size_t>(op)]) Weigh(op);
     }
+    if (options_.longest_path > 0) PartPaths();
     EchoPlan plan;
     plan.again = again_;
     plan.subgraph_of.assign(again_.size(), kNone);
@@ -178,6 +179,20 @@ class Analysis {
     for (ValueId value : gone) release += BytesOf(value);
     if (release < alloc) return;
     for (OperatorId each : together) again_[static_cast<size_t>(each)] = false;
+  }
+
+  void PartPaths() {
+    std::vector<int64_t> behind(again_.size());  // by operator: how many on the path it comes behind, and itself
+    for (OperatorId op = 0; op < forward_; ++op) {
+      if (!again_[static_cast<size_t>(op)]) continue;
+      int64_t& at = behind[static_cast<size_t>(op)];
+      for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
+        if (Of(input).maker >= 0) at = std::max(at, behind[static_cast<size_t>(Of(input).maker)]);
+      }
+      if (++at <= options_.longest_path) continue;
+      at = 0;
+      again_[static_cast<size_t>(op)] = false;
+    }
   }
 
   const Graph& graph_;

@@ -17,6 +17,10 @@ struct EchoOptions {
   // By operator: of the others nothing runs again, as if they had been taken out of the path. Null: all. (The paper's Figure 17
   // switches layers on and off; its dropouts, whose generator has no state to save, run once.)
   const std::vector<bool>* allowed = nullptr;
+  // > 0: an operator that would run again behind as many others, each from the result of the one before, is taken out of the path: not in the
+  // paper. Where a state goes from step to step (c of an LSTM), all steps are made again for the last one's gradient, and are there at once; a state
+  // kept here and there parts them.
+  int64_t longest_path = 0;
 };
 
 struct EchoPlan {

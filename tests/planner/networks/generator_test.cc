@@ -56,6 +56,7 @@ TEST(GeneratorTest, DrawnParametersMakeSoundGraphs) {
     for (const Key& key : generator.keys) {
       // Small graphs of small steps, but every key is tried beside its standard value.
       if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" || key.name == "width") continue;
+      if (generator.name == "nmt" && key.name == "hidden") continue;  // odd ones are no networks
       const int64_t most = std::min(key.most, key.least + 9);
       absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=", key.least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - key.least + 1)));
     }
