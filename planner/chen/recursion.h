@@ -1,0 +1,24 @@
+// Chen et al. 2016, section 4.4: the segments' insides planned like the whole, and so on. g(n) = k + g(n/(k+1)): k·log(n) to the base k+1
+// results are kept at once, and each level but the first costs less than one forward pass.
+//
+//   k = 1, 3 levels    o─o─o─o─o─o─o─o      m = 2 1 2 0 2 1 2 0     8 layers: the 4th is kept, of each half the 2nd, once the half's
+//                            ●                                      gradient begins, of each quarter the first
+#pragma once
+
+#include <vector>
+
+#include "planner/graph.h"
+#include "planner/values.h"
+
+namespace hotpack::planner {
+
+// Mirror counts for MirrorGraph(). The forward pass is cut at `k` of the candidates into parts whose results have as equal sizes as the
+// candidates allow: they are kept (m = 0); the parts are cut in the same way with m one higher, down to `levels` levels or where there
+// is no candidate. What is inside the last parts has the highest m, if there is an inside; the end of the forward pass is 0, since its gradient comes next.
+// k ≥ 1, levels ≥ 1. O(operators · levels · log).
+std::vector<int32_t> RecursiveCounts(const Graph& graph, const std::vector<bool>& candidates, int k, int levels);
+
+// With the splitting points as candidates, all operators where there are fewer than two.
+std::vector<int32_t> RecursivePlan(const Graph& graph, const Values& values, int k, int levels);
+
+}  // namespace hotpack::planner
