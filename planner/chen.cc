@@ -61,8 +61,13 @@ std::vector<bool> SplittingPoints(const Graph& graph, const Values& values) {
 }
 
 std::vector<bool> CheapOperators(const Graph& graph) {
-  std::vector<bool> again(graph.operators.size());
-  for (size_t i = 0; i < again.size(); ++i) again[i] = IsForward(graph.operators[i]) && !graph.operators[i].heavy;
+  std::vector<bool> again(graph.operators.size()), made(graph.storages.size());
+  for (size_t i = 0; i < again.size(); ++i) {
+    const Operator& op = graph.operators[i];
+    const auto inputs = std::count_if(op.reads.begin(), op.reads.end(), [&](StorageId id) { return made[static_cast<size_t>(id)]; });
+    again[i] = IsForward(op) && !op.heavy && inputs <= 1;
+    for (StorageId id : op.writes) made[static_cast<size_t>(id)] = true;
+  }
   return again;
 }
 

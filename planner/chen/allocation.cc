@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace hotpack::planner {
 namespace {
 
-constexpr Bytes kMatch = 16;  // a tag and what it is taken for differ by this factor at most
+constexpr Bytes kMatches[] = {1, 2, 4, 8, 16};
 
 class Allocator {
  public:
-  Allocator(const Graph& graph, Sharing sharing) : graph_(graph), sharing_(sharing), counters_(graph.storages.size()) {
+  Allocator(const Graph& graph, Sharing sharing, Bytes match)
+      : graph_(graph), sharing_(sharing), match_(match), counters_(graph.storages.size()) {
     result_.tag_of.resize(graph.storages.size(), -1);
     for (const Operator& op : graph.operators) {
       for (const std::vector<StorageId>* used : {&op.reads, &op.writes, &op.updates}) {
@@ -72,10 +74,10 @@ class Allocator {
 
   int32_t TakeTag(Bytes bytes) {
     auto found = free_.lower_bound(bytes);
-    if (found != free_.end() && found->first > bytes * kMatch) found = free_.end();
+    if (found != free_.end() && found->first > bytes * match_) found = free_.end();
     if (found == free_.end()) {
       found = free_.lower_bound(bytes);
-      found = found == free_.begin() || std::prev(found)->first * kMatch < bytes ? free_.end() : std::prev(found);
+      found = found == free_.begin() || std::prev(found)->first * match_ < bytes ? free_.end() : std::prev(found);
     }
     if (found == free_.end()) {
       result_.tags.push_back(bytes);
@@ -91,6 +93,7 @@ class Allocator {
 
   const Graph& graph_;
   const Sharing sharing_;
+  const Bytes match_;              // a tag and what it is taken for differ by this factor at most
   std::vector<int32_t> counters_;  // by storage: operators that will touch it yet
   std::map<Bytes, std::vector<int32_t>> free_;
   std::map<int32_t, StorageId> taken_by_;  // by tag
@@ -99,6 +102,15 @@ class Allocator {
 
 }  // namespace
 
-Allocation Allocate(const Graph& graph, Sharing sharing) { return Allocator(graph, sharing).Run(); }
+Allocation Allocate(const Graph& graph, Sharing sharing) {
+  Allocation least;
+  least.bytes = INT64_MAX;
+  for (Bytes match : kMatches) {
+    Allocation allocation = Allocator(graph, sharing, match).Run();
+    if (allocation.bytes < least.bytes) least = std::move(allocation);
+    if (sharing != Sharing::kAll) break;  // no tag is taken again
+  }
+  return least;
+}
 
 }  // namespace hotpack::planner

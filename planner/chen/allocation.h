@@ -26,8 +26,9 @@ struct Allocation {
 };
 
 // Feature maps and their gradients are counted, as in section 5.1: storages of kind kFeatureMap that are not given. `graph` must pass
-// Check(). A result takes the smallest free tag that holds it and is at most 16 times its size, else the largest one that is at
-// least a 16th of it, which grows, else a new one: the paper leaves open which. O(size of the graph · log different sizes). Thread-safe.
+// Check(). A result takes the smallest free tag that holds it and is at most r times its size, else the largest one that is at least an
+// r-th of it, which grows, else a new one; of r = 1, 2, 4, 8, 16 the one that takes the least in all: the paper leaves open which tag is
+// taken. O(size of the graph · log different sizes). Thread-safe.
 Allocation Allocate(const Graph& graph, Sharing sharing);
 
 }  // namespace hotpack::planner

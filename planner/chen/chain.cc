@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "planner/verifier.h"
@@ -72,7 +71,8 @@ Schedule WithDrops(const Graph& graph, const std::vector<OperatorId>& runs) {
     for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
       for (StorageId id : *used) wanted[static_cast<size_t>(id)] = true;
     }
-    if (op.random && std::exchange(has_run[static_cast<size_t>(runs[i])], true)) schedule.saved_states.push_back(runs[i]);
+    if (op.random && has_run[static_cast<size_t>(runs[i])]) schedule.saved_states.push_back(runs[i]);
+    has_run[static_cast<size_t>(runs[i])] = true;
   }
   schedule.actions.assign(backwards.rbegin(), backwards.rend());
   std::sort(schedule.saved_states.begin(), schedule.saved_states.end());
