@@ -13,16 +13,15 @@ constexpr ValueId kNothing = -1;
 class Translator {
  public:
   Translator(const Graph& graph, const Values& values, const MirroredGraph& mirrored)
-      : graph_(graph), values_(values), mirrored_(mirrored), uses_(mirrored.graph.storages.size()),
+      : graph_(graph), values_(values), mirrored_(mirrored), touches_(mirrored.graph.storages.size()), next_(mirrored.graph.storages.size()),
         there_(mirrored.graph.storages.size()), holders_(graph.storages.size()), contents_(graph.storages.size(), kNothing) {
     for (const Operator& op : mirrored.graph.operators) {
-      for (const std::vector<StorageId>* used : {&op.reads, &op.writes, &op.updates}) {
-        for (StorageId id : *used) ++Uses(id);
-      }
+      for (StorageId id : op.reads) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
+      for (StorageId id : op.updates) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
+      for (StorageId id : op.writes) touches_[static_cast<size_t>(id)].push_back(Touch::kMakesAnew);
     }
     for (size_t id = 0; id < graph.storages.size(); ++id) {
-      const bool stays = graph.storages[id].kept || (graph.storages[id].given && uses_[id] == 0);
-      if (stays) ++uses_[id];
+      if (graph.storages[id].kept) touches_[id].push_back(Touch::kUses);
       there_[id] = graph.storages[id].given;
       holders_[id] = graph.storages[id].given ? 1 : 0;
     }
@@ -32,6 +31,7 @@ class Translator {
   }
 
   absl::StatusOr<Schedule> Run() {
+    for (size_t id = 0; id < graph_.storages.size(); ++id) DropIfUsedUp(static_cast<StorageId>(id));
     for (size_t i = 0; i < mirrored_.graph.operators.size(); ++i) {
       if (std::string fault = Do(i); !fault.empty()) return absl::FailedPreconditionError(fault);
     }
@@ -42,7 +42,14 @@ class Translator {
   }
 
  private:
-  int32_t& Uses(StorageId id) { return uses_[static_cast<size_t>(id)]; }
+  enum class Touch : uint8_t { kUses, kMakesAnew };
+
+  // Whether what the storage holds is of no use after `more` further touches.
+  bool UsedUp(StorageId id, size_t more) const {
+    const std::vector<Touch>& touches = touches_[static_cast<size_t>(id)];
+    const size_t next = next_[static_cast<size_t>(id)] + more;
+    return next >= touches.size() || touches[next] == Touch::kMakesAnew;
+  }
   int32_t& Holders(StorageId of) { return holders_[static_cast<size_t>(of)]; }
   ValueId& Contents(StorageId of) { return contents_[static_cast<size_t>(of)]; }
   StorageId Of(StorageId id) const { return mirrored_.storage_of[static_cast<size_t>(id)]; }
@@ -70,7 +77,10 @@ class Translator {
       there_[static_cast<size_t>(id)] = true;
     }
     for (const std::vector<StorageId>* used : {&op.reads, &op.writes, &op.updates}) {
-      for (StorageId id : *used) Release(id);
+      for (StorageId id : *used) {
+        ++next_[static_cast<size_t>(id)];
+        DropIfUsedUp(id);
+      }
     }
     return "";
   }
@@ -83,7 +93,7 @@ class Translator {
     for (size_t p = 0; p < program.in_place.size(); ++p) {
       const InPlace pair = program.in_place[p];
       const StorageId read = op.in_place[p].read;
-      const bool used_up = IsThere(read) && Holders(pair.read) == 1 && Uses(read) == 1;
+      const bool used_up = IsThere(read) && Holders(pair.read) == 1 && UsedUp(read, 1);
       const bool free = Holders(pair.made) == 0 && std::find(made_in_place.begin(), made_in_place.end(), pair.made) == made_in_place.end();
       const bool equal = graph_.storages[static_cast<size_t>(pair.read)].bytes == graph_.storages[static_cast<size_t>(pair.made)].bytes;
       if (!used_up || !free || !equal) continue;
@@ -96,8 +106,8 @@ class Translator {
     schedule_.actions.push_back(std::move(action));
   }
 
-  void Release(StorageId id) {
-    if (--Uses(id) > 0 || Of(id) < 0 || !IsThere(id)) return;
+  void DropIfUsedUp(StorageId id) {
+    if (Of(id) < 0 || !IsThere(id) || !UsedUp(id, 0)) return;
     there_[static_cast<size_t>(id)] = false;
     if (--Holders(Of(id)) > 0) return;
     schedule_.actions.push_back({ActionKind::kDrop, Of(id)});
@@ -107,7 +117,8 @@ class Translator {
   const Graph& graph_;
   const Values& values_;
   const MirroredGraph& mirrored_;
-  std::vector<int32_t> uses_;      // by storage of the mirrored graph: operators that will touch it yet
+  std::vector<std::vector<Touch>> touches_;  // by storage of the mirrored graph: what its operators do, one after the other
+  std::vector<size_t> next_;       // by storage of the mirrored graph: of its touches
   std::vector<bool> there_;        // by storage of the mirrored graph
   std::vector<int32_t> holders_;   // by storage of the program: those of the mirrored graph that are there
   std::vector<ValueId> contents_;  // by storage of the program

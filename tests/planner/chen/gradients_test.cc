@@ -58,10 +58,10 @@ Network DrawnNetwork(uint64_t seed) {
       case 3: made.push_back(net.Tanh(x)); break;
       case 4: made.push_back(net.Dropout(x)); break;
       case 5: made.push_back(other == x ? net.Tanh(x) : net.Sum(x, other)); break;
-      default: made.push_back(other == x ? net.Relu(x) : net.Multiply(x, other)); break;
+      default: made.push_back(net.Multiply(x, net.Tanh(other))); break;  // no larger than x
     }
   }
-  net.Result(net.Softmax(net.FullyConnected(made.back(), kClasses)), labels);
+  net.Result(net.Softmax(net.FullyConnected(net.BatchNorm(made.back()), kClasses)), labels);
   return net.Finish().value();
 }
 

@@ -111,11 +111,19 @@ class LayerRun {
     return std::nanf("");
   }
 
-  // Stores a gradient, or adds it to the first one; nothing if nobody wants it.
+  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be added; nothing if
+  // nobody wants it.
   void Give(TensorId tensor, const Numbers& gradient) {
-    const StorageId id = step_.training.gradient_of[static_cast<size_t>(tensor)];
+    StorageId id = step_.training.gradient_of[static_cast<size_t>(tensor)];
     const bool adds = std::find(op_.updates.begin(), op_.updates.end(), id) != op_.updates.end();
-    if (id < 0 || !operands_.contains(id)) return;
+    if (id < 0) return;
+    if (!operands_.contains(id)) {
+      const std::vector<Storage>& storages = step_.training.graph.storages;
+      const std::string part = storages[static_cast<size_t>(id)].name + ".";
+      const auto found = std::find_if(op_.writes.begin(), op_.writes.end(), [&](StorageId each) { return storages[static_cast<size_t>(each)].name.starts_with(part); });
+      if (found == op_.writes.end()) return;
+      id = *found;
+    }
     float* to = operands_.at(id);
     for (size_t i = 0; i < gradient.size(); ++i) to[i] = adds ? to[i] + gradient[i] : gradient[i];
   }

@@ -51,7 +51,7 @@ Bytes ArenaOf(const Graph& graph, const Schedule& schedule) {
 
 // A budget holds for the arena; more memory, no more time; a chain's recursion goes below the square root.
 TEST(ChenPlansTest, ForABudget) {
-  const Graph resnet = *TrainingGraph(*ResNet({.stages = {3, 4, 6, 3}, .batch = 2, .image = 64}), {});
+  const Graph resnet = *TrainingGraph(*ResNet({.stages = {3, 4, 6, 3}, .batch = 64, .image = 64}), {});
   const Graph chain = Chain(256, 4096, 10);
   for (const Graph* graph : {&resnet, &chain}) {
     const Values values = ValuesOf(*graph);
@@ -75,7 +75,9 @@ TEST(ChenPlansTest, ForABudget) {
       before = time;
     }
     EXPECT_GE(found, 3);
-    if (graph == &chain) EXPECT_LE(least, whole / 10) << "16 + 16 of 256 are an eighth";
+    if (graph == &chain) {
+      EXPECT_LE(least, whole / 10) << "16 + 16 of 256 are an eighth";
+    }
     const absl::StatusOr<Schedule> none = ScheduleByChen(*graph, values, 1000);
     EXPECT_NE(none.status().message().find("the least found needs"), absl::string_view::npos);
   }
