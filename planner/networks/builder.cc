@@ -263,11 +263,15 @@ TensorId NetworkBuilder::Concat(const std::vector<TensorId>& parts, size_t dimen
   return Add(std::move(layer));
 }
 
-TensorId NetworkBuilder::Flatten(TensorId x) {
-  std::vector<int64_t>& shape = network_.tensors[static_cast<size_t>(x)].shape;
-  if (shape.empty() || !fault_.ok()) return x;
-  shape = {shape[0], ElementsOf(x) / shape[0]};
+TensorId NetworkBuilder::Reshape(TensorId x, std::vector<int64_t> shape) {
+  if (Product(shape) != Product(ShapeOf(x))) Fail("a view of another size");
+  if (fault_.ok()) network_.tensors[static_cast<size_t>(x)].shape = std::move(shape);
   return x;
+}
+
+TensorId NetworkBuilder::Flatten(TensorId x) {
+  const int64_t rows = ShapeOf(x).empty() ? 1 : std::max<int64_t>(ShapeOf(x)[0], 1);
+  return Reshape(x, {rows, ElementsOf(x) / rows});
 }
 
 TensorId NetworkBuilder::FullyConnected(TensorId x, int64_t outputs, bool bias, TensorId weight) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -67,7 +68,9 @@ class NetworkBuilder {
   TensorId LayerNorm(TensorId x);             // over the last dimension
   // Rows (all dimensions but the last) times a matrix of weights; `weight`: an existing one.
   TensorId FullyConnected(TensorId x, int64_t outputs, bool bias = true, TensorId weight = -1);
-  TensorId Flatten(TensorId x);  // for FullyConnected(): rows of the first dimension. No layer: the shape of the same tensor
+  // No layer: another view of the same tensor, and its shape from now on.
+  TensorId Reshape(TensorId x, std::vector<int64_t> shape);
+  TensorId Flatten(TensorId x);  // for FullyConnected(): rows of the first dimension
   // Products of batches of matrices, of the last two dimensions: a · b, or a · bᵀ.
   TensorId BatchProduct(TensorId a, TensorId b, bool transposed);
   // Rows of a table of weights, one for each of the numbers in `x`.

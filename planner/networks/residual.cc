@@ -47,7 +47,8 @@ absl::StatusOr<std::array<int64_t, 4>> ResNetStages(int64_t n) {
     default: break;
   }
   if (n < 17 || n % 3 != 2) {
-    return absl::InvalidArgumentError(absl::StrCat(n, " convolutions: 50, 101, 152, 200, or 3 · blocks + 5 with at least 4 blocks (17, 20, ..., 1007)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(n, " convolutions: 50, 101, 152, 200, or 3 · blocks + 5 with at least 4 blocks (17, 20, ..., 1007)"));
   }
   const int64_t blocks = (n - 5) / 3;
   const int64_t ends = std::min<int64_t>(3, blocks / 4);
@@ -72,6 +73,27 @@ absl::StatusOr<Network> ResNet(const ResNetOptions& options) {
   x = net.FullyConnected(net.Flatten(net.GlobalPool(NormRelu(&net, x))), options.classes);
   net.Result(net.Softmax(x), labels);
   return net.Finish();
+}
+
+std::vector<Generator> ResidualGenerators() {
+  const auto make = [](const Parameters& of) -> absl::StatusOr<Network> {
+    const absl::StatusOr<std::array<int64_t, 4>> stages = ResNetStages(of.at("depth"));
+    if (!stages.ok()) return stages.status();
+    ResNetOptions options = {*stages, of.at("batch"), of.at("image"), of.at("classes"), of.at("workspace") << 20};
+    if (const auto survival = of.find("survival"); survival != of.end()) {
+      options.last_survival = static_cast<double>(survival->second) / 100;
+      options.seed = static_cast<uint64_t>(of.at("seed"));
+    }
+    return ResNet(options);
+  };
+  const std::vector<Key> keys = {{"depth", 50, 17, 100'001, "50, 101, 152, 200, or a number of convolutions, 3 · blocks + 5"},
+                                 BatchKey(32), ImageKey(224), ClassesKey(1000), WorkspaceKey()};
+  Generator resnet = {"resnet", "ResNet with pre-activation bottlenecks (He et al. 2016)", {"depth"}, keys};
+  Generator drawn = {"stochastic_depth", "ResNet of which blocks are left out by a draw (Huang et al. 2016)", {"depth"}, keys};
+  drawn.keys.push_back({"survival", 50, 0, 100, "percent: how likely the last block is there; the first ones are likelier"});
+  drawn.keys.push_back({"seed", 1, 0, INT64_MAX, "of the draw"});
+  resnet.network = drawn.network = make;
+  return {resnet, drawn};
 }
 
 }  // namespace hotpack::planner

@@ -7,9 +7,10 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/networks/generator.h"
 #include "planner/networks/network.h"
 
 namespace hotpack::planner {
@@ -33,5 +34,7 @@ struct ResNetOptions {
 absl::StatusOr<std::array<int64_t, 4>> ResNetStages(int64_t n);
 
 absl::StatusOr<Network> ResNet(const ResNetOptions& options);
+
+std::vector<Generator> ResidualGenerators();
 
 }  // namespace hotpack::planner
