@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,12 +14,6 @@ namespace {
 
 constexpr int64_t kPackNs = 300'000'000;
 constexpr int kMostLevels = 12;
-
-std::vector<bool> CandidatesOf(const Graph& graph, const Values& values) {
-  std::vector<bool> candidates = SplittingPoints(graph, values);
-  if (std::count(candidates.begin(), candidates.end(), true) < 2) candidates.assign(candidates.size(), true);
-  return candidates;
-}
 
 struct Candidate {
   Schedule schedule;
@@ -67,13 +62,12 @@ class Candidates {
 
 std::vector<int32_t> CountsOf(const std::vector<bool>& again) { return std::vector<int32_t>(again.begin(), again.end()); }
 
-std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, int points) {
-  const std::vector<bool> candidates = CandidatesOf(graph, values);
+std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, const std::vector<Cut>& cuts, int points) {
   std::vector<MirrorPlan> plans;
   const auto add = [&](Bytes budget) {
     MirrorPlan& plan = plans.emplace_back();
     plan.budget = budget;
-    plan.segments = PlanSegments(graph, candidates, budget);
+    plan.segments = PlanSegments(graph, cuts, budget);
     plan.mirrored = MirrorGraph(graph, values, CountsOf(plan.segments.again));
     plan.bytes = Allocate(plan.mirrored.graph, Sharing::kAll).bytes;
     plan.cost = TotalCost(plan.mirrored.graph);
@@ -85,6 +79,13 @@ std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, 
     const double exponent = points == 1 ? 0 : static_cast<double>(i) / (points - 1) - 0.5;
     add(static_cast<Bytes>(middle * std::exp2(exponent)));
   }
+  return plans;
+}
+
+std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, int points) {
+  std::vector<MirrorPlan> plans = SearchMirrors(graph, values, CutsAt(CandidatesOf(graph, values)), points);
+  std::vector<MirrorPlan> narrow = SearchMirrors(graph, values, NarrowCuts(graph, values), points);
+  std::move(narrow.begin(), narrow.end(), std::back_inserter(plans));
   return plans;
 }
 
@@ -112,14 +113,17 @@ absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values
   for (const ChenPlan& plan : SearchSegments(graph, values, machine)) candidates.Add(ScheduleOf(graph, values, plan, machine));
   const std::vector<bool> cheap = CheapOperators(graph);
   candidates.Add(Rebuild(graph, values, DropForward(graph, values, cheap), machine, &cheap).schedule);
-  const std::vector<bool> cuts = CandidatesOf(graph, values);
-  for (int k = 1; k <= 3; ++k) {
-    std::vector<int32_t> before;
-    for (int levels = 2; levels <= kMostLevels; ++levels) {
-      std::vector<int32_t> counts = RecursiveCounts(graph, cuts, k, levels);
-      if (counts == before) break;  // nothing is left to cut
-      candidates.AddMirrored(counts);
-      before = std::move(counts);
+  const std::vector<Cut> narrow = NarrowCuts(graph, values);
+  for (const MirrorPlan& plan : SearchMirrors(graph, values, narrow)) candidates.AddMirrored(CountsOf(plan.segments.again));
+  for (const std::vector<Cut>& cuts : {CutsAt(CandidatesOf(graph, values)), narrow}) {
+    for (int k = 1; k <= 3; ++k) {
+      std::vector<int32_t> before;
+      for (int levels = 2; levels <= kMostLevels; ++levels) {
+        std::vector<int32_t> counts = RecursiveCounts(graph, cuts, k, levels);
+        if (counts == before) break;  // nothing is left to cut
+        candidates.AddMirrored(counts);
+        before = std::move(counts);
+      }
     }
   }
   return candidates.Fastest(budget);

@@ -7,18 +7,17 @@
 
 #include <vector>
 
-#include "planner/graph.h"
-#include "planner/values.h"
+#include "planner/chen/cuts.h"
 
 namespace hotpack::planner {
 
-// Mirror counts for MirrorGraph(). The forward pass is cut at `k` of the candidates into parts whose results have as equal sizes as the
-// candidates allow: they are kept (m = 0); the parts are cut in the same way with m one higher, down to `levels` levels or where there
-// is no candidate. What is inside the last parts has the highest m, if there is an inside; the end of the forward pass is 0, since its gradient comes next.
-// k ≥ 1, levels ≥ 1. O(operators · levels · log).
-std::vector<int32_t> RecursiveCounts(const Graph& graph, const std::vector<bool>& candidates, int k, int levels);
+// Mirror counts for MirrorGraph(). The forward pass is cut at `k` of the cuts into parts whose results have as equal sizes as the cuts allow:
+// what goes over them is kept (m = 0); the parts are cut in the same way with m one higher, down to `levels` levels or where there is no cut. What
+// is inside the last parts has the highest m; the end of the forward pass is 0, since its gradient comes next. What goes over several cuts has the
+// least m of them. k ≥ 1, levels ≥ 1. O((operators + makers) · levels).
+std::vector<int32_t> RecursiveCounts(const Graph& graph, const std::vector<Cut>& cuts, int k, int levels);
 
-// With the splitting points as candidates, all operators where there are fewer than two.
+// At CandidatesOf() the graph.
 std::vector<int32_t> RecursivePlan(const Graph& graph, const Values& values, int k, int levels);
 
 }  // namespace hotpack::planner

@@ -15,7 +15,7 @@
 namespace hotpack::planner {
 namespace {
 
-std::vector<bool> All(const Graph& graph) { return std::vector<bool>(graph.operators.size(), true); }
+std::vector<Cut> All(const Graph& graph) { return CutsAt(std::vector<bool>(graph.operators.size(), true)); }
 
 TEST(RecursionTest, CountsByHand) {
   const auto first = [](std::vector<int32_t> counts, size_t n) { return std::vector<int32_t>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(n)); };
