@@ -11,8 +11,11 @@
 #include "planner/networks/convolutional.h"
 #include "planner/networks/inception.h"
 #include "planner/networks/k_means.h"
+#include "planner/networks/recurrent.h"
 #include "planner/networks/residual.h"
+#include "planner/networks/speech.h"
 #include "planner/networks/transformer.h"
+#include "planner/networks/translation.h"
 
 namespace hotpack::planner {
 namespace {
@@ -20,7 +23,8 @@ namespace {
 std::vector<Generator> All() {
   std::vector<Generator> all;
   // A family's file says what it has; here they are put together.
-  for (auto* family : {&ConvolutionalGenerators, &InceptionGenerators, &KMeansGenerators, &ResidualGenerators, &TransformerGenerators}) {
+  for (auto* family : {&ConvolutionalGenerators, &InceptionGenerators, &KMeansGenerators, &LstmGenerators, &ResidualGenerators, &SpeechGenerators,
+                       &TransformerGenerators, &TranslationGenerators}) {
     for (Generator& generator : family()) {
       if (generator.network != nullptr) {
         for (Key& key : TrainingKeys()) generator.keys.push_back(std::move(key));

@@ -106,4 +106,14 @@ absl::StatusOr<Network> Lstm(const LstmOptions& options) {
   return net.Finish();
 }
 
+std::vector<Generator> LstmGenerators() {
+  Generator lstm = {"lstm", "LSTM layers over steps, a classifier at each (Chen et al. 2016, section 5.3)", {"layers", "hidden"},
+                    {{"layers", 4, 1, 1000, "one upon the other"}, {"hidden", 1024, 1, 1'000'000, "of a layer"},
+                     {"steps", 64, 1, 10'000, "of the sequence"}, BatchKey(64), {"inputs", 50, 1, 1'000'000, "numbers at each step"}, ClassesKey(5000)}};
+  lstm.network = [](const Parameters& of) {
+    return Lstm({of.at("layers"), of.at("hidden"), of.at("steps"), of.at("batch"), of.at("inputs"), of.at("classes")});
+  };
+  return {lstm};
+}
+
 }  // namespace hotpack::planner

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "planner/networks/builder.h"
+#include "planner/networks/generator.h"
 #include "planner/networks/network.h"
 
 namespace hotpack::planner {
@@ -52,5 +53,7 @@ struct LstmOptions {
   int64_t classes = 5000;
 };
 absl::StatusOr<Network> Lstm(const LstmOptions& options);
+
+std::vector<Generator> LstmGenerators();
 
 }  // namespace hotpack::planner

@@ -65,4 +65,14 @@ absl::StatusOr<Network> Speech(const SpeechOptions& options) {
   return net.Finish();
 }
 
+std::vector<Generator> SpeechGenerators() {
+  Generator speech = {"deepspeech2", "speech recognition by convolutions and GRU in both directions", {"layers", "hidden"},
+                      {{"layers", 5, 1, 100, "of each direction"}, {"hidden", 1760, 1, 1'000'000, "of a layer"},
+                       {"frames", 800, 31, 10'000, "of the spectrogram"}, {"bands", 161, 81, 100'000, "of the spectrogram"}, BatchKey(24), ClassesKey(29)}};
+  speech.network = [](const Parameters& of) {
+    return Speech({of.at("layers"), of.at("hidden"), of.at("frames"), of.at("bands"), of.at("batch"), of.at("classes")});
+  };
+  return {speech};
+}
+
 }  // namespace hotpack::planner

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/networks/generator.h"
 #include "planner/networks/network.h"
 
 namespace hotpack::planner {
@@ -22,5 +24,7 @@ struct SpeechOptions {
   int64_t classes = 29;   // characters and the blank
 };
 absl::StatusOr<Network> Speech(const SpeechOptions& options);
+
+std::vector<Generator> SpeechGenerators();
 
 }  // namespace hotpack::planner

@@ -50,7 +50,7 @@ class Translator {
   }
 
   // One layer; the results in the order of the words.
-  std::vector<TensorId> Layer(const std::vector<TensorId>& inputs, int64_t hidden, bool backwards) {
+  std::vector<TensorId> Unroll(const std::vector<TensorId>& inputs, int64_t hidden, bool backwards) {
     const CellWeights weights = MakeLstmWeights(&net_, net_.ShapeOf(inputs.front()).back(), hidden);
     CellState state = ZeroState(&net_, of_.batch, hidden);
     std::vector<TensorId> results(inputs.size());
@@ -64,16 +64,16 @@ class Translator {
 
   std::vector<TensorId> Encode() {
     const std::vector<TensorId> words = Words("source", of_.source_words);
-    const std::vector<TensorId> there = Layer(words, of_.hidden / 2, false), back = Layer(words, of_.hidden / 2, true);
+    const std::vector<TensorId> there = Unroll(words, of_.hidden / 2, false), back = Unroll(words, of_.hidden / 2, true);
     std::vector<TensorId> states;
     for (size_t i = 0; i < words.size(); ++i) states.push_back(net_.Concat({there[i], back[i]}, 1));
-    for (int64_t layer = 1; layer < of_.layers; ++layer) states = Layer(states, of_.hidden, false);
+    for (int64_t layer = 1; layer < of_.layers; ++layer) states = Unroll(states, of_.hidden, false);
     return states;
   }
 
   // A sum of what differs by step and what is the same for all.
   TensorId BroadcastSum(TensorId keys, TensorId query) {
-    hotpack::planner::Layer layer;
+    Layer layer;
     layer.kind = "broadcast_sum";
     layer.name = net_.NextName(layer.kind);
     layer.inputs = {keys, query};
@@ -133,6 +133,21 @@ class Translator {
 absl::StatusOr<TranslationNetwork> Translation(const TranslationOptions& options) {
   if (options.hidden % 2 != 0) return absl::InvalidArgumentError("an odd width cannot be halved between two directions");
   return Translator(options).Run();
+}
+
+std::vector<Generator> TranslationGenerators() {
+  Generator nmt = {"nmt", "translation by LSTM with attention, as Echo's experiments train it", {"layers"},
+                   {{"layers", 2, 1, 1000, "of encoder and of decoder each"}, {"hidden", 512, 2, 1'000'000, "of a layer, even"},
+                    {"embedding", 512, 1, 1'000'000, "of a word"}, {"steps", 100, 1, 2000, "words of a sentence"}, BatchKey(128),
+                    {"source", 17191, 1, 10'000'000, "words of its language"}, {"target", 7709, 1, 10'000'000, "words of its language"},
+                    {"normalise", 0, 0, 1, "1: layer normalisation in the attention"}}};
+  nmt.network = [](const Parameters& of) -> absl::StatusOr<Network> {
+    absl::StatusOr<TranslationNetwork> made = Translation({of.at("layers"), of.at("hidden"), of.at("embedding"), of.at("steps"), of.at("batch"),
+                                                           of.at("source"), of.at("target"), of.at("normalise") != 0});
+    if (!made.ok()) return made.status();
+    return std::move(made->network);
+  };
+  return {nmt};
 }
 
 }  // namespace hotpack::planner

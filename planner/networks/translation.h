@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "planner/networks/generator.h"
 #include "planner/networks/network.h"
 
 namespace hotpack::planner {
@@ -38,5 +39,7 @@ struct TranslationNetwork {
 };
 
 absl::StatusOr<TranslationNetwork> Translation(const TranslationOptions& options);
+
+std::vector<Generator> TranslationGenerators();
 
 }  // namespace hotpack::planner
