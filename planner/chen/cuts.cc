@@ -41,8 +41,7 @@ std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window
   for (OperatorId op = 0; op < end; ++op) {
     const auto here = over.begin() + op;
     const auto before = over.begin() + std::max(0, op - window), behind = over.begin() + std::min(end, op + window + 1);
-    const bool least = std::all_of(before, here, [&](Bytes each) { return each >= *here; }) &&
-                       std::all_of(here + 1, behind, [&](Bytes each) { return each >= *here; });
+    const bool least = std::all_of(before, behind, [&](Bytes each) { return each >= *here || each == 0; });  // 0: a beginning, an end
     const bool equal_next = op + 1 < end && *(here + 1) == *here;
     if (least && !equal_next && *here > 0) cuts.push_back({op, {}});
   }

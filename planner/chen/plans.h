@@ -30,6 +30,7 @@ std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, 
 
 // The one of the least memory; of several the fastest. `plans` must not be empty.
 const MirrorPlan& LeastOf(const std::vector<MirrorPlan>& plans);
+const MirrorPlan& LeastOf(std::vector<MirrorPlan>&& plans) = delete;  // it would be gone
 
 // Section 5.1's lines: bytes of feature maps and their gradients, and the cost of all operators.
 struct MemoryLine {

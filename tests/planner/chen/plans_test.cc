@@ -2,7 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "packer/pack.h"
+#include "planner/dtr_log.h"
 #include "planner/networks/residual.h"
 #include "planner/networks/training_graph.h"
 #include "planner/verifier.h"
@@ -80,6 +86,29 @@ TEST(ChenPlansTest, ForABudget) {
     }
     const absl::StatusOr<Schedule> none = ScheduleByChen(*graph, values, 1000);
     EXPECT_NE(none.status().message().find("the least found needs"), absl::string_view::npos);
+  }
+}
+
+// Recorded steps: operators in place, gradients that are added up, nothing that says what a splitting point is.
+TEST(ChenPlansTest, RecordedSteps) {
+  const char* shared = std::getenv("HOTPACK_SHARED");
+  const std::filesystem::path folder = std::filesystem::path(shared != nullptr ? shared : HOTPACK_SOURCE_DIR "/../shared") / "dtr";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no logs: HOTPACK_SHARED names their folder";
+  for (const char* file : {"unet-6.log", "resnet32-56.log", "transformer-10.log"}) {
+    std::ostringstream text;
+    text << std::ifstream(folder / file).rdbuf();
+    const absl::StatusOr<Graph> graph = ParseDtrLog(text.str(), file);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const Values values = ValuesOf(*graph);
+    const Bytes whole = Simulate(*graph, Baseline(*graph))->live_peak;
+    for (int percent : {90, 75, 60, 45}) {
+      const absl::StatusOr<Schedule> schedule = ScheduleByChen(*graph, values, whole * percent / 100);
+      if (!schedule.ok()) continue;
+      EXPECT_EQ(Verify(*graph, *schedule), "") << file;
+      EXPECT_LE(ArenaOf(*graph, *schedule), whole * percent / 100) << file;
+      std::printf("%s, %d %% of its memory: %.4f of its time\n", file, percent,
+                  static_cast<double>(Simulate(*graph, *schedule)->time) / static_cast<double>(TotalCost(*graph)));
+    }
   }
 }
 
