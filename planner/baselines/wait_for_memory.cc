@@ -10,10 +10,42 @@ namespace {
 
 constexpr int32_t kNone = -1;
 
+bool Uses(const Graph& graph, const Action& action, StorageId id) {
+  if (action.kind != ActionKind::kRun) return action.target == id;
+  const Operator& op = graph.operators[static_cast<size_t>(action.target)];
+  const auto in = [id](const std::vector<StorageId>& list) { return std::find(list.begin(), list.end(), id) != list.end(); };
+  return in(op.reads) || in(op.writes) || in(op.updates);
+}
+
+// What is copied to the host and never dropped, because its use comes before the copy's end, is dropped and copied back right before that use. The
+// numbers of such drops; the copy back is the next action.
+Schedule WithAllDrops(const Graph& graph, const Schedule& schedule, std::vector<size_t>* added) {
+  std::vector<std::vector<StorageId>> before(schedule.actions.size());
+  for (size_t i = 0; i < schedule.actions.size(); ++i) {
+    if (schedule.actions[i].kind != ActionKind::kOffload) continue;
+    const StorageId id = schedule.actions[i].target;
+    size_t next = i + 1;
+    while (next < schedule.actions.size() && !Uses(graph, schedule.actions[next], id)) ++next;
+    if (next == schedule.actions.size() || schedule.actions[next].kind != ActionKind::kRun) continue;
+    const std::vector<StorageId>& made = graph.operators[static_cast<size_t>(schedule.actions[next].target)].writes;
+    if (std::find(made.begin(), made.end(), id) == made.end()) before[next].push_back(id);
+  }
+  Schedule all = {.actions = {}, .saved_states = schedule.saved_states};
+  for (size_t i = 0; i < before.size(); ++i) {
+    for (StorageId id : before[i]) {
+      added->push_back(all.actions.size());
+      all.actions.push_back({ActionKind::kDrop, id});
+      all.actions.push_back({ActionKind::kPrefetch, id});
+    }
+    all.actions.push_back(schedule.actions[i]);
+  }
+  return all;
+}
+
 class Mover {
  public:
-  Mover(const Graph& graph, const Schedule& schedule, Bytes budget)
-      : graph_(graph), schedule_(schedule), budget_(budget), bytes_(graph.storages.size()), there_(graph.storages.size()),
+  Mover(const Graph& graph, const Schedule& schedule, const std::vector<size_t>& added, Bytes budget)
+      : graph_(graph), schedule_(schedule), added_(added), budget_(budget), bytes_(graph.storages.size()), there_(graph.storages.size()),
         copied_(graph.storages.size()), last_(graph.storages.size()), open_(graph.storages.size(), kNone) {}
 
   Schedule Run() {
@@ -21,6 +53,7 @@ class Mover {
     for (size_t i = 0; i < load_.size(); ++i) DropBefore(i);
     std::stable_sort(prefetches_.begin(), prefetches_.end(), [](const Prefetch& a, const Prefetch& b) { return a.until > b.until; });
     for (const Prefetch& prefetch : prefetches_) Delay(prefetch);
+    DropInVain();
     return Ordered();
   }
 
@@ -43,7 +76,7 @@ class Mover {
     size_t order;
     bool operator<(const Place& other) const { return std::tie(at, rank, order) < std::tie(other.at, other.rank, other.order); }
   };
-  static constexpr int kMovedDrop = 0, kMovedPrefetch = 1, kAsItWas = 2;
+  static constexpr int kMovedDrop = 0, kMovedPrefetch = 1, kAsItWas = 2, kTakenOut = 3;
 
   Bytes BytesOf(StorageId id) const { return graph_.storages[static_cast<size_t>(id)].bytes; }
 
@@ -126,9 +159,18 @@ class Mover {
     for (size_t i = prefetch.action; i < last; ++i) load_[i] -= BytesOf(prefetch.storage);
   }
 
+  // Added drops that are where they were, right before the copy back, are taken out with it.
+  void DropInVain() {
+    for (size_t drop : added_) {
+      if (places_[drop].rank == kAsItWas && places_[drop + 1].rank == kAsItWas) places_[drop].rank = places_[drop + 1].rank = kTakenOut;
+    }
+  }
+
   Schedule Ordered() const {
-    std::vector<size_t> order(places_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::vector<size_t> order;
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i].rank != kTakenOut) order.push_back(i);
+    }
     std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return places_[a] < places_[b]; });
     Schedule moved = {.actions = {}, .saved_states = schedule_.saved_states};
     for (size_t i : order) moved.actions.push_back(schedule_.actions[i]);
@@ -137,6 +179,7 @@ class Mover {
 
   const Graph& graph_;
   const Schedule& schedule_;
+  const std::vector<size_t>& added_;  // drops
   const Bytes budget_;
   Bytes live_ = 0;
   std::vector<Bytes> bytes_;      // by storage: of the memory that it has
@@ -151,6 +194,10 @@ class Mover {
 
 }  // namespace
 
-Schedule WaitForMemory(const Graph& graph, const Schedule& schedule, Bytes budget) { return Mover(graph, schedule, budget).Run(); }
+Schedule WaitForMemory(const Graph& graph, const Schedule& schedule, Bytes budget) {
+  std::vector<size_t> added;
+  const Schedule all = WithAllDrops(graph, schedule, &added);
+  return Mover(graph, all, added, budget).Run();
+}
 
 }  // namespace hotpack::planner

@@ -69,6 +69,7 @@ absl::StatusOr<DqnPlan> PlanByDqn(const Graph& graph, const Values& values, Byte
     plan.weights = std::move(training.weights);
     plan.episodes = training.episodes;
     plan.won = static_cast<int>(std::count_if(training.overheads.begin(), training.overheads.end(), [](Nanoseconds each) { return each < INT64_MAX; }));
+    plan.overheads = std::move(training.overheads);
   }
   if (!judgement.best()) {
     return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget, " bytes; the least found needs ", judgement.least()));

@@ -25,6 +25,7 @@ struct DqnPlan {
   QWeights weights;             // for other graphs
   int episodes = 0;             // played
   int won = 0;                  // by the environment
+  std::vector<Nanoseconds> overheads;  // by episode and by the environment; INT64_MAX where it was lost
 };
 
 // What an episode chose, by gap.

@@ -22,6 +22,7 @@ Environment::Environment(const Sequence& sequence, Bytes limit, bool skip)
 
 void Environment::Reset() {
   state_ = {};
+  state_.usage = sequence_.always;
   state_.places.assign(sequence_.absences.size(), Place::kThere);
   state_.ready.assign(sequence_.absences.size(), 0);
   state_.holds.assign(sequence_.memories.size(), -1);

@@ -10,6 +10,9 @@ Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns) {
   return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
 }
 
+// Less than this part of the largest storage is small.
+constexpr Bytes kSmallPart = 256;
+
 class Converter {
  public:
   Converter(const Graph& graph, const Values& values, const Machine& machine)
@@ -26,6 +29,12 @@ class Converter {
     for (size_t i = 0; i < graph.operators.size(); ++i) {
       sequence_.makers.push_back({graph.operators[i].cost, values.inputs[i], values.outputs[i]});
     }
+    Bytes largest = 0;
+    for (const Storage& storage : graph.storages) largest = std::max(largest, storage.bytes);
+    small_ = largest / kSmallPart;
+    for (Variable& variable : sequence_.variables) {
+      if (IsSmall(variable.memory)) variable.maker = -1;  // it stays
+    }
   }
 
   Sequence Run() {
@@ -34,12 +43,16 @@ class Converter {
       if (value.maker >= 0) continue;
       sequence_.given.push_back(static_cast<int32_t>(v));
       Current(value.storage) = static_cast<ValueId>(v);
+      if (IsSmall(value.storage)) AddSmall(BytesOf(value.storage));
       has_memory_[static_cast<size_t>(value.storage)] = true;
     }
     const std::vector<Way> hold(values_.gaps.size(), Way::kHold);
     for (const Action& action : Rebuild(graph_, values_, hold).schedule.actions) {
       if (action.kind == ActionKind::kRun) Run(action);
       if (action.kind == ActionKind::kDrop) Free(action.target);
+    }
+    for (size_t id = 0; id < graph_.storages.size(); ++id) {
+      if (IsSmall(static_cast<StorageId>(id))) sequence_.memories[id].bytes = 0;
     }
     AddAbsences();
     AssignActions(&sequence_);
@@ -49,9 +62,15 @@ class Converter {
  private:
   ValueId& Current(StorageId id) { return current_[static_cast<size_t>(id)]; }
   int32_t Next() const { return static_cast<int32_t>(sequence_.operations.size()); }
-  void Add(OperationKind kind, int32_t variable) { sequence_.operations.push_back({kind, variable}); }
+  Bytes BytesOf(StorageId id) const { return graph_.storages[static_cast<size_t>(id)].bytes; }
+  bool IsSmall(StorageId id) const { return BytesOf(id) < small_; }
+  void AddSmall(Bytes bytes) { sequence_.always = std::max(sequence_.always, small_live_ += bytes); }
+  void Add(OperationKind kind, ValueId variable) {
+    if (!IsSmall(sequence_.variables[static_cast<size_t>(variable)].memory)) sequence_.operations.push_back({kind, variable});
+  }
   void Free(StorageId id) {
     if (Current(id) >= 0) Add(OperationKind::kFree, Current(id));
+    if (has_memory_[static_cast<size_t>(id)] && IsSmall(id)) AddSmall(-BytesOf(id));
     Current(id) = -1;
     has_memory_[static_cast<size_t>(id)] = false;
   }
@@ -59,6 +78,7 @@ class Converter {
     const auto storage = static_cast<size_t>(values_.values[static_cast<size_t>(value)].storage);
     if (has_memory_[storage]) return;
     has_memory_[storage] = true;
+    if (IsSmall(static_cast<StorageId>(storage))) AddSmall(BytesOf(static_cast<StorageId>(storage)));
     Add(OperationKind::kMalloc, value);
   }
 
@@ -86,10 +106,10 @@ class Converter {
       Add(OperationKind::kWrite, output);
       Current(values_.values[static_cast<size_t>(output)].storage) = output;
     }
-    if (Next() == first_node_[number]) AddNothing();
-    sequence_.operations.back().duration = op.cost;
+    if (Next() == 0) AddNothing();
+    sequence_.operations.back().duration += op.cost;
     last_node_[number] = Next() - 1;
-    if (workspace >= 0) Add(OperationKind::kFree, workspace);
+    if (workspace >= 0) sequence_.operations.push_back({OperationKind::kFree, workspace});
   }
 
   // The node that uses a variable before one of its gaps.
@@ -101,20 +121,21 @@ class Converter {
   }
 
   int32_t AddWorkspace(const Operator& op) {
-    if (op.workspace == 0) return -1;
+    if (op.workspace < small_) AddSmall(op.workspace), AddSmall(-op.workspace);
+    if (op.workspace == 0 || op.workspace < small_) return -1;
     const auto variable = static_cast<int32_t>(sequence_.variables.size());
     sequence_.variables.push_back({static_cast<int32_t>(sequence_.memories.size()), -1});
     sequence_.memories.push_back({op.workspace, 0, 0});
-    Add(OperationKind::kMalloc, variable);
+    sequence_.operations.push_back({OperationKind::kMalloc, variable});
     return variable;
   }
 
-  // An operator that touches nothing: its time alone.
+  // A first operator that touches nothing large: its time alone.
   void AddNothing() {
     const auto variable = static_cast<int32_t>(sequence_.variables.size());
     sequence_.variables.push_back({static_cast<int32_t>(sequence_.memories.size()), -1});
     sequence_.memories.push_back({});
-    Add(OperationKind::kRead, variable);
+    sequence_.operations.push_back({OperationKind::kRead, variable});
   }
 
   void AddAbsences() {
@@ -124,7 +145,7 @@ class Converter {
       const Gap& gap = values_.gaps[g];
       const Value& value = values_.values[static_cast<size_t>(gap.value)];
       const bool forward = gap.after >= 0 && graph_.operators[static_cast<size_t>(gap.after)].phase == Phase::kForward;
-      const bool empty = gap.before <= gap.after + 1 || access_[g] < 0 || graph_.storages[static_cast<size_t>(value.storage)].bytes == 0;
+      const bool empty = gap.before <= gap.after + 1 || access_[g] < 0 || BytesOf(value.storage) == 0 || IsSmall(value.storage);
       if (!forward || empty || gap.before >= operators) continue;
       Absence absence = {gap.value, access_[g], access_[g], last_node_[static_cast<size_t>(gap.after)], first_node_[static_cast<size_t>(gap.before)]};
       if (value.maker == gap.after) absence.open = absence.after + 1;  // what is being written cannot be copied yet
@@ -147,6 +168,7 @@ class Converter {
 
   const Graph& graph_;
   const Values& values_;
+  Bytes small_ = 0, small_live_ = 0;
   Sequence sequence_;
   std::vector<ValueId> current_;     // by storage: its contents; -1
   std::vector<bool> has_memory_;     // by storage
