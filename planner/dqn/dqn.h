@@ -16,7 +16,7 @@ namespace hotpack::planner {
 struct DqnOptions {
   TrainingOptions training;
   Machine machine = {};
-  const QWeights* start = nullptr;  // learnt with another graph, of the same width
+  const QWeights* start = nullptr;  // learnt with another graph
 };
 
 struct DqnPlan {

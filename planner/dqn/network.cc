@@ -6,14 +6,11 @@
 namespace hotpack::planner {
 namespace {
 
-Eigen::MatrixXd Positive(const Eigen::MatrixXd& matrix) { return matrix.cwiseMax(0.0); }
-// 1 where the result of a ReLU is above 0.
-Eigen::MatrixXd Passes(const Eigen::MatrixXd& result) { return (result.array() > 0).cast<double>(); }
+using Hidden = Eigen::Matrix<double, 3 * kWidth, 1>;
 
-Eigen::VectorXd Hidden(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action) {
-  const Eigen::Index width = weights.w5.rows();
-  Eigen::VectorXd joined(3 * width);
-  joined << weights.w5 * embedding.total, weights.w6 * embedding.states[kRounds].col(current), weights.w8 * embedding.states[kRounds].col(action);
+Hidden HiddenOf(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action) {
+  Hidden joined;
+  joined << weights.w5() * embedding.total, weights.w6() * embedding.states[kRounds].col(current), weights.w8() * embedding.states[kRounds].col(action);
   return joined.cwiseMax(0.0);
 }
 
@@ -31,26 +28,17 @@ std::vector<Nanoseconds> TimesToNext(const Sequence& sequence, const std::vector
 
 }  // namespace
 
-QWeights ZeroWeights(int width) {
+QWeights DrawWeights(size_t nodes, std::mt19937_64* random) {
   QWeights weights;
-  weights.w1.setZero(width, kNodeFeatures);
-  weights.w4.setZero(width, 1);
-  weights.w7.setZero(1, 3 * width);
-  for (Eigen::MatrixXd* matrix : {&weights.w2, &weights.w3, &weights.w5, &weights.w6, &weights.w8}) matrix->setZero(width, width);
-  return weights;
-}
-
-QWeights DrawWeights(int width, size_t nodes, std::mt19937_64* random) {
-  QWeights weights = ZeroWeights(width);
-  for (Eigen::MatrixXd* matrix : weights.all()) {
-    const double most = 1 / std::sqrt(static_cast<double>(matrix->cols()));
-    for (Eigen::Index i = 0; i < matrix->size(); ++i) {
-      matrix->data()[i] = most * (2 * static_cast<double>((*random)() >> 11) / 0x1p53 - 1);
-    }
-  }
+  const auto draw = [random](auto matrix) {
+    const double most = 1 / std::sqrt(static_cast<double>(matrix.cols()));
+    for (Eigen::Index i = 0; i < matrix.size(); ++i) matrix.data()[i] = most * (2 * static_cast<double>((*random)() >> 11) / 0x1p53 - 1);
+  };
+  draw(weights.w1()), draw(weights.w2()), draw(weights.w3()), draw(weights.w4());
+  draw(weights.w5()), draw(weights.w6()), draw(weights.w7()), draw(weights.w8());
   constexpr double kNeighbours = 6;  // of a node, about: one before, one behind, and those of its memory
-  weights.w2 /= kNeighbours;
-  weights.w5 /= static_cast<double>(nodes);
+  weights.w2() /= kNeighbours;
+  weights.w5() /= static_cast<double>(nodes);
   return weights;
 }
 
@@ -58,15 +46,11 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
   const size_t nodes = sequence.operations.size();
   std::vector<Nanoseconds> begins(nodes);
   Nanoseconds time = 0;
-  int64_t working = 0;
   for (size_t i = 0; i < nodes; ++i) {
     begins[i] = time;
     time += sequence.operations[i].duration;
-    working += sequence.operations[i].duration > 0 ? 1 : 0;
   }
-  const double whole = std::max<double>(1, static_cast<double>(time)), typical = whole / static_cast<double>(std::max<int64_t>(1, working));
-  double largest = 1;
-  for (const Memory& memory : sequence.memories) largest = std::max(largest, static_cast<double>(memory.bytes));
+  const double whole = std::max<double>(1, static_cast<double>(time));
   const std::vector<Nanoseconds> to_next = TimesToNext(sequence, begins);
   features_.setZero(kNodeFeatures, static_cast<Eigen::Index>(nodes));
   for (size_t i = 0; i < nodes; ++i) {
@@ -74,12 +58,13 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
     const Memory& memory = sequence.memories[static_cast<size_t>(variable.memory)];
     const Nanoseconds again = variable.maker < 0 ? 0 : sequence.makers[static_cast<size_t>(variable.maker)].cost;
     const auto column = static_cast<Eigen::Index>(i);
-    features_(0, column) = static_cast<double>(memory.bytes) / largest;
-    features_(1, column) = static_cast<double>(memory.to_host + memory.to_device) / typical;
-    features_(2, column) = static_cast<double>(again) / typical;
-    features_(3, column) = static_cast<double>(to_next[i]) / whole;
+    features_(0, column) = static_cast<double>(memory.bytes);
+    features_(1, column) = static_cast<double>(memory.to_host + memory.to_device);
+    features_(2, column) = static_cast<double>(again);
+    features_(3, column) = static_cast<double>(to_next[i]);
     memory_of_.push_back(variable.memory);
   }
+  for (Eigen::Index row = 0; row < 4; ++row) features_.row(row) /= std::max(1.0, features_.row(row).maxCoeff());
   for (const Absence& absence : sequence.absences) {
     if (absence.offload_node >= 0) features_(4, absence.offload_node) = 1;
     if (absence.remove_node >= 0) features_(4, absence.remove_node) = -1;
@@ -107,16 +92,16 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
   lags_ /= whole;
 }
 
-Eigen::MatrixXd StateGraph::Features(const std::vector<bool>& valid) const {
-  Eigen::MatrixXd features = features_;
+NodeFeatures StateGraph::Features(const std::vector<bool>& valid) const {
+  NodeFeatures features = features_;
   for (size_t i = 0; i < valid.size(); ++i) features(kNodeFeatures - 1, static_cast<Eigen::Index>(i)) = valid[i] ? 1 : 0;
   return features;
 }
 
-Eigen::MatrixXd StateGraph::SumNeighbours(const Eigen::MatrixXd& states) const {
-  Eigen::MatrixXd by_memory = Eigen::MatrixXd::Zero(states.rows(), static_cast<Eigen::Index>(memories_));
+NodeStates StateGraph::SumNeighbours(const NodeStates& states) const {
+  NodeStates by_memory = NodeStates::Zero(kWidth, static_cast<Eigen::Index>(memories_));
   for (Eigen::Index i = 0; i < states.cols(); ++i) by_memory.col(memory_of_[static_cast<size_t>(i)]) += states.col(i);
-  Eigen::MatrixXd sums(states.rows(), states.cols());
+  NodeStates sums(kWidth, states.cols());
   for (Eigen::Index i = 0; i < states.cols(); ++i) {
     const int32_t memory = memory_of_[static_cast<size_t>(i)];
     sums.col(i) = by_memory.col(memory);
@@ -129,45 +114,61 @@ Eigen::MatrixXd StateGraph::SumNeighbours(const Eigen::MatrixXd& states) const {
 Embedding Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid) {
   Embedding embedding;
   embedding.features = graph.Features(valid);
+  const QWeights::OfFeatures w1 = weights.w1();
+  const QWeights::Square w2 = weights.w2();
   // Lags are not negative, so that ReLU(W4 w) = w ReLU(W4), and the sum over neighbours is that of their lags.
-  const Eigen::MatrixXd fixed = weights.w1 * embedding.features + (weights.w3 * Positive(weights.w4)) * graph.lags();
-  embedding.states[0].setZero(weights.w2.rows(), graph.nodes());
+  const QWeights::Column by_lag = weights.w3() * weights.w4().cwiseMax(0.0);
+  NodeStates fixed(kWidth, graph.nodes());
+  for (Eigen::Index v = 0; v < graph.nodes(); ++v) fixed.col(v) = w1 * embedding.features.col(v) + by_lag * graph.lags()(v);
+  embedding.states[0].setZero(kWidth, graph.nodes());
+  embedding.sums[0] = embedding.states[0];
   for (size_t t = 0; t < kRounds; ++t) {
-    embedding.sums[t] = graph.SumNeighbours(embedding.states[t]);
-    embedding.states[t + 1] = Positive(fixed + weights.w2 * embedding.sums[t]);
+    if (t > 0) embedding.sums[t] = graph.SumNeighbours(embedding.states[t]);
+    NodeStates& next = embedding.states[t + 1];
+    next.resize(kWidth, graph.nodes());
+    for (Eigen::Index v = 0; v < graph.nodes(); ++v) next.col(v) = (fixed.col(v) + w2 * embedding.sums[t].col(v)).cwiseMax(0.0);
   }
   embedding.total = embedding.states[kRounds].rowwise().sum();
   return embedding;
 }
 
 double QValue(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action) {
-  return (weights.w7 * Hidden(weights, embedding, current, action))(0, 0);
+  return weights.w7().dot(HiddenOf(weights, embedding, current, action));
 }
 
 void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action,
                  double slope, QWeights* gradient) {
-  const Eigen::Index width = weights.w5.rows();
-  const Eigen::MatrixXd& last = embedding.states[kRounds];
-  const Eigen::VectorXd hidden = Hidden(weights, embedding, current, action);
-  gradient->w7 += slope * hidden.transpose();
-  const Eigen::VectorXd inner = (slope * weights.w7.transpose()).cwiseProduct(Passes(hidden));
-  const Eigen::VectorXd of_total = inner.head(width), of_current = inner.segment(width, width), of_action = inner.tail(width);
-  gradient->w5 += of_total * embedding.total.transpose();
-  gradient->w6 += of_current * last.col(current).transpose();
-  gradient->w8 += of_action * last.col(action).transpose();
-  Eigen::MatrixXd of_states = (weights.w5.transpose() * of_total).replicate(1, last.cols());
-  of_states.col(current) += weights.w6.transpose() * of_current;
-  of_states.col(action) += weights.w8.transpose() * of_action;
-  const Eigen::VectorXd lag = Positive(weights.w4);
+  const NodeStates& last = embedding.states[kRounds];
+  const Hidden hidden = HiddenOf(weights, embedding, current, action);
+  gradient->w7() += slope * hidden.transpose();
+  const Hidden inner = (slope * weights.w7().transpose().array() * (hidden.array() > 0).cast<double>()).matrix();
+  const QWeights::Column of_total = inner.head<kWidth>(), of_current = inner.segment<kWidth>(kWidth), of_action = inner.tail<kWidth>();
+  gradient->w5() += of_total * embedding.total.transpose();
+  gradient->w6() += of_current * last.col(current).transpose();
+  gradient->w8() += of_action * last.col(action).transpose();
+  const QWeights::Column everywhere = weights.w5().transpose() * of_total;
+  NodeStates of_states = everywhere.replicate(1, last.cols());
+  of_states.col(current) += weights.w6().transpose() * of_current;
+  of_states.col(action) += weights.w8().transpose() * of_action;
+  const QWeights::Column lag = weights.w4().cwiseMax(0.0);
+  const QWeights::Square back = weights.w2().transpose();
+  QWeights::OfFeatures of_w1 = QWeights::OfFeatures::Zero();
+  QWeights::Square of_w2 = QWeights::Square::Zero();
+  QWeights::Column by_lag = QWeights::Column::Zero();
   for (size_t t = kRounds; t-- > 0;) {
-    const Eigen::MatrixXd before = of_states.cwiseProduct(Passes(embedding.states[t + 1]));
-    const Eigen::VectorXd by_lag = before * graph.lags().transpose();
-    gradient->w1 += before * embedding.features.transpose();
-    gradient->w2 += before * embedding.sums[t].transpose();
-    gradient->w3 += by_lag * lag.transpose();
-    gradient->w4 += (weights.w3.transpose() * by_lag).cwiseProduct(Passes(lag));
-    if (t > 0) of_states = graph.SumNeighbours(weights.w2.transpose() * before);
+    for (Eigen::Index v = 0; v < last.cols(); ++v) {
+      const QWeights::Column before = (of_states.col(v).array() * (embedding.states[t + 1].col(v).array() > 0).cast<double>()).matrix();
+      of_w1 += before * embedding.features.col(v).transpose();
+      if (t > 0) of_w2 += before * embedding.sums[t].col(v).transpose();
+      by_lag += before * graph.lags()(v);
+      of_states.col(v) = back * before;
+    }
+    if (t > 0) of_states = graph.SumNeighbours(of_states);
   }
+  gradient->w1() += of_w1;
+  gradient->w2() += of_w2;
+  gradient->w3() += by_lag * lag.transpose();
+  gradient->w4() += ((weights.w3().transpose() * by_lag).array() * (lag.array() > 0).cast<double>()).matrix();
 }
 
 }  // namespace hotpack::planner

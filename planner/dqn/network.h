@@ -10,44 +10,32 @@
 
 #include <array>
 #include <cstdint>
-#include <random>
 #include <vector>
 
-#include <Eigen/Dense>
-
 #include "planner/dqn/operations.h"
+#include "planner/dqn/weights.h"
 
 namespace hotpack::planner {
 
-inline constexpr int kNodeFeatures = 6;
+using NodeFeatures = Eigen::Matrix<double, kNodeFeatures, Eigen::Dynamic>;  // a column a node
+using NodeStates = Eigen::Matrix<double, kWidth, Eigen::Dynamic>;
 
-struct QWeights {
-  Eigen::MatrixXd w1, w2, w3, w4, w5, w6, w7, w8;
-  std::array<Eigen::MatrixXd*, 8> all() { return {&w1, &w2, &w3, &w4, &w5, &w6, &w7, &w8}; }
-  std::array<const Eigen::MatrixXd*, 8> all() const { return {&w1, &w2, &w3, &w4, &w5, &w6, &w7, &w8}; }
-};
-
-// p = `width`; drawn evenly from ±1/√columns, those that stand before a sum over neighbours or nodes smaller, so that four rounds of
-// sums begin of the order of one.
-QWeights DrawWeights(int width, size_t nodes, std::mt19937_64* random);
-QWeights ZeroWeights(int width);
-
-// Nodes, edges and features of a sequence. Sizes are in units of the largest memory, times in units of what an operation takes on
-// average, lags (edge weights, the time from the beginning of one node to that of the other; features) in units of the whole step.
+// Nodes, edges and features of a sequence. Each feature is in units of its largest value in the sequence; edge weights, the times from the
+// beginning of one node to that of the other, in units of the whole step.
 class StateGraph {
  public:
   explicit StateGraph(const Sequence& sequence);
 
   Eigen::Index nodes() const { return features_.cols(); }
   // x_v, but for the last one of the six, whether the node's action is valid now.
-  Eigen::MatrixXd Features(const std::vector<bool>& valid) const;
+  NodeFeatures Features(const std::vector<bool>& valid) const;
   // By column: the sum of the columns N(v).
-  Eigen::MatrixXd SumNeighbours(const Eigen::MatrixXd& states) const;
+  NodeStates SumNeighbours(const NodeStates& states) const;
   // By node: Σ_{u ∈ N(v)} w(u, v).
   const Eigen::RowVectorXd& lags() const { return lags_; }
 
  private:
-  Eigen::MatrixXd features_;
+  NodeFeatures features_;
   std::vector<int32_t> memory_of_;  // by node
   size_t memories_ = 0;
   Eigen::RowVectorXd lags_;
@@ -57,10 +45,10 @@ inline constexpr int kRounds = 4;  // T
 
 // The states of all nodes, with what the gradient needs.
 struct Embedding {
-  Eigen::MatrixXd features;
-  std::array<Eigen::MatrixXd, kRounds + 1> states;  // s^0 to s^T
-  std::array<Eigen::MatrixXd, kRounds> sums;        // over neighbours of s^0 to s^(T-1)
-  Eigen::VectorXd total;                            // Σ_u s_u^T
+  NodeFeatures features;
+  std::array<NodeStates, kRounds + 1> states;  // s^0 to s^T
+  std::array<NodeStates, kRounds> sums;        // over neighbours of s^0 to s^(T-1)
+  QWeights::Column total;                      // Σ_u s_u^T
 };
 
 Embedding Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid);

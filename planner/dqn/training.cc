@@ -31,7 +31,7 @@ class Trainer {
  public:
   Trainer(Environment* environment, const TrainingOptions& options, const QWeights* start, const Judge& judge)
       : environment_(*environment), options_(options), judge_(judge), graph_(environment->sequence()), random_(options.seed) {
-    training_.weights = start != nullptr ? *start : DrawWeights(options.width, environment->sequence().operations.size(), &random_);
+    training_.weights = start != nullptr ? *start : DrawWeights(environment->sequence().operations.size(), &random_);
   }
 
   Training Run() {
@@ -124,7 +124,7 @@ double Target(const StateGraph& graph, const QWeights& weights, const Experience
 }
 
 double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount, QWeights* weights) {
-  QWeights gradient = ZeroWeights(static_cast<int>(weights->w2.rows()));
+  QWeights gradient;
   double loss = 0;
   for (const Experience* experience : batch) {
     const Embedding embedding = Embed(graph, *weights, experience->valid);
@@ -133,10 +133,7 @@ double Update(const StateGraph& graph, const std::vector<const Experience*>& bat
     const double slope = -2 * error / static_cast<double>(batch.size());
     AddGradient(graph, *weights, embedding, experience->current, experience->action, slope, &gradient);
   }
-  double length = 0;
-  for (const Eigen::MatrixXd* matrix : gradient.all()) length += matrix->squaredNorm();
-  const double step = rate / std::max(1.0, std::sqrt(length));
-  for (size_t i = 0; i < gradient.all().size(); ++i) *weights->all()[i] -= step * *gradient.all()[i];
+  weights->all() -= rate / std::max(1.0, gradient.all().norm()) * gradient.all();
   return loss;
 }
 

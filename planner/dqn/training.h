@@ -13,7 +13,6 @@ namespace hotpack::planner {
 
 struct TrainingOptions {
   int episodes = 40;           // l
-  int width = 8;               // p
   int batch = 4;               // experiences an update
   size_t replay = 4000;        // experiences kept, the latest
   double rate = 0.01;          // of the gradient descent; a gradient longer than 1 is shortened to 1
@@ -55,9 +54,9 @@ double Update(const StateGraph& graph, const std::vector<const Experience*>& bat
 // What an episode that was won costs, or none if it is no plan after all: where the environment is less exact than what judges.
 using Judge = std::function<std::optional<Nanoseconds>(const Episode&)>;
 
-// Learns from `start`, if it is given (of the same width: what was learnt with another sequence), else from drawn weights. A random action is
+// Learns from `start`, if it is given (learnt with another sequence), else from drawn weights. A random action is
 // taken if e > episode / l. Without `judge` an episode costs its overhead. The same for the same options, on any machine.
-// O(episodes · steps · batch · nodes · width²). Thread-safe, with an environment of its own each.
+// O(episodes · steps · batch · nodes). Thread-safe, with an environment of its own each.
 Training Train(Environment* environment, const TrainingOptions& options, const QWeights* start = nullptr, const Judge& judge = nullptr);
 
 }  // namespace hotpack::planner
