@@ -92,44 +92,40 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
   lags_ /= whole;
 }
 
-NodeFeatures StateGraph::Features(const std::vector<bool>& valid) const {
-  NodeFeatures features = features_;
-  for (size_t i = 0; i < valid.size(); ++i) features(kNodeFeatures - 1, static_cast<Eigen::Index>(i)) = valid[i] ? 1 : 0;
-  return features;
+void StateGraph::Features(const std::vector<bool>& valid, NodeFeatures* features) const {
+  *features = features_;
+  for (size_t i = 0; i < valid.size(); ++i) (*features)(kNodeFeatures - 1, static_cast<Eigen::Index>(i)) = valid[i] ? 1 : 0;
 }
 
-NodeStates StateGraph::SumNeighbours(const NodeStates& states) const {
+void StateGraph::SumNeighbours(const NodeStates& states, NodeStates* sums) const {
   NodeStates by_memory = NodeStates::Zero(kWidth, static_cast<Eigen::Index>(memories_));
   for (Eigen::Index i = 0; i < states.cols(); ++i) by_memory.col(memory_of_[static_cast<size_t>(i)]) += states.col(i);
-  NodeStates sums(kWidth, states.cols());
+  sums->resize(kWidth, states.cols());
   for (Eigen::Index i = 0; i < states.cols(); ++i) {
     const int32_t memory = memory_of_[static_cast<size_t>(i)];
-    sums.col(i) = by_memory.col(memory);
-    if (i > 0 && memory_of_[static_cast<size_t>(i) - 1] != memory) sums.col(i) += states.col(i - 1);
-    if (i + 1 < states.cols() && memory_of_[static_cast<size_t>(i) + 1] != memory) sums.col(i) += states.col(i + 1);
+    sums->col(i) = by_memory.col(memory);
+    if (i > 0 && memory_of_[static_cast<size_t>(i) - 1] != memory) sums->col(i) += states.col(i - 1);
+    if (i + 1 < states.cols() && memory_of_[static_cast<size_t>(i) + 1] != memory) sums->col(i) += states.col(i + 1);
   }
-  return sums;
 }
 
-Embedding Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid) {
-  Embedding embedding;
-  embedding.features = graph.Features(valid);
+void Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid, Embedding* embedding) {
+  graph.Features(valid, &embedding->features);
   const QWeights::OfFeatures w1 = weights.w1();
   const QWeights::Square w2 = weights.w2();
   // Lags are not negative, so that ReLU(W4 w) = w ReLU(W4), and the sum over neighbours is that of their lags.
   const QWeights::Column by_lag = weights.w3() * weights.w4().cwiseMax(0.0);
-  NodeStates fixed(kWidth, graph.nodes());
-  for (Eigen::Index v = 0; v < graph.nodes(); ++v) fixed.col(v) = w1 * embedding.features.col(v) + by_lag * graph.lags()(v);
-  embedding.states[0].setZero(kWidth, graph.nodes());
-  embedding.sums[0] = embedding.states[0];
+  NodeStates& fixed = embedding->fixed;
+  fixed.resize(kWidth, graph.nodes());
+  for (Eigen::Index v = 0; v < graph.nodes(); ++v) fixed.col(v) = w1.lazyProduct(embedding->features.col(v)) + by_lag * graph.lags()(v);
+  embedding->states[0].setZero(kWidth, graph.nodes());
   for (size_t t = 0; t < kRounds; ++t) {
-    if (t > 0) embedding.sums[t] = graph.SumNeighbours(embedding.states[t]);
-    NodeStates& next = embedding.states[t + 1];
+    graph.SumNeighbours(embedding->states[t], &embedding->sums[t]);
+    NodeStates& next = embedding->states[t + 1];
     next.resize(kWidth, graph.nodes());
-    for (Eigen::Index v = 0; v < graph.nodes(); ++v) next.col(v) = (fixed.col(v) + w2 * embedding.sums[t].col(v)).cwiseMax(0.0);
+    for (Eigen::Index v = 0; v < graph.nodes(); ++v) next.col(v) = (fixed.col(v) + w2.lazyProduct(embedding->sums[t].col(v))).cwiseMax(0.0);
   }
-  embedding.total = embedding.states[kRounds].rowwise().sum();
-  return embedding;
+  embedding->total = embedding->states[kRounds].rowwise().sum();
 }
 
 double QValue(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action) {
@@ -147,7 +143,7 @@ void AddGradient(const StateGraph& graph, const QWeights& weights, const Embeddi
   gradient->w6() += of_current * last.col(current).transpose();
   gradient->w8() += of_action * last.col(action).transpose();
   const QWeights::Column everywhere = weights.w5().transpose() * of_total;
-  NodeStates of_states = everywhere.replicate(1, last.cols());
+  NodeStates of_states = everywhere.replicate(1, last.cols()), of_sums;
   of_states.col(current) += weights.w6().transpose() * of_current;
   of_states.col(action) += weights.w8().transpose() * of_action;
   const QWeights::Column lag = weights.w4().cwiseMax(0.0);
@@ -158,12 +154,13 @@ void AddGradient(const StateGraph& graph, const QWeights& weights, const Embeddi
   for (size_t t = kRounds; t-- > 0;) {
     for (Eigen::Index v = 0; v < last.cols(); ++v) {
       const QWeights::Column before = (of_states.col(v).array() * (embedding.states[t + 1].col(v).array() > 0).cast<double>()).matrix();
-      of_w1 += before * embedding.features.col(v).transpose();
-      if (t > 0) of_w2 += before * embedding.sums[t].col(v).transpose();
+      of_w1 += before.lazyProduct(embedding.features.col(v).transpose());
+      of_w2 += before.lazyProduct(embedding.sums[t].col(v).transpose());
       by_lag += before * graph.lags()(v);
-      of_states.col(v) = back * before;
+      of_states.col(v) = back.lazyProduct(before);
     }
-    if (t > 0) of_states = graph.SumNeighbours(of_states);
+    graph.SumNeighbours(of_states, &of_sums);
+    of_states.swap(of_sums);
   }
   gradient->w1() += of_w1;
   gradient->w2() += of_w2;

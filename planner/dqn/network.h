@@ -28,9 +28,9 @@ class StateGraph {
 
   Eigen::Index nodes() const { return features_.cols(); }
   // x_v, but for the last one of the six, whether the node's action is valid now.
-  NodeFeatures Features(const std::vector<bool>& valid) const;
+  void Features(const std::vector<bool>& valid, NodeFeatures* features) const;
   // By column: the sum of the columns N(v).
-  NodeStates SumNeighbours(const NodeStates& states) const;
+  void SumNeighbours(const NodeStates& states, NodeStates* sums) const;
   // By node: Σ_{u ∈ N(v)} w(u, v).
   const Eigen::RowVectorXd& lags() const { return lags_; }
 
@@ -48,10 +48,12 @@ struct Embedding {
   NodeFeatures features;
   std::array<NodeStates, kRounds + 1> states;  // s^0 to s^T
   std::array<NodeStates, kRounds> sums;        // over neighbours of s^0 to s^(T-1)
+  NodeStates fixed;                            // what is the same in every round
   QWeights::Column total;                      // Σ_u s_u^T
 };
 
-Embedding Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid);
+// Into `embedding`, whose memory is used again.
+void Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid, Embedding* embedding);
 
 double QValue(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action);
 

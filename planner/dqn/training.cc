@@ -65,7 +65,8 @@ class Trainer {
         choice = choices[static_cast<size_t>(random_() % choices.size())];
         experience.action = NodeOf(environment_.sequence(), choice);
       } else {
-        MostOf(training_.weights, Embed(graph_, training_.weights, experience.valid), experience.valid, experience.current, &experience.action);
+        Embed(graph_, training_.weights, experience.valid, &embedding_);
+        MostOf(training_.weights, embedding_, experience.valid, experience.current, &experience.action);
         choice = *std::find_if(choices.begin(), choices.end(),
                                [&](Choice each) { return NodeOf(environment_.sequence(), each) == experience.action; });
       }
@@ -101,7 +102,7 @@ class Trainer {
   void Learn() {
     std::vector<const Experience*> batch;
     for (int i = 0; i < options_.batch; ++i) batch.push_back(&experiences_[static_cast<size_t>(random_() % experiences_.size())]);
-    Update(graph_, batch, options_.rate, options_.discount, &training_.weights);
+    Update(graph_, batch, options_.rate, options_.discount, &training_.weights, &embedding_);
   }
 
   Environment& environment_;
@@ -111,27 +112,30 @@ class Trainer {
   std::mt19937_64 random_;
   std::vector<Experience> experiences_;
   size_t oldest_ = 0;
+  Embedding embedding_;
   Training training_;
 };
 
 }  // namespace
 
-double Target(const StateGraph& graph, const QWeights& weights, const Experience& experience, double discount) {
+double Target(const StateGraph& graph, const QWeights& weights, const Experience& experience, double discount, Embedding* scratch) {
   if (experience.terminal) return experience.reward;
   int32_t action = 0;
-  const Embedding embedding = Embed(graph, weights, experience.next_valid);
-  return experience.reward + discount * MostOf(weights, embedding, experience.next_valid, experience.next_current, &action);
+  Embed(graph, weights, experience.next_valid, scratch);
+  return experience.reward + discount * MostOf(weights, *scratch, experience.next_valid, experience.next_current, &action);
 }
 
-double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount, QWeights* weights) {
+double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount, QWeights* weights,
+              Embedding* scratch) {
   QWeights gradient;
   double loss = 0;
   for (const Experience* experience : batch) {
-    const Embedding embedding = Embed(graph, *weights, experience->valid);
-    const double error = Target(graph, *weights, *experience, discount) - QValue(*weights, embedding, experience->current, experience->action);
+    const double target = Target(graph, *weights, *experience, discount, scratch);
+    Embed(graph, *weights, experience->valid, scratch);
+    const double error = target - QValue(*weights, *scratch, experience->current, experience->action);
     loss += error * error / static_cast<double>(batch.size());
     const double slope = -2 * error / static_cast<double>(batch.size());
-    AddGradient(graph, *weights, embedding, experience->current, experience->action, slope, &gradient);
+    AddGradient(graph, *weights, *scratch, experience->current, experience->action, slope, &gradient);
   }
   weights->all() -= rate / std::max(1.0, gradient.all().norm()) * gradient.all();
   return loss;

@@ -46,10 +46,12 @@ struct Experience {
 };
 
 // y of equation 5: the reward, and γ times the largest Q of what is valid next; the terminal state's Q is 0.
-double Target(const StateGraph& graph, const QWeights& weights, const Experience& experience, double discount);
+// `scratch`: memory to be used again.
+double Target(const StateGraph& graph, const QWeights& weights, const Experience& experience, double discount, Embedding* scratch);
 
 // One step down the gradient of the mean of (y - Q)² (equation 4) over the experiences; y is a constant. The mean loss before it.
-double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount, QWeights* weights);
+double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount, QWeights* weights,
+              Embedding* scratch);
 
 // What an episode that was won costs, or none if it is no plan after all: where the environment is less exact than what judges.
 using Judge = std::function<std::optional<Nanoseconds>(const Episode&)>;
