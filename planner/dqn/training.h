@@ -12,10 +12,10 @@
 namespace hotpack::planner {
 
 struct TrainingOptions {
-  int episodes = 40;           // l
+  int episodes = 100;          // l
   int batch = 4;               // experiences an update
   size_t replay = 4000;        // experiences kept, the latest
-  double rate = 0.01;          // of the gradient descent; a gradient longer than 1 is shortened to 1
+  double rate = 0.1;           // of the gradient descent; a gradient longer than 1 is shortened to 1
   double discount = 0.99;      // γ
   uint64_t seed = 1;
   int64_t time_limit_ns = INT64_MAX;  // looked at between episodes; where it strikes, what is learnt depends on the machine
