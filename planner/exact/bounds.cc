@@ -214,12 +214,14 @@ std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes b
   return found;
 }
 
-absl::Status NoPlan(Bytes budget, Bytes least) {
-  return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget, " bytes: every plan needs at least ", least));
+absl::Status NoPlan(Bytes budget, Bytes least, bool keeps_order) {
+  return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget, " bytes: every plan", keeps_order ? " in the program's order" : "",
+                                                   " needs at least ", least));
 }
 
 // The most that disjoint stretches between points add up to.
-absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const Order& order, const std::vector<OperatorId>& points) {
+absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const Order& order, bool keeps_order,
+                                        const std::vector<OperatorId>& points) {
   TimeBound bound;
   const auto end = static_cast<OperatorId>(graph.operators.size());
   std::vector<Nanoseconds> best(points.size());
@@ -232,7 +234,7 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
       if (!last && !behind[static_cast<size_t>(points[j])]) continue;
       Cut cut(graph, values, order, points[i], last ? end : points[j]);
       const std::optional<Nanoseconds> time = cut.Time(budget);
-      if (!time) return NoPlan(budget, cut.least().bytes);
+      if (!time) return NoPlan(budget, cut.least().bytes, keeps_order);
       if (const Nanoseconds sum = *time + (last ? 0 : best[j]); sum > best[i]) best[i] = sum, next[i] = j;
     }
   }
@@ -272,10 +274,24 @@ Nanoseconds WithCopies(const Graph& graph, Cut* cut, Bytes budget, OperatorId at
 
 }  // namespace
 
+Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& options) {
+  const Order order(graph, values, options.keeps_order);
+  Bytes given = 0, kept = 0, most = 0;
+  for (const Storage& storage : graph.storages) {
+    given += storage.given ? storage.bytes : 0;
+    kept += storage.kept ? storage.bytes : 0;
+  }
+  for (OperatorId point : Points(graph, values, 0, options.points)) {
+    Cut cut(graph, values, order, point, static_cast<OperatorId>(graph.operators.size()));
+    most = std::max(most, cut.least().bytes);
+  }
+  return std::max({given, kept, most});
+}
+
 absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options) {
   const Order order(graph, values, options.keeps_order);
   const std::vector<OperatorId> points = Points(graph, values, budget, options.points);
-  if (!options.swap) return WithoutCopies(graph, values, budget, order, points);
+  if (!options.swap) return WithoutCopies(graph, values, budget, order, options.keeps_order, points);
   TimeBound bound = {TotalCost(graph), {}};
   for (OperatorId point : points) {
     Cut cut(graph, values, order, point, static_cast<OperatorId>(graph.operators.size()));

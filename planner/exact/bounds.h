@@ -40,13 +40,17 @@ struct BoundOptions {
   bool keeps_order = false;  // of plans only in which first runs are in the program's order, as those of all planners here: a higher bound
   bool swap = false;         // of plans with copies to the host too
   Machine machine = {};      // its bandwidths count
-  int points = 8;            // operators at which cuts are tried, ≥ 1
+  int points = 16;           // operators at which cuts are tried, ≥ 1; more are better at low budgets
 };
 
 struct TimeBound {
   Nanoseconds time = 0;             // of no plan, at its live peak within the budget, is less
   std::vector<OperatorId> points;   // whose cuts gave it; empty: each operator once
 };
+
+// No plan without copies to the host needs less, in bytes: at a cut, what nothing can make again is there, and what is there to make the
+// rest of it; what is given is at the beginning, what is kept at the end. O(points · least cuts). Thread-safe.
+Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& options = {});
 
 // ResourceExhausted with one line if no plan fits the budget, with a number of bytes below which there is none. Whether one fits
 // above that is not said. O(points² · least cuts). Thread-safe.

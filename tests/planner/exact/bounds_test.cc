@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "planner/descent.h"
 #include "planner/dtr.h"
 #include "planner/exact/cut.h"
 #include "planner/exact/knapsack.h"
@@ -100,6 +101,8 @@ TEST(BoundsTest, NoBudgetForWhatCannotBeMadeAgain) {
   const absl::StatusOr<TimeBound> bound = LeastTime(graph, ValuesOf(graph), 500);
   EXPECT_EQ(bound.status().message(), "a budget of 500 bytes: every plan needs at least 600");
   EXPECT_EQ(bound.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(LeastBytes(graph, ValuesOf(graph)), 600);
+  EXPECT_EQ(LeastBytes(Chain(4), ValuesOf(Chain(4))), 400);  // b4: x3, g4, g3, and x0, which is given
 }
 
 TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
@@ -129,6 +132,7 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
           continue;
         }
         if (!all.time) continue;
+        EXPECT_LE(LeastBytes(graph, ValuesOf(graph), {.keeps_order = keeps_order}), budget) << i;
         ++compared;
         EXPECT_LE(bound->time, *all.time) << i << " " << budget << " " << keeps_order;
         EXPECT_GE(bound->time, TotalCost(graph));
@@ -185,7 +189,7 @@ TEST(BoundsTest, BelowEveryPlanner) {
     const Values values = ValuesOf(graph);
     for (const bool swap : {false, true}) {
       const Machine machine = {.bytes_per_ns_to_host = 3.0, .bytes_per_ns_to_device = 2.0};
-      const Frontier frontier = Search(graph, values, {.machine = machine, .swap = swap, .levels = 8, .improvements = 2, .evaluations = 800});
+      const Frontier frontier = Descend(graph, values, {.machine = machine, .swap = swap, .levels = 8, .improvements = 2, .evaluations = 800});
       for (const Plan& plan : frontier.plans) {
         const absl::StatusOr<TimeBound> any = LeastTime(graph, values, plan.live_peak, {.swap = swap, .machine = machine});
         const absl::StatusOr<TimeBound> ordered = LeastTime(graph, values, plan.live_peak, {.keeps_order = true, .swap = swap, .machine = machine});
@@ -201,6 +205,9 @@ TEST(BoundsTest, BelowEveryPlanner) {
         if (!schedule.ok()) continue;
         EXPECT_LE(LeastTime(graph, values, budget, {.keeps_order = true})->time, Simulate(graph, *schedule)->time);
       }
+      const Found found = Search(graph, values).Run({.budget = budget, .steps = 200});
+      if (!found.fits) continue;
+      EXPECT_LE(LeastTime(graph, values, budget, {.keeps_order = true})->time, found.time);
     }
   }
   printf("%d plans, %d with copies bounded above one run each\n", compared, with_copies);

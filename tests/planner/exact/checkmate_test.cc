@@ -8,8 +8,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "planner/descent.h"
 #include "planner/exact/runs.h"
-#include "planner/search.h"
 #include "planner/verifier.h"
 #include "tests/planner/exact/brute_force.h"
 #include "tests/planner/small_graphs.h"

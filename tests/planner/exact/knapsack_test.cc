@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "planner/search.h"
+#include "planner/simulator.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"
 
