@@ -1,10 +1,11 @@
 #include "planner/exact/bounds.h"
 
 #include <algorithm>
-#include <cmath>
+#include <chrono>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "planner/descent.h"
 #include "planner/exact/cut.h"
 
 namespace hotpack::planner {
@@ -219,49 +220,82 @@ absl::Status NoPlan(Bytes budget, Bytes least, bool keeps_order) {
                                                    " needs at least ", least));
 }
 
+class Clock {
+ public:
+  explicit Clock(int64_t limit_ns) : limit_ns_(limit_ns), begin_(std::chrono::steady_clock::now()) {}
+  bool IsOver() const { return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count() > limit_ns_; }
+
+ private:
+  const int64_t limit_ns_;
+  const std::chrono::steady_clock::time_point begin_;
+};
+
 // The most that disjoint stretches between points add up to.
-absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const Order& order, bool keeps_order,
+absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const Order& order, const BoundOptions& options,
                                         const std::vector<OperatorId>& points) {
-  TimeBound bound;
+  const Clock clock(options.time_limit_ns);
   const auto end = static_cast<OperatorId>(graph.operators.size());
-  std::vector<Nanoseconds> best(points.size());
-  std::vector<size_t> next(points.size());
+  std::vector<Nanoseconds> best(points.size());  // from the point on
+  std::vector<size_t> next(points.size(), points.size());
+  for (size_t i = 0; i < points.size() && !clock.IsOver(); ++i) {
+    Cut cut(graph, values, order, points[i], end);
+    const std::optional<Nanoseconds> time = cut.Time(budget);
+    if (!time) return NoPlan(budget, cut.least().bytes, options.keeps_order);
+    best[i] = *time;
+  }
   for (size_t i = points.size(); i-- > 0;) {
     const std::vector<bool> behind = order.Behind(points[i]);
-    next[i] = points.size();
-    for (size_t j = points.size(); j > i; --j) {
-      const bool last = j == points.size();
-      if (!last && !behind[static_cast<size_t>(points[j])]) continue;
-      Cut cut(graph, values, order, points[i], last ? end : points[j]);
-      const std::optional<Nanoseconds> time = cut.Time(budget);
-      if (!time) return NoPlan(budget, cut.least().bytes, keeps_order);
-      if (const Nanoseconds sum = *time + (last ? 0 : best[j]); sum > best[i]) best[i] = sum, next[i] = j;
+    for (size_t j = i + 1; j < points.size() && !clock.IsOver(); ++j) {
+      if (!behind[static_cast<size_t>(points[j])]) continue;
+      // What is wanted up to there is wanted up to the end: so the cut can be made.
+      const Nanoseconds sum = *Cut(graph, values, order, points[i], points[j]).Time(budget) + best[j];
+      if (sum > best[i]) best[i] = sum, next[i] = j;
     }
   }
+  TimeBound bound = {TotalCost(graph), {}};
   const auto from = std::max_element(best.begin(), best.end());
-  bound.time = TotalCost(graph) + (from == best.end() ? 0 : *from);
   if (from == best.end() || *from == 0) return bound;
-  for (auto i = static_cast<size_t>(from - best.begin()); i < points.size() && best[i] > 0; i = next[i]) bound.points.push_back(points[i]);
+  bound.time += *from;
+  for (auto i = static_cast<size_t>(from - best.begin()); i < points.size() && best[i] > 0; i = next[i]) {
+    if (next[i] == points.size() || best[i] > best[next[i]]) bound.points.push_back(points[i]);
+  }
   return bound;
 }
 
-// For any number of bytes: with fewer away the cut's time is no less, with more away the copies' is not.
-Nanoseconds WithCopies(const Graph& graph, Cut* cut, Bytes budget, OperatorId at, const std::vector<bool>& before, const Machine& machine) {
-  const Nanoseconds total = TotalCost(graph), own = graph.operators[static_cast<size_t>(at)].cost;
-  Nanoseconds first = 0;
-  for (size_t op = 0; op < before.size(); ++op) first += before[op] ? graph.operators[op].cost : 0;
-  const auto copies = [&](Bytes away) {
+// With copies: `first` is the time up to the end of the cut's operator, `own` that operator's.
+struct Copies {
+  Nanoseconds first = 0, own = 0;
+  Machine machine;
+
+  // Of the step, if so many bytes are away at the cut. A little less than that: the simulator rounds each copy up, doubles do not.
+  Nanoseconds Time(Bytes away) const {
     const double back = static_cast<double>(away) / machine.bytes_per_ns_to_device;
     const double out = static_cast<double>(away) / machine.bytes_per_ns_to_host;
-    // Rounded in favour of a plan: the simulator rounds each copy up.
     return static_cast<Nanoseconds>(std::max(static_cast<double>(first) + back, static_cast<double>(own) + back + out) * (1 - 1e-12));
-  };
-  Nanoseconds best = total;
+  }
+};
+
+// With fewer bytes away than `away` the cut takes no less than with so many, with more away the copies take no less: so for each
+// `away` the lesser of both is a bound. The best of them, if it is above `known`.
+Nanoseconds WithCopies(const Graph& graph, Cut* cut, Bytes budget, const Copies& copies, Nanoseconds known) {
+  const Nanoseconds total = TotalCost(graph);
+  Nanoseconds best = known;
   Bytes few = 0, many = std::max<Bytes>(cut->all().bytes - budget, 0);
-  for (int i = 0; i < 24 && few < many; ++i) {
-    const Bytes away = few + (many - few) / 2;
+  while (few < many) {
+    // The first one whose copies take more than what is known: below it nothing better is to be found.
+    Bytes low = few, high = many;
+    while (low < high) {
+      const Bytes middle = low + (high - low) / 2;
+      if (copies.Time(middle) > best) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    if (low >= many) break;
+    const Bytes away = low + (many - low) / 2;
     const std::optional<Nanoseconds> again = cut->Time(budget + away);
-    const Nanoseconds copied = copies(away);
+    const Nanoseconds copied = copies.Time(away);
     best = std::max(best, again ? std::min(total + *again, copied) : copied);
     if (!again || total + *again > copied) {
       few = away + 1;
@@ -276,27 +310,29 @@ Nanoseconds WithCopies(const Graph& graph, Cut* cut, Bytes budget, OperatorId at
 
 Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& options) {
   const Order order(graph, values, options.keeps_order);
-  Bytes given = 0, kept = 0, most = 0;
-  for (const Storage& storage : graph.storages) {
-    given += storage.given ? storage.bytes : 0;
-    kept += storage.kept ? storage.bytes : 0;
-  }
+  Bytes most = LeastMemory(graph, options.swap);
+  if (options.swap) return most;
   for (OperatorId point : Points(graph, values, 0, options.points)) {
     Cut cut(graph, values, order, point, static_cast<OperatorId>(graph.operators.size()));
     most = std::max(most, cut.least().bytes);
   }
-  return std::max({given, kept, most});
+  return most;
 }
 
 absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options) {
+  if (const Bytes least = LeastMemory(graph, options.swap); budget < least) return NoPlan(budget, least, false);
   const Order order(graph, values, options.keeps_order);
   const std::vector<OperatorId> points = Points(graph, values, budget, options.points);
-  if (!options.swap) return WithoutCopies(graph, values, budget, order, options.keeps_order, points);
+  if (!options.swap) return WithoutCopies(graph, values, budget, order, options, points);
+  const Clock clock(options.time_limit_ns);
   TimeBound bound = {TotalCost(graph), {}};
-  for (OperatorId point : points) {
-    Cut cut(graph, values, order, point, static_cast<OperatorId>(graph.operators.size()));
-    const Nanoseconds time = WithCopies(graph, &cut, budget, point, order.Before(point), options.machine);
-    if (time > bound.time) bound = {time, {point}};
+  for (size_t i = 0; i < points.size() && !clock.IsOver(); ++i) {
+    Cut cut(graph, values, order, points[i], static_cast<OperatorId>(graph.operators.size()));
+    Copies copies = {0, graph.operators[static_cast<size_t>(points[i])].cost, options.machine};
+    const std::vector<bool> before = order.Before(points[i]);
+    for (size_t op = 0; op < before.size(); ++op) copies.first += before[op] ? graph.operators[op].cost : 0;
+    const Nanoseconds time = WithCopies(graph, &cut, budget, copies, bound.time);
+    if (time > bound.time) bound = {time, {points[i]}};
   }
   return bound;
 }

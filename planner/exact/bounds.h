@@ -28,6 +28,7 @@
 // greater one of that and of the cut with y bytes more.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,6 +42,7 @@ struct BoundOptions {
   bool swap = false;         // of plans with copies to the host too
   Machine machine = {};      // its bandwidths count
   int points = 16;           // operators at which cuts are tried, ≥ 1; more are better at low budgets
+  int64_t time_limit_ns = INT64_MAX;  // where it strikes, no more cuts are tried: a bound all the same, and lower
 };
 
 struct TimeBound {
@@ -48,8 +50,8 @@ struct TimeBound {
   std::vector<OperatorId> points;   // whose cuts gave it; empty: each operator once
 };
 
-// No plan without copies to the host needs less, in bytes: at a cut, what nothing can make again is there, and what is there to make the
-// rest of it; what is given is at the beginning, what is kept at the end. O(points · least cuts). Thread-safe.
+// No plan needs less, in bytes: LeastMemory() of planner/descent.h, and without copies to the host what has to be there at a cut so that all that
+// is wanted behind it can be made at all. O(points · least cuts). Thread-safe.
 Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& options = {});
 
 // ResourceExhausted with one line if no plan fits the budget, with a number of bytes below which there is none. Whether one fits
