@@ -180,7 +180,7 @@ class Figures {
       if (!model.ok()) Fail(at + ": " + std::string(model.status().message()));
       const auto integers = std::count_if(model->program.columns.begin(), model->program.columns.end(), [](const Column& column) { return column.integer; });
       const std::string form = as_published ? "Checkmate's model as published" : "Checkmate's model, a row a factor";
-      Row(at, form + ": binaries", static_cast<double>(integers), "", as_published ? "columns that are certain from the start are left out" : "F is not integer",
+      Row(at, form + ": binaries", static_cast<double>(integers), "", as_published ? "the published 45 operators are not given: another chain; columns that are certain from the start are left out" : "F is not integer",
           as_published && !options_.smoke ? std::optional(kPublishedBinaries) : std::nullopt);
       Solve(at, form + " relaxed", Relaxed(model->program), nullptr, graph, values, total, as_published, percent);
       Solve(at, form, model->program, &*model, graph, values, total, as_published, percent);

@@ -16,6 +16,8 @@
 // is at most what any plan takes beyond one run of each operator (y_o = 0 for what is given, or made by an operator that may run once
 // only). The bound is its linear relaxation: with a price for memory it is a least cut, whose value less price · budget is a bound for
 // every price (weak duality), and the best price gives the relaxation's optimum, found over the corners of the lower hull of (bytes, time).
+// At the cuts that count, branch and bound over y brings it nearer to the optimum in whole numbers: what is left open takes no less than
+// the least of it.
 //
 // Cuts in a row. Runs again between the first runs of k and of a later l are others than those behind the first run of l. So if
 // only uses by operators that first run after k and no later than l count as wanted, bounds of disjoint stretches add up.
@@ -42,6 +44,7 @@ struct BoundOptions {
   bool swap = false;         // of plans with copies to the host too
   Machine machine = {};      // its bandwidths count
   int points = 16;           // operators at which cuts are tried, ≥ 1; more are better at low budgets
+  int branches = 200;        // of a branch and bound at each cut of the best sum, at most (fewer for more than 1000 operators); 0: relaxed
   int64_t time_limit_ns = INT64_MAX;  // where it strikes, no more cuts are tried: a bound all the same, and lower
 };
 
