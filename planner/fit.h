@@ -3,8 +3,9 @@
 //
 //   choice ──► Fitter ──► time, peak, choice with what had to go        (and once more for the schedule itself)
 //
-// What is asked for is done; what does not fit is mended. So every choice is a plan, and a search over them never leaves what is
-// feasible. No copies to the host.
+// What is asked for is done: what goes by kSwap begins its copy back in time for its use, by the program's own times. What does not fit is
+// mended: contents go that can be made again. So every choice is a plan, and a search over them never leaves what is
+// feasible.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace hotpack::planner {
 
 // What is asked for, and what was done.
 struct Decisions {
-  std::vector<Way> ways;          // by gap, without kSwap
+  std::vector<Way> ways;          // by gap
   std::vector<OperatorId> tails;  // by value: held after its last use until this operator has run, to make others again from it; -1: not
 };
 Decisions NothingGoes(const Values& values);
@@ -37,7 +38,7 @@ struct FitOptions {
 struct Fitted {
   bool fits = false;     // else the rest says what was done, if `over` is less than INT64_MAX: nothing was given up
   Bytes over = 0;        // above the budget, summed up over all runs that did not fit
-  Nanoseconds time = 0;  // sum of the costs of all runs
+  Nanoseconds time = 0;  // as Simulate() has it
   Bytes peak = 0;        // bytes, the most that is live at once
   int64_t went = 0;      // times that something had to go that was not asked for
 };
@@ -45,7 +46,7 @@ struct Fitted {
 class Fitter {
  public:
   // `graph` must pass Check(); both must outlive it.
-  Fitter(const Graph& graph, const Values& values);
+  Fitter(const Graph& graph, const Values& values, const Machine& machine = {});
   ~Fitter();
 
   // `choice` is what is asked for; afterwards what was done: asked for again, nothing has to go that is not in it. `hold`, if given: gaps
@@ -53,8 +54,9 @@ class Fitter {
   // live, at worst).
   Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold = nullptr, Schedule* schedule = nullptr);
 
-  // Whether the gap's contents could ever be made again.
+  // Whether the gap's contents could ever be made again, and whether they could be copied out and back.
   bool CanGo(GapId gap) const;
+  bool CanSwap(GapId gap) const;
 
  private:
   class State;

@@ -50,7 +50,7 @@ struct Candidate {
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), values_(ValuesOf(graph)), search_(graph, values_) {}
+      : graph_(graph), options_(options), values_(ValuesOf(graph)), search_(graph, values_, options.machine) {}
 
   // `from`: plans of the search for other budgets.
   absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Decisions*>& from) {
@@ -84,7 +84,7 @@ class Planner {
     }
     if (Is(PlanAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
     if (Is(PlanAlgorithm::kSearch)) {
-      if (options_.swap) AddDescent();
+      // if (options_.swap) AddDescent();
       AddSearch(from);
     }
     return Fastest();
@@ -166,7 +166,7 @@ class Planner {
     for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
       const int64_t left = std::max(limit / 50, limit - spent());
       const int64_t share = improving == kImproving ? left : round == 0 ? limit / 8 : left / (round < 4 ? 4 : 2);
-      SearchOptions search = {.budget = live, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
+      SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
       Found found;
       if (choice) {
         found = search_.Run(search, &*choice);

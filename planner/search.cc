@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <random>
 #include <string>
@@ -29,25 +30,28 @@ std::string WithoutNumbers(const std::string& name) {
   return text;
 }
 
-Classes ClassesOf(const Graph& graph, const Values& values, const Fitter& fitter) {
+Classes ClassesOf(const Graph& graph, const Values& values, const std::vector<GapId>& gaps) {
   Classes classes;
   classes.of.resize(values.gaps.size(), -1);
   std::vector<std::string> names;
   for (const Operator& op : graph.operators) names.push_back(WithoutNumbers(op.name));
   using Key = std::tuple<std::string, Bytes, size_t, GapId, std::string>;
   std::map<Key, int32_t> known;
-  for (size_t g = 0; g < values.gaps.size(); ++g) {
-    if (!fitter.CanGo(static_cast<GapId>(g))) continue;
-    const Gap& gap = values.gaps[g];
+  for (GapId g : gaps) {
+    const Gap& gap = values.gaps[At(g)];
     const Value& value = values.values[At(gap.value)];
-    const std::vector<ValueId>& outputs = values.outputs[At(value.maker)];
-    const auto which = static_cast<size_t>(std::find(outputs.begin(), outputs.end(), gap.value) - outputs.begin());
+    size_t which = 0;
+    if (value.maker >= 0) {
+      const std::vector<ValueId>& outputs = values.outputs[At(value.maker)];
+      which = static_cast<size_t>(std::find(outputs.begin(), outputs.end(), gap.value) - outputs.begin());
+    }
+    const std::string maker = value.maker < 0 ? std::string() : names[At(value.maker)];
     const std::string user = At(gap.before) < names.size() ? names[At(gap.before)] : std::string();
-    const Key key = {names[At(value.maker)], graph.storages[At(value.storage)].bytes, which, static_cast<GapId>(g) - value.first_gap, user};
+    const Key key = {maker, graph.storages[At(value.storage)].bytes, which, g - value.first_gap, user};
     const auto [found, added] = known.try_emplace(key, static_cast<int32_t>(classes.gaps.size()));
     if (added) classes.gaps.emplace_back();
-    classes.of[g] = found->second;
-    classes.gaps[At(found->second)].push_back(static_cast<GapId>(g));
+    classes.of[At(g)] = found->second;
+    classes.gaps[At(found->second)].push_back(g);
   }
   return classes;
 }
@@ -56,15 +60,12 @@ Classes ClassesOf(const Graph& graph, const Values& values, const Fitter& fitter
 
 class Search::State {
  public:
-  State(const Graph& graph, const Values& values)
-      : graph_(graph), values_(values), fitter_(graph, values), classes_(ClassesOf(graph, values, fitter_)), hold_(values.gaps.size()) {
-    for (size_t g = 0; g < values.gaps.size(); ++g) {
-      if (fitter_.CanGo(static_cast<GapId>(g))) can_go_.push_back(static_cast<GapId>(g));
-    }
-  }
+  State(const Graph& graph, const Values& values, const Machine& machine)
+      : graph_(graph), values_(values), fitter_(graph, values, machine), hold_(values.gaps.size()) {}
 
   Found Run(const SearchOptions& options, const Decisions* from) {
     options_ = &options;
+    FindGaps();
     random_.seed(options.seed);
     begin_ = std::chrono::steady_clock::now();
     steps_ = 0;
@@ -102,6 +103,18 @@ class Search::State {
       return std::pair(other.over, other.time) <= std::pair(over, over > other.over ? INT64_MAX : time + worse);
     }
   };
+
+  // What may be let go at all, and what is alike in it.
+  void FindGaps() {
+    if (swaps_ == static_cast<int>(options_->swap)) return;
+    swaps_ = static_cast<int>(options_->swap);
+    can_go_.clear();
+    for (size_t g = 0; g < values_.gaps.size(); ++g) {
+      const auto gap = static_cast<GapId>(g);
+      if (fitter_.CanGo(gap) || (options_->swap && fitter_.CanSwap(gap))) can_go_.push_back(gap);
+    }
+    classes_ = ClassesOf(graph_, values_, can_go_);
+  }
 
   size_t Draw(size_t below) { return static_cast<size_t>(random_() % below); }
   // The part of the time that is over.
@@ -146,7 +159,36 @@ class Search::State {
     }
     for (const double wait : {0.0, 0.5, 1.0, 2.0}) Begin(nothing, {.wait = wait, .neighbors = false});
     BeginByThreshold();
+    if (options_->swap) BeginBySwaps();
     BeginByClasses();
+  }
+
+  // A part of what waits long goes to the host, what was made first or what waits longest.
+  void BeginBySwaps() {
+    std::vector<GapId> gaps;
+    Bytes all = 0;
+    for (GapId gap : can_go_) {
+      if (!IsLong(gap) || !fitter_.CanSwap(gap)) continue;
+      gaps.push_back(gap);
+      all += BytesOf(gap);
+    }
+    constexpr int kParts = 12;
+    for (const bool longest : {false, true}) {
+      std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {
+        const Gap &one = values_.gaps[At(a)], &other = values_.gaps[At(b)];
+        return longest ? one.before - one.after > other.before - other.after : one.after < other.after;
+      });
+      for (int part = 1; part <= kParts && Elapsed() < 0.3; ++part) {
+        Decisions decisions = NothingGoes(values_);
+        double bytes = 0;
+        for (GapId gap : gaps) {
+          if (bytes * kParts > static_cast<double>(all) * part) break;
+          decisions.ways[At(gap)] = Way::kSwap;
+          bytes += static_cast<double>(BytesOf(gap));
+        }
+        Begin(decisions, {});
+      }
+    }
   }
 
   // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
@@ -170,11 +212,13 @@ class Search::State {
       size_t best_class = 0;
       for (size_t c = 0; c < count; ++c) {
         if (gone[c]) continue;
-        for (const bool sources : {false, true}) {
+        enum { kAlone, kWithSources, kToHost };
+        for (const auto kind : {kAlone, kWithSources, kToHost}) {
           if (Elapsed() > until) return;
+          if (kind == kToHost && !options_->swap) continue;
           Decisions next = choice;
-          for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = Way::kAgain;
-          if (sources) {
+          for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = kind == kToHost ? Way::kSwap : Way::kAgain;
+          if (kind == kWithSources) {
             for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, 1.0);
           }
           done = next;
@@ -199,13 +243,16 @@ class Search::State {
 
   double CostAByte(GapId gap) const {
     const Value& value = values_.values[At(values_.gaps[At(gap)].value)];
+    if (!fitter_.CanGo(gap)) return INFINITY;
     return static_cast<double>(graph_.operators[At(value.maker)].cost) / static_cast<double>(graph_.storages[At(value.storage)].bytes);
   }
 
   // What costs less a byte than a threshold goes between the passes, and what it is made from stays.
   void BeginByThreshold() {
     std::vector<std::pair<double, GapId>> by_cost;
-    for (GapId gap : can_go_) by_cost.push_back({CostAByte(gap), gap});
+    for (GapId gap : can_go_) {
+      if (fitter_.CanGo(gap)) by_cost.push_back({CostAByte(gap), gap});
+    }
     std::sort(by_cost.begin(), by_cost.end());
     constexpr int kThresholds = 16;
     for (const bool tails : {true, false}) {
@@ -233,6 +280,7 @@ class Search::State {
 
   // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
   void HoldSources(GapId gap, Decisions* choice, double likely) {
+    if (!fitter_.CanGo(gap)) return;
     const OperatorId until = values_.gaps[At(gap)].before;
     open_.assign(1, values_.gaps[At(gap)].value);
     constexpr size_t kMost = 16;
@@ -331,7 +379,7 @@ class Search::State {
       if (can_go_.empty()) return;
       for (size_t i = 0; i < count; ++i) {
         Way& way = asked->ways[At(can_go_[Draw(can_go_.size())])];
-        way = way == Way::kHold ? Way::kAgain : Way::kAgainOnce;
+        way = options_->swap && Draw(2) == 0 ? Way::kSwap : way == Way::kHold ? Way::kAgain : Way::kAgainOnce;
       }
       return;
     }
@@ -349,12 +397,14 @@ class Search::State {
         break;
       case 7:  // what is made again for others stays, or goes at once
         for (size_t i = 0; i < count; ++i) {
-          Way& way = asked->ways[At(gone_[Draw(gone_.size())])];
-          way = way == Way::kAgain ? Way::kAgainOnce : Way::kAgain;
+          const GapId gap = gone_[Draw(gone_.size())];
+          Way& way = asked->ways[At(gap)];
+          const bool swap = options_->swap && way != Way::kSwap && fitter_.CanSwap(gap) && Draw(2) == 0;
+          way = swap ? Way::kSwap : way == Way::kAgain ? Way::kAgainOnce : Way::kAgain;
         }
         break;
       case 8: {  // lets go of some, and holds others
-        for (size_t i = 0; i < count; ++i) LetGo(can_go_[Draw(can_go_.size())], asked);
+        for (size_t i = 0; i < count; ++i) LetGo(can_go_[Draw(can_go_.size())], asked, options_->swap && Draw(2) == 0);
         for (size_t i = 0; i < count; ++i) held_.push_back(gone_[Draw(gone_.size())]);
         break;
       }
@@ -374,16 +424,17 @@ class Search::State {
       }
     }
   }
-  static void LetGo(Way* way) {
-    if (*way == Way::kHold) *way = Way::kAgain;
+  void LetGo(GapId gap, Decisions* asked, bool swap) {
+    Way& way = asked->ways[At(gap)];
+    if (way == Way::kHold) way = swap && fitter_.CanSwap(gap) ? Way::kSwap : Way::kAgain;
   }
-  void LetGo(GapId gap, Decisions* asked) { LetGo(&asked->ways[At(gap)]); }
   void ExchangeAlike(Decisions* asked, bool sources) {
     alike_.clear();
     AddAlike(can_go_[Draw(can_go_.size())], &alike_);
     Bytes bytes = 0;
+    const bool swap = options_->swap && Draw(2) == 0;
     for (GapId gap : alike_) {
-      LetGo(gap, asked);
+      LetGo(gap, asked, swap);
       if (sources) HoldSources(gap, asked, Draw(2) == 0 ? 1.0 : 0.0);
       bytes += BytesOf(gap);
     }
@@ -398,7 +449,8 @@ class Search::State {
   const Graph& graph_;
   const Values& values_;
   Fitter fitter_;
-  const Classes classes_;
+  int swaps_ = -1;  // what `can_go_` and `classes_` are for
+  Classes classes_;
   std::vector<GapId> can_go_;
   const SearchOptions* options_ = nullptr;
   std::chrono::steady_clock::time_point begin_;
@@ -412,7 +464,7 @@ class Search::State {
   std::vector<ValueId> open_;
 };
 
-Search::Search(const Graph& graph, const Values& values) : state_(std::make_unique<State>(graph, values)) {}
+Search::Search(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
 Search::~Search() = default;
 Found Search::Run(const SearchOptions& options, const Decisions* from) { return state_->Run(options, from); }
 

@@ -52,7 +52,7 @@ TEST(FitTest, AChainInEverLess) {
 
 TEST(FitTest, DrawnGraphs) {
   std::mt19937_64 random(11);
-  int fits = 0, again = 0, below = 0;
+  int fits = 0, again = 0, below = 0, copies = 0;
   for (int i = 0; i < 3000; ++i) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
@@ -61,9 +61,10 @@ TEST(FitTest, DrawnGraphs) {
     const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
     for (int part = 0; part < 4; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
+      const bool swap = i % 2 == 0;
       const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random()};
       Decisions choice = NothingGoes(values);
-      for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % 2);
+      for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
       for (OperatorId& tail : choice.tails) {
         if (random() % 4 == 0) tail = static_cast<OperatorId>(random() % graph.operators.size());
       }
@@ -72,6 +73,7 @@ TEST(FitTest, DrawnGraphs) {
       below += budget < most ? 1 : 0;
       if (!fitted.fits) continue;
       ++fits;
+      for (const Action& action : schedule.actions) copies += action.kind == ActionKind::kPrefetch ? 1 : 0;
       again += fitted.time > TotalCost(graph) ? 1 : 0;
       ExpectTrue(graph, fitted, schedule, budget);
       if (HasFailure()) FAIL() << "graph " << i << ", part " << part;
@@ -80,6 +82,7 @@ TEST(FitTest, DrawnGraphs) {
   EXPECT_GT(below, 1000);
   EXPECT_GT(fits, 1500);
   EXPECT_GT(again, 1000);
+  EXPECT_GT(copies, 500);
 }
 
 // x ─(heavy)─ a ─(cheap)─ b; only b is wanted in the end. Made again from a if a stays, by the heavy operator if not.
