@@ -153,41 +153,48 @@ class Search::State {
 
   void BeginAnew() {
     const Decisions nothing = NothingGoes(values_);
+    if (options_->swap) BeginBySwaps();
     for (const double wait : {0.5, 0.0, 1.0, 0.25, 0.75, 1.5}) {
       Begin(nothing, {.wait = wait});
       if (Elapsed() > 0.5 && best_.fits) return;
     }
     for (const double wait : {0.0, 0.5, 1.0, 2.0}) Begin(nothing, {.wait = wait, .neighbors = false});
     BeginByThreshold();
-    if (options_->swap) BeginBySwaps();
     BeginByClasses();
   }
 
-  // A part of what waits long goes to the host, what was made first or what waits longest.
+  // A part of what waits long goes to the host: of what was made in the step, or of what is given too; what was made first, or what
+  // waits longest.
   void BeginBySwaps() {
-    std::vector<GapId> gaps;
-    Bytes all = 0;
-    for (GapId gap : can_go_) {
-      if (!IsLong(gap) || !fitter_.CanSwap(gap)) continue;
-      gaps.push_back(gap);
-      all += BytesOf(gap);
-    }
-    constexpr int kParts = 12;
-    for (const bool longest : {false, true}) {
-      std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {
-        const Gap &one = values_.gaps[At(a)], &other = values_.gaps[At(b)];
-        return longest ? one.before - one.after > other.before - other.after : one.after < other.after;
-      });
-      for (int part = 1; part <= kParts && Elapsed() < 0.3; ++part) {
-        Decisions decisions = NothingGoes(values_);
-        double bytes = 0;
-        for (GapId gap : gaps) {
-          if (bytes * kParts > static_cast<double>(all) * part) break;
-          decisions.ways[At(gap)] = Way::kSwap;
-          bytes += static_cast<double>(BytesOf(gap));
-        }
-        Begin(decisions, {});
+    for (const bool given : {false, true}) {
+      std::vector<GapId> gaps;
+      Bytes all = 0;
+      for (GapId gap : can_go_) {
+        const bool is_given = values_.values[At(values_.gaps[At(gap)].value)].maker < 0;
+        if ((is_given && !given) || !IsLong(gap, 64) || !fitter_.CanSwap(gap)) continue;
+        gaps.push_back(gap);
+        all += BytesOf(gap);
       }
+      for (const bool longest : {false, true}) {
+        std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {
+          const Gap &one = values_.gaps[At(a)], &other = values_.gaps[At(b)];
+          return longest ? one.before - one.after > other.before - other.after : one.after < other.after;
+        });
+        BeginBySwapsOf(gaps, all);
+      }
+    }
+  }
+  void BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
+    constexpr int kParts = 16;
+    for (int part = kParts; part >= 1 && Elapsed() < 0.4; --part) {  // the larger ones fit sooner
+      Decisions decisions = NothingGoes(values_);
+      double bytes = 0;
+      for (GapId gap : gaps) {
+        if (bytes * kParts > static_cast<double>(all) * part) break;
+        decisions.ways[At(gap)] = Way::kSwap;
+        bytes += static_cast<double>(BytesOf(gap));
+      }
+      Begin(decisions, {});
     }
   }
 
@@ -273,9 +280,9 @@ class Search::State {
     }
   }
   // Goes over a good part of the step.
-  bool IsLong(GapId gap) const {
+  bool IsLong(GapId gap, size_t part = 16) const {
     const Gap& of = values_.gaps[At(gap)];
-    return static_cast<size_t>(of.before - of.after) > graph_.operators.size() / 16;
+    return static_cast<size_t>(of.before - of.after) > graph_.operators.size() / part;
   }
 
   // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
