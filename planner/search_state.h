@@ -1,0 +1,105 @@
+// The work of planner/search.h, for its sources alone.
+//
+//   search.cc         rounds of changes
+//   search_begin.cc   plans to begin with
+#pragma once
+
+#include <chrono>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "planner/search.h"
+
+namespace hotpack::planner {
+
+// Gaps of layers alike: the same gap of results of operators of the same name. By gap its class; and each class's gaps, in the
+// program's order.
+struct AlikeGaps {
+  std::vector<int32_t> of;
+  std::vector<std::vector<GapId>> gaps;
+};
+
+class Search::State {
+ public:
+  State(const Graph& graph, const Values& values, const Machine& machine)
+      : graph_(graph), values_(values), fitter_(graph, values, machine), hold_(values.gaps.size()) {}
+  Found Run(const SearchOptions& options, const Decisions* from);
+
+ private:
+  static size_t At(int32_t id) { return static_cast<size_t>(id); }
+
+  // What gives a plan again.
+  struct Recipe {
+    FitOptions options;
+    Decisions choice;
+    std::vector<bool> hold;
+  };
+  struct Standing {
+    Decisions choice;
+    Bytes over = INT64_MAX;
+    Nanoseconds time = INT64_MAX;
+    bool IsThere() const { return over < INT64_MAX; }
+    bool IsWorseThan(const Fitted& other, Nanoseconds worse) const {
+      return std::pair(other.over, other.time) <= std::pair(over, over > other.over ? INT64_MAX : time + worse);
+    }
+  };
+
+  // What may be let go at all, and what is alike in it.
+  void FindGaps();
+  size_t Draw(size_t below) { return static_cast<size_t>(random_() % below); }
+
+  // The part of the time that is over.
+  double Elapsed() const;
+  void Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked);
+  void Begin(const Decisions& asked, FitOptions options);
+  void BeginAnew();
+
+  // A part of what waits long goes to the host: of what was made in the step, or of what is given too; what was made first, or what
+  // waits longest.
+  void BeginBySwaps();
+  void BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all);
+
+  // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
+  void BeginByClasses();
+  double CostAByte(GapId gap) const;
+
+  // What costs less a byte than a threshold goes between the passes, and what it is made from stays.
+  void BeginByThreshold();
+
+  // Goes over a good part of the step.
+  bool IsLong(GapId gap, size_t part = 16) const;
+
+  // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
+  void HoldSources(GapId gap, Decisions* choice, double likely);
+
+  // A run of gaps alike around this one: 1, 2, 4, ... of them.
+  void AddAlike(GapId gap, std::vector<GapId>* gaps);
+  void Improve();
+
+  // One change. False if there is none to make.
+  bool Step(Nanoseconds worse);
+  void Change(Decisions* asked);
+  void LetGo(GapId gap, Decisions* asked, bool swap);
+  void ExchangeAlike(Decisions* asked, bool sources);
+  Bytes BytesOf(GapId gap) const { return graph_.storages[At(values_.values[At(values_.gaps[At(gap)].value)].storage)].bytes; }
+
+  const Graph& graph_;
+  const Values& values_;
+  Fitter fitter_;
+  int swaps_ = -1;  // what `can_go_` and `classes_` are for
+  AlikeGaps classes_;
+  std::vector<GapId> can_go_;
+  const SearchOptions* options_ = nullptr;
+  std::chrono::steady_clock::time_point begin_;
+  std::mt19937_64 random_;
+  int64_t steps_ = 0;
+  Found best_;
+  Recipe best_recipe_;
+  Standing now_, best_standing_;
+  std::vector<bool> hold_;  // by gap, of the step under way
+  std::vector<GapId> gone_, held_, alike_;
+  std::vector<ValueId> open_;
+};
+
+}  // namespace hotpack::planner
