@@ -152,15 +152,15 @@ TEST(EchoOfNetworksTest, NeverMoreThanTheProgram) {
   }
 }
 
-// A state kept here and there: less is there at once. (With the whole path at once it would be more than the program, so nothing runs again.)
+// A state kept here and there: less is there at once.
 TEST(EchoOfNetworksTest, PathsAreParted) {
   const Graph graph = *Generate("lstm:2x64,steps=80,batch=8,classes=2,weights=0");
   const Values values = ValuesOf(graph);
   const EchoPlan whole = PlanByEcho(graph, values);
-  for (const int64_t longest : {4, 16, 64}) {
+  for (const int64_t longest : {1, 4, 16, 64}) {
     const EchoPlan parted = PlanByEcho(graph, values, {}, {.longest_path = longest});
     EXPECT_EQ(Verify(graph, Rebuild(graph, values, parted.ways, {}, &parted.again).schedule), "");
-    EXPECT_LT(parted.outcome.live_peak, whole.outcome.live_peak) << longest;
+    EXPECT_TRUE(longest == 1 || parted.outcome.live_peak < whole.outcome.live_peak) << longest;
     std::vector<int64_t> path(graph.operators.size());
     for (size_t op = 0; op < path.size(); ++op) {
       if (!parted.again[op]) continue;
