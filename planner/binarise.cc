@@ -116,19 +116,21 @@ class Rewriter {
 
 Binarised Binarise(const Graph& graph, const Values& values, const Encoding& encoding) { return Rewriter(graph, values, encoding).Run(); }
 
-BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine, const std::vector<bool>& allowed, const Encoding& encoding) {
+BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine, const EchoOptions& options, const Encoding& encoding) {
   BinarisedPlan whole;
   whole.binarised.graph = graph;
   for (size_t i = 0; i < graph.operators.size(); ++i) whole.binarised.from.push_back(static_cast<OperatorId>(i));
   whole.values = ValuesOf(graph);
-  whole.plan = PlanByEcho(graph, whole.values, machine, {.allowed = allowed.empty() ? nullptr : &allowed});
+  whole.plan = PlanByEcho(graph, whole.values, machine, options);
   BinarisedPlan bits;
   bits.binarised = Binarise(graph, whole.values, encoding);
   if (bits.binarised.encoded == 0) return whole;
   bits.values = ValuesOf(bits.binarised.graph);
   std::vector<bool> may;
-  for (OperatorId op : bits.binarised.from) may.push_back(op < 0 || allowed.empty() || allowed[static_cast<size_t>(op)]);
-  bits.plan = PlanByEcho(bits.binarised.graph, bits.values, machine, {.allowed = &may});
+  for (OperatorId op : bits.binarised.from) may.push_back(op < 0 || options.allowed == nullptr || (*options.allowed)[static_cast<size_t>(op)]);
+  EchoOptions of_bits = options;
+  of_bits.allowed = &may;
+  bits.plan = PlanByEcho(bits.binarised.graph, bits.values, machine, of_bits);
   return bits.plan.outcome.live_peak < whole.plan.outcome.live_peak ? std::move(bits) : std::move(whole);
 }
 

@@ -38,7 +38,7 @@ struct BinarisedPlan {
   Values values;
   EchoPlan plan;
 };
-// `allowed`: as in EchoOptions, by operator of `graph`, or empty; encoders may always run again.
-BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine = {}, const std::vector<bool>& allowed = {}, const Encoding& encoding = {});
+// EchoOptions::allowed is by operator of `graph`; encoders may always run again. Thread-safe.
+BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine = {}, const EchoOptions& options = {}, const Encoding& encoding = {});
 
 }  // namespace hotpack::planner

@@ -10,8 +10,10 @@ constexpr int kMostRetries = 20;
 }  // namespace
 
 Fitter::State::State(const Graph& graph, const Values& values, const Machine& machine)
-    : graph_(graph), values_(values), machine_(machine), can_go_(values.gaps.size()), conflicts_(values.gaps.size()), helped_(values.values.size()), device_(graph.storages.size()), host_(graph.storages.size()), made_(graph.storages.size()), copied_(graph.storages.size()),
-      next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()), slot_(values.values.size()),
+    : graph_(graph), values_(values), machine_(machine), can_go_(values.gaps.size()), conflicts_(values.gaps.size()),
+      helped_(values.values.size()), device_(graph.storages.size()), host_(graph.storages.size()), made_(graph.storages.size()),
+      copied_(graph.storages.size()), next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()),
+      slot_(values.values.size()), again_(values.values.size()), in_closure_(graph.operators.size()), seen_(values.values.size()),
       starts_(graph.operators.size() + 1), expires_(graph.operators.size() + 1) {
   contents_.resize(graph.storages.size());
   for (size_t v = 0; v < values.values.size(); ++v) {

@@ -22,13 +22,14 @@
 
 #include "packer/pack.h"
 #include "planner/binarise.h"
+#include "planner/chen.h"
 #include "planner/echo.h"
 #include "planner/networks/declarations.h"
 #include "planner/networks/mirror.h"
 #include "planner/networks/residual.h"
 #include "planner/networks/speech.h"
 #include "planner/networks/training_graph.h"
-#include "planner/networks/transformer.h"
+#include "planner/networks/transformer_translation.h"
 #include "planner/networks/translation.h"
 #include "planner/verifier.h"
 
@@ -46,7 +47,12 @@ constexpr double kNmtBaseline = 10.0, kNmtChen = 7.4, kNmtEcho = 3.0, kNmtRatio 
 constexpr double kNmtEchoTime = 1, kNmtChenTime = 18;                                          // % over the baseline; VI-B1
 constexpr double kRecurrentAlone = 21.1, kAttentionAlone = 70.2, kHeavyMore = 1.8, kHeavyTime = 20.2;  // %; Figure 17
 constexpr double kTransformerRatio = 1.59, kSpeechRatio = 1.56, kResNetRatio = 2.13, kResNetOverChen = 1.57;  // VI-C
+constexpr double kTransformerBits = 38;                                                         // % of the saving; VI-C2
+constexpr double kNmtTimes = 18, kTransformerTimes = 3.0, kSpeechTimes = 5, kResNetTimes = 1.67;  // Chen's overhead over Echo's; VI-B1, VI-C
 constexpr double kSpeechTime = 2;                                                              // %, "within"; VI-C1
+constexpr int64_t kLongestPath = 128;
+constexpr const char* kParted = "not in the paper: states are kept here and there, so that at most 128 operators follow each other on the path";
+
 constexpr double kPlanMs = 300, kPlanOperators = 15'900;                                       // V-A
 
 struct Model {
@@ -69,12 +75,14 @@ Model Make(absl::StatusOr<Network> network, int optimizer_states, bool activatio
   if (!network.ok()) Fail(network.status().ToString());
   Model model = {*std::move(network), {}, {}};
   if (activations_read_both) DeclareAsMxnet(&model.network);
+  DeclareSoftmaxOutput(&model.network);
   TrainingOptions options;
   options.device = kCard;
   options.optimizer_states = optimizer_states;
   absl::StatusOr<Training> training = MakeTraining(model.network, options);
   if (!training.ok()) Fail(training.status().ToString());
   model.training = *std::move(training);
+  DeclareSoftmaxOutput(model.network, &model.training);
   MarkMasks(model.network, &model.training);
   return model;
 }
@@ -109,18 +117,35 @@ Measured Chen(const Model& model, bool batch_norms = true) {
     const bool product = layer.kind == "convolution" || layer.kind == "fully_connected";
     mirrored.push_back(!product && !layer.random && layer.kind != "concat" && (batch_norms || layer.kind != "batch_norm"));
   }
-  // The network's result is MXNet's SoftmaxOutput.
-  if (model.network.layers.back().kind == "softmax") mirrored.back() = false;
   return Program(Mirror(model.network, model.training, mirrored));
 }
 
-Measured Echo(const Model& model, const std::vector<bool>& allowed) {
-  const BinarisedPlan plan = PlanByEchoWithBits(model.training.graph, {}, allowed);
+Measured Echo(const Model& model, const std::vector<bool>& allowed, int64_t longest_path = 0) {
+  const BinarisedPlan plan = PlanByEchoWithBits(model.training.graph, {}, {.allowed = &allowed, .longest_path = longest_path});
   return Judge(plan.binarised.graph, Rebuild(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again).schedule);
 }
 
-Measured Echo(const Model& model) {
-  return Echo(model, Allowed(model, [](size_t) { return true; }));
+Measured Echo(const Model& model, int64_t longest_path = 0) {
+  return Echo(model, Allowed(model, [](size_t) { return true; }), longest_path);
+}
+
+Measured WithoutBits(const Model& model) {
+  const Graph& graph = model.training.graph;
+  const Values values = ValuesOf(graph);
+  const std::vector<bool> allowed = Allowed(model, [](size_t) { return true; });
+  const EchoPlan plan = PlanByEcho(graph, values, {}, {.allowed = &allowed});
+  return Judge(graph, Rebuild(graph, values, plan.ways, {}, &plan.again).schedule);
+}
+
+// Echo's path, and the fully connected layers on it as well.
+Measured WithProducts(const Model& model) {
+  const Graph& graph = model.training.graph;
+  const Values values = ValuesOf(graph);
+  EchoPlan plan = PlanByEcho(graph, values);
+  for (size_t layer = 0; layer < model.network.layers.size(); ++layer) {
+    if (model.network.layers[layer].kind == "fully_connected") plan.again[static_cast<size_t>(model.training.forward_of[layer])] = true;
+  }
+  return Judge(graph, Rebuild(graph, values, DropForward(graph, values, plan.again), {}, &plan.again).schedule);
 }
 
 class Figures {
@@ -172,6 +197,8 @@ void OfTranslation(Figures* figures, bool smoke) {
   figures->Row(kNmt, "Chen", GB(chen), kNmtChen, "GB");
   figures->Row(kNmt, "Echo", GB(echo), kNmtEcho, "GB");
   figures->Row(kNmt, "baseline / Echo", Ratio(base, echo), kNmtRatio, "ratio", "what both have and is not counted here makes the paper's smaller");
+  figures->Row(kNmt, "baseline / Echo, paths parted", Ratio(base, Echo(model, kLongestPath)), kNmtRatio, "ratio", kParted);
+  figures->Row(kNmt, "Chen's time over the baseline / Echo's", Over(chen, base) / Over(echo, base), kNmtTimes, "ratio");
   figures->Row(kNmt, "Chen's saving", GB(base) - GB(chen), kNmtBaseline - kNmtChen, "GB");
   figures->Row(kNmt, "Echo's saving", GB(base) - GB(echo), kNmtBaseline - kNmtEcho, "GB");
   figures->Row(kNmt, "Echo's time over the baseline", Over(echo, base), kNmtEchoTime, "%");
@@ -179,11 +206,7 @@ void OfTranslation(Figures* figures, bool smoke) {
   const Measured recurrent = alone(TranslationPart::kRecurrent), attention = alone(TranslationPart::kAttention);
   figures->Row(kNmt, "recurrent layers alone, part of the saving", share(recurrent), kRecurrentAlone, "%");
   figures->Row(kNmt, "attention alone, part of the saving", share(attention), kAttentionAlone, "%");
-  Model heavy = model;
-  for (Operator& op : heavy.training.graph.operators) {
-    if (op.phase == Phase::kForward && op.name.starts_with("fully_connected")) op.heavy = false;
-  }
-  const Measured more = Echo(heavy);
+  const Measured more = WithProducts(model);
   figures->Row(kNmt, "fully connected layers as well, more saving", share(more) - 100, kHeavyMore, "%");
   figures->Row(kNmt, "fully connected layers as well, time over the baseline", Over(more, base), kHeavyTime, "%");
   figures->Ordering("translation: Echo below Chen below the baseline", {GB(echo), GB(chen), GB(base)}, GB(echo) < GB(chen) && GB(chen) < GB(base));
@@ -192,19 +215,25 @@ void OfTranslation(Figures* figures, bool smoke) {
   OfPlanning(figures, model);
 }
 
-Measured OfModel(Figures* figures, const std::string& name, const Model& model, double ratio, const std::string& note) {
+void OfModel(Figures* figures, const std::string& name, const Model& model, double ratio, double times, const std::string& note) {
   const Measured base = Program(model.training.graph), chen = Chen(model), echo = Echo(model);
   figures->Row(name, "baseline", GB(base), nullptr, "GB");
   figures->Row(name, "Chen", GB(chen), nullptr, "GB");
   if (CountOf(model.network, "batch_norm") > 0) figures->Row(name, "Chen, normalisations not mirrored", GB(Chen(model, false)), nullptr, "GB");
   figures->Row(name, "Echo", GB(echo), nullptr, "GB");
   figures->Row(name, "baseline / Echo", Ratio(base, echo), ratio, "ratio", note);
+  const Measured parted = Echo(model, kLongestPath);
+  figures->Row(name, "baseline / Echo, paths parted", Ratio(base, parted), ratio, "ratio", kParted);
   figures->Row(name, "Echo's time over the baseline", Over(echo, base), name.starts_with("DeepSpeech2") ? Json(kSpeechTime) : Json(nullptr), "%");
   figures->Row(name, "Chen's time over the baseline", Over(chen, base), nullptr, "%");
+  figures->Row(name, "Chen's time over the baseline / Echo's", Over(chen, base) / Over(echo, base), times, "ratio");
   figures->Ordering(name + ": Echo below Chen", {GB(echo), GB(chen)}, GB(echo) < GB(chen));
   if (name.starts_with("DeepSpeech2")) figures->Ordering(name + ": Chen above the baseline", {GB(chen), GB(base)}, GB(chen) > GB(base));
+  if (name.starts_with("Transformer")) {
+    const double without = GB(base) - GB(WithoutBits(model));
+    figures->Row(name, "dropouts' masks as bits, part of the saving", 100 * (1 - without / (GB(base) - GB(echo))), kTransformerBits, "%");
+  }
   if (name.starts_with("ResNet")) figures->Row(name, "Chen / Echo", Ratio(chen, echo), kResNetOverChen, "ratio");
-  return base;
 }
 
 int Main(int argc, char** argv) {
@@ -214,17 +243,17 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   Figures figures;
   OfTranslation(&figures, smoke);
-  TransformerOptions transformer = {.steps = 100, .batch = 64};
-  if (smoke) transformer = {.layers = 2, .width = 32, .heads = 2, .hidden = 64, .steps = 8, .batch = 4, .vocabulary = 100};
-  OfModel(&figures, "Transformer, 6 layers", Make(Transformer(transformer), 2), kTransformerRatio, "an encoder alone; the paper does not give its batch");
+  TransformerTranslationOptions transformer;
+  if (smoke) transformer = {.layers = 2, .width = 32, .heads = 2, .hidden = 64, .steps = 8, .batch = 4, .source_words = 100, .target_words = 100};
+  OfModel(&figures, "Transformer, 6 layers, 4096 words", Make(TransformerTranslation(transformer), 2), kTransformerRatio, kTransformerTimes, "the paper does not give its batch");
   SpeechOptions speech;
   if (smoke) speech = {.layers = 1, .hidden = 32, .frames = 40, .bands = 161, .batch = 4, .classes = 29};
-  OfModel(&figures, "DeepSpeech2, batch 24", Make(Speech(speech), 1), kSpeechRatio, "the paper does not give the length of its longest bucket");
-  OfModel(&figures, "DeepSpeech2, batch 24, activations' gradients read the output alone", Make(Speech(speech), 1, false), kSpeechRatio,
+  OfModel(&figures, "DeepSpeech2, batch 24", Make(Speech(speech), 1), kSpeechRatio, kSpeechTimes, "the paper does not give the length of its longest bucket");
+  OfModel(&figures, "DeepSpeech2, batch 24, activations' gradients read the output alone", Make(Speech(speech), 1, false), kSpeechRatio, kSpeechTimes,
           "as without cuDNN, and in the paper's Figure 7");
   ResNetOptions resnet = {.stages = {3, 8, 36, 3}};
   if (smoke) resnet = {.stages = {1, 1, 1, 1}, .batch = 2, .image = 32, .classes = 10};
-  OfModel(&figures, "ResNet-152, batch 32", Make(ResNet(resnet), 1), kResNetRatio, "");
+  OfModel(&figures, "ResNet-152, batch 32", Make(ResNet(resnet), 1), kResNetRatio, kResNetTimes, "");
   std::printf("%s\n", figures.Take().dump(1).c_str());
   return 0;
 }

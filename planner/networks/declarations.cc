@@ -31,6 +31,23 @@ void DeclareAsMxnet(Network* network) {
   }
 }
 
+void DeclareSoftmaxOutput(Network* network) {
+  if (network->results.size() != 1 || network->layers.empty()) return;
+  const Layer& last = network->layers.back();
+  if (last.kind != "softmax" || last.outputs.front() != network->results[0].tensor) return;
+  network->results[0].tensor = last.inputs.front();
+  network->layers.pop_back();
+}
+
+void DeclareSoftmaxOutput(const Network& network, Training* training) {
+  for (const Result& result : network.results) {
+    const StorageId from = training->storage_of[static_cast<size_t>(result.tensor)], to = training->gradient_of[static_cast<size_t>(result.tensor)];
+    for (Operator& op : training->graph.operators) {
+      if (std::find(op.writes.begin(), op.writes.end(), to) != op.writes.end()) op.in_place.push_back({from, to});
+    }
+  }
+}
+
 void MarkMasks(const Network& network, Training* training) {
   const auto mark = [&](OperatorId op, TensorId tensor) {
     const Tensor& of = network.tensors[static_cast<size_t>(tensor)];

@@ -10,6 +10,11 @@ namespace hotpack::planner {
 // (ActivationProp::DeclareBackwardDependency), and dropout's mask has as many bytes as its input.
 void DeclareAsMxnet(Network* network);
 
+// MXNet's SoftmaxOutput is the last softmax and the loss in one: the gradient of what it is of takes over that one's memory. The first function
+// takes the softmax away, before the step is made; the second lets the loss work in place.
+void DeclareSoftmaxOutput(Network* network);
+void DeclareSoftmaxOutput(const Network& network, Training* training);
+
 // Operator::masks: what the gradient of a relu reads of the layer, and who reads a dropout's mask, as far as these have 4 bytes an element.
 void MarkMasks(const Network& network, Training* training);
 

@@ -17,6 +17,7 @@
 #include "planner/networks/residual.h"
 #include "planner/networks/speech.h"
 #include "planner/networks/transformer.h"
+#include "planner/networks/transformer_translation.h"
 #include "planner/networks/translation.h"
 
 namespace hotpack::planner {
@@ -26,7 +27,7 @@ std::vector<Generator> All() {
   std::vector<Generator> all;
   // A family's file says what it has; here they are put together.
   for (auto* family : {&ConvolutionalGenerators, &InceptionGenerators, &KMeansGenerators, &LstmGenerators, &ResidualGenerators, &SpeechGenerators,
-                       &TransformerGenerators, &TranslationGenerators}) {
+                       &TransformerGenerators, &TransformerTranslationGenerators, &TranslationGenerators}) {
     for (Generator& generator : family()) {
       if (generator.network != nullptr) {
         for (Key& key : TrainingKeys()) generator.keys.push_back(std::move(key));

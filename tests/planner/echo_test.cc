@@ -184,6 +184,28 @@ TEST(EchoTest, SubgraphsAreDisjointAndShareNoEdge) {
   EXPECT_GT(several, 50);
 }
 
+// `wide` is made again from little, and its gradient reads it; so it counts nothing when it is asked whether the sum with it may as well be kept:
+// that lets go of `other` alone, which is as large.
+TEST(EchoTest, OperandsThatAreMadeAgainCountNothing) {
+  Builder b;
+  const StorageId x = b.Make("x", 8, true);
+  const StorageId little = b.Do("fc1", {x}, 100), other = b.Do("fc2", {x}, 1000);
+  const StorageId wide = b.Do("wide", {little}, 1000);
+  const StorageId sum = b.Do("sum", {wide, other}, 1000);
+  const StorageId out = b.Do("fc3", {sum}, 5000);
+  StorageId gradient = b.Do("loss", {out}, 5000, Phase::kBackward);  // the peak
+  gradient = b.Do("fc3_grad", {gradient, sum}, 1000, Phase::kBackward);
+  gradient = b.Do("wide_grad", {gradient, wide}, 8, Phase::kBackward);
+  b.graph.storages[static_cast<size_t>(gradient)].kept = true;
+  ASSERT_TRUE(Check(b.graph).ok()) << Check(b.graph);
+  const EchoPlan plan = PlanByEcho(b.graph, ValuesOf(b.graph));
+  std::vector<std::string> again;
+  for (size_t op = 0; op < plan.again.size(); ++op) {
+    if (plan.again[op]) again.push_back(b.graph.operators[op].name);
+  }
+  EXPECT_EQ(again, std::vector<std::string>{"wide"});
+}
+
 // Two towers of which only one may be computed again.
 TEST(EchoTest, OnlyWhatIsAllowedRunsAgain) {
   const Graph graph = Broadcasts(8, 1000);

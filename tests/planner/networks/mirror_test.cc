@@ -98,6 +98,25 @@ TEST(DeclarationsTest, AsMxnetDeclares) {
   EXPECT_EQ(Binarise(training.graph, ValuesOf(training.graph)).encoded, 3);
 }
 
+// The last softmax and the loss are one: the gradient is where the result was.
+TEST(DeclarationsTest, SoftmaxOutputWorksInPlace) {
+  Network network = *GenerateNetwork("vgg:11,image=32,classes=5");
+  const int64_t layers = static_cast<int64_t>(network.layers.size());
+  DeclareSoftmaxOutput(&network);
+  EXPECT_EQ(static_cast<int64_t>(network.layers.size()), layers - 1);
+  Training training = *MakeTraining(network);
+  DeclareSoftmaxOutput(network, &training);
+  ASSERT_TRUE(Check(training.graph).ok()) << Check(training.graph);
+  int in_place = 0;
+  for (const Action& action : Rebuild(training.graph, ValuesOf(training.graph), std::vector<Way>(ValuesOf(training.graph).gaps.size(), Way::kHold)).schedule.actions) {
+    if (action.kind != ActionKind::kRun || action.in_place.empty()) continue;
+    in_place += training.graph.operators[static_cast<size_t>(action.target)].name.starts_with("loss") ? 1 : 0;
+  }
+  EXPECT_EQ(in_place, 1);
+  DeclareSoftmaxOutput(&network);  // there is none any more
+  EXPECT_EQ(static_cast<int64_t>(network.layers.size()), layers - 1);
+}
+
 // A mask of a byte an element is not 32 bits.
 TEST(DeclarationsTest, MasksOfBytesAreNotMarked) {
   NetworkBuilder net;
@@ -129,6 +148,27 @@ TEST(EchoOfNetworksTest, NeverMoreThanTheProgram) {
         if (action.kind == ActionKind::kRun) ++runs[static_cast<size_t>(action.target)];
       }
       for (size_t op = 0; op < runs.size(); ++op) EXPECT_LE(runs[op], graph.operators[op].heavy ? 1 : 2) << spec << " " << graph.operators[op].name;
+    }
+  }
+}
+
+// A state kept here and there: less is there at once.
+TEST(EchoOfNetworksTest, PathsAreParted) {
+  const Graph graph = *Generate("lstm:2x64,steps=80,batch=8,classes=2,weights=0");
+  const Values values = ValuesOf(graph);
+  const EchoPlan whole = PlanByEcho(graph, values);
+  for (const int64_t longest : {1, 4, 16, 64}) {
+    const EchoPlan parted = PlanByEcho(graph, values, {}, {.longest_path = longest});
+    EXPECT_EQ(Verify(graph, Rebuild(graph, values, parted.ways, {}, &parted.again).schedule), "");
+    EXPECT_TRUE(longest == 1 || parted.outcome.live_peak < whole.outcome.live_peak) << longest;
+    std::vector<int64_t> path(graph.operators.size());
+    for (size_t op = 0; op < path.size(); ++op) {
+      if (!parted.again[op]) continue;
+      for (ValueId input : values.inputs[op]) {
+        const OperatorId maker = values.values[static_cast<size_t>(input)].maker;
+        if (maker >= 0) path[op] = std::max(path[op], path[static_cast<size_t>(maker)]);
+      }
+      EXPECT_LE(++path[op], longest);
     }
   }
 }
