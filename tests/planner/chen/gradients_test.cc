@@ -161,7 +161,8 @@ TEST(GradientsTest, AreThoseOfTheLoss) {
   int looked_at = 0;
   for (size_t t = 0; t < network.tensors.size(); ++t) {
     if (network.tensors[t].role != TensorRole::kWeight) continue;
-    const auto given = std::find_if(step.given.begin(), step.given.end(), [&](const auto& each) { return each.first == training.storage_of[t]; });
+    const auto given = std::find_if(step.given.begin(), step.given.end(),
+                                    [&](const auto& each) { return each.first == training.storage_of[t]; });
     ASSERT_NE(given, step.given.end());
     float& weight = given->second[given->second.size() / 2];
     const float gradient = kept[static_cast<size_t>(training.gradient_of[t])][given->second.size() / 2], before = weight;
@@ -195,7 +196,8 @@ TEST(GradientsTest, OfDrawnNetworksToo) {
   std::mt19937_64 random(2);
   int again = 0;
   for (uint64_t seed = 1; seed <= 25; ++seed) {
-    const Computable step = MakeComputable(DrawnNetwork(seed), Options(seed % 2 == 0, seed % 3 == 0 ? Accumulation::kOperator : Accumulation::kInPlace), seed);
+    const Accumulation accumulation = seed % 3 == 0 ? Accumulation::kOperator : Accumulation::kInPlace;
+    const Computable step = MakeComputable(DrawnNetwork(seed), Options(seed % 2 == 0, accumulation), seed);
     Same same(step);
     ExpectAllPlans(step, &random, &same);
     again += same.again();

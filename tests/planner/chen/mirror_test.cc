@@ -91,7 +91,8 @@ void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, 
   for (size_t v = 0; v < values.values.size(); ++v) {  // Rebuild() does not drop what the loss reads at once
     const Value& value = values.values[v];
     const bool at_once = value.maker >= 0 && !value.uses.empty() && value.uses[0] == value.maker + 1;
-    if (at_once && graph.operators[static_cast<size_t>(value.uses[0])].phase != Phase::kForward) segments.again[static_cast<size_t>(value.maker)] = false;
+    if (!at_once || graph.operators[static_cast<size_t>(value.uses[0])].phase == Phase::kForward) continue;
+    segments.again[static_cast<size_t>(value.maker)] = false;
   }
   const std::vector<Way> ways = DropForward(graph, values, segments.again);
   const Outcome rebuilt = Simulated(graph, Rebuild(graph, values, ways, {}, &segments.again).schedule);

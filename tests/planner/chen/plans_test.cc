@@ -27,7 +27,8 @@ TrainingOptions FeatureMapsAlone() {
   return options;
 }
 
-// What section 5.1's lines have to be when the sums of the feature maps are known: an independent simulation's 126.7, 46.0 and 28.7 GiB.
+// What section 5.1's lines have to be when the sums of the feature maps are known: an independent simulation's 126.7, 46.0 and
+// 28.7 GiB.
 TEST(ChenPlansTest, LinesOfAThousandConvolutions) {
   Network network = ThousandConvolutions();
   const Bytes forward = FeatureMapBytes(network);
