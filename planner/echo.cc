@@ -30,6 +30,7 @@ class Analysis {
     for (OperatorId op = 0; op < forward_; ++op) {
       if (again_[static_cast<size_t>(op)]) Weigh(op);
     }
+    if (options_.longest_path > 0) PartPaths();
     EchoPlan plan;
     plan.again = again_;
     plan.subgraph_of.assign(again_.size(), kNone);
@@ -154,10 +155,9 @@ class Analysis {
     std::set<ValueId> kept, gone;
     std::set<OperatorId> together = {op};
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
-      // What is made again itself needs no memory between the passes.
+      // What is made again itself needs no memory between the passes: there is nothing to let go of.
       const OperatorId maker = Of(input).maker;
-      if (maker >= 0 && again_[static_cast<size_t>(maker)]) return;
-      if (IsAlwaysThere(input)) continue;
+      if (IsAlwaysThere(input) || (maker >= 0 && again_[static_cast<size_t>(maker)])) continue;
       for (OperatorId use : Of(input).uses) {
         if (use >= forward_) {
           kept.insert(input);
@@ -179,6 +179,20 @@ class Analysis {
     for (ValueId value : gone) release += BytesOf(value);
     if (release < alloc) return;
     for (OperatorId each : together) again_[static_cast<size_t>(each)] = false;
+  }
+
+  void PartPaths() {
+    std::vector<int64_t> behind(again_.size());  // by operator: how many on the path it comes behind, and itself
+    for (OperatorId op = 0; op < forward_; ++op) {
+      if (!again_[static_cast<size_t>(op)]) continue;
+      int64_t& at = behind[static_cast<size_t>(op)];
+      for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
+        if (Of(input).maker >= 0) at = std::max(at, behind[static_cast<size_t>(Of(input).maker)]);
+      }
+      if (++at <= options_.longest_path) continue;
+      at = 0;
+      again_[static_cast<size_t>(op)] = false;
+    }
   }
 
   const Graph& graph_;
@@ -209,8 +223,8 @@ class Promise {
 
   // If so, with its outcome.
   bool IsKeptBy(EchoPlan* plan) const {
-    plan->ways = DropForward(graph_, values_, plan->again);
-    absl::StatusOr<Outcome> outcome = Simulate(graph_, Rebuild(graph_, values_, plan->ways, machine_, &plan->again).schedule, machine_);
+    const Schedule schedule = OnceOnThePath(plan);
+    absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok() || outcome->live_peak > program_.live_peak) return false;
     const PackResult packed = Pack(ToInstance(outcome->stays, kGranularity), {.time_limit_ns = kPackNs, .enough = std::max<Bytes>(least_arena_, 1)});
     if (packed.status != PackStatus::kOk || packed.placement.height > least_arena_) return false;
@@ -221,6 +235,23 @@ class Promise {
   const Outcome& program() const { return program_; }
 
  private:
+  // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for each step that reads
+  // one of them, is taken out.
+  Schedule OnceOnThePath(EchoPlan* plan) const {
+    for (;;) {
+      plan->ways = DropForward(graph_, values_, plan->again);
+      Schedule schedule = Rebuild(graph_, values_, plan->ways, machine_, &plan->again).schedule;
+      std::vector<int> runs(graph_.operators.size());
+      bool often = false;
+      for (const Action& action : schedule.actions) {
+        if (action.kind != ActionKind::kRun || ++runs[static_cast<size_t>(action.target)] <= 2) continue;
+        often = true;
+        plan->again[static_cast<size_t>(action.target)] = false;
+      }
+      if (!often) return schedule;
+    }
+  }
+
   const Graph& graph_;
   const Values& values_;
   const Machine& machine_;

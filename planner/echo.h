@@ -17,6 +17,10 @@ struct EchoOptions {
   // By operator: of the others nothing runs again, as if they had been taken out of the path. Null: all. (The paper's Figure 17
   // switches layers on and off; its dropouts, whose generator has no state to save, run once.)
   const std::vector<bool>* allowed = nullptr;
+  // > 0: an operator that would run again behind as many others, each from the result of the one before, is taken out of the path: not in the
+  // paper. Where a state goes from step to step (c of an LSTM), all steps are made again for the last one's gradient, and are there at once; a state
+  // kept here and there parts them.
+  int64_t longest_path = 0;
 };
 
 struct EchoPlan {
@@ -29,8 +33,8 @@ struct EchoPlan {
 
 // Algorithm 1 over the operators of the forward pass. Edges are values. Edge use references are counted over all operators, as the
 // compiler's pass does: subgraphs that would use one edge (an encoder's result that each step of a decoder uses) are one
-// subgraph, since the paper's have no reuse across them; all that use an edge leave the path together. An operator with
-// an operand that is made again is left alone: to keep its result would not let go of the operand's (Figure 13).
+// subgraph, since the paper's have no reuse across them; all that use an edge leave the path together. An operand that is
+// made again counts nothing: to keep the result would not let go of it (Figure 13, where trimming ends at once).
 //
 // The gradient's dependencies (section V-B) are what the graph's backward operators read. Heavy operators are never on the path:
 // where their gradients read their operands only, these are made again and they are not (its dead nodes); where an operator

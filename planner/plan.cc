@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "packer/pack.h"
 #include "planner/chen.h"
+#include "planner/descent.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
 #include "planner/search.h"
@@ -16,6 +18,8 @@
 namespace hotpack::planner {
 namespace {
 
+using std::chrono::steady_clock;
+
 constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {{"auto", PlanAlgorithm::kAuto},
                                                                  {"search", PlanAlgorithm::kSearch},
                                                                  {"chen", PlanAlgorithm::kChen},
@@ -23,25 +27,37 @@ constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {{"auto", PlanAl
                                                                  {"dtr", PlanAlgorithm::kDtr}};
 constexpr int64_t kPackNs = 300'000'000;
 
+struct Packed {
+  Instance instance;
+  Placement placement;
+};
+
+// A schedule that fits by what is live at once; whether its arena does is looked at when its turn comes.
 struct Candidate {
   const char* algorithm;
   Schedule schedule;
   Outcome outcome;
+  std::optional<Packed> packed;
+  std::optional<Choice> choice;
 };
 
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), values_(ValuesOf(graph)), begin_(std::chrono::steady_clock::now()) {}
+      : graph_(graph), options_(options), values_(ValuesOf(graph)), search_(graph, values_) {}
 
-  absl::StatusOr<PlanAnswer> Run() {
+  // `from`: plans of the search for other budgets.
+  absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Choice*>& from) {
+    begin_ = steady_clock::now();
+    candidates_.clear();
+    least_ = INT64_MAX;
+    budget_ = budget > 0 ? budget : INT64_MAX;
     Add("program", Baseline(graph_));
-    budget_ = options_.budget > 0 ? options_.budget : INT64_MAX;
     if (const Bytes least = LeastMemory(graph_, options_.swap); budget_ < least) {
       return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
     }
     Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
-    if (options_.budget <= 0) return Fastest();  // the step as it is
+    if (budget <= 0) return Fastest();  // the step as it is
     const bool all = options_.algorithm == PlanAlgorithm::kAuto;
     if (all || options_.algorithm == PlanAlgorithm::kChen) AddChen();
     if (all || options_.algorithm == PlanAlgorithm::kEcho) {
@@ -49,15 +65,21 @@ class Planner {
       Add("echo", Rebuild(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
     }
     if (all || options_.algorithm == PlanAlgorithm::kDtr) AddDtr();
-    if (all || options_.algorithm == PlanAlgorithm::kSearch) AddSearch();
+    if (all || options_.algorithm == PlanAlgorithm::kSearch) {
+      if (options_.swap) AddDescent();
+      AddSearch(from);
+    }
     return Fastest();
   }
 
  private:
-  void Add(const char* algorithm, Schedule schedule) {
+  Candidate* Add(const char* algorithm, Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
-    if (!outcome.ok()) return;  // the host has no room
-    candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome)});
+    if (!outcome.ok()) return nullptr;  // the host has no room
+    least_ = std::min(least_, outcome->live_peak);
+    if (outcome->live_peak > budget_) return nullptr;  // and so is its arena
+    candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome), {}, {}});
+    return &candidates_.back();
   }
   void AddChen() {
     for (const ChenPlan& plan : SearchSegments(graph_, values_, options_.machine)) {
@@ -74,60 +96,115 @@ class Planner {
       Add("dtr", *std::move(schedule));
     }
   }
-  void AddSearch() {
-    SearchOptions search;
-    search.machine = options_.machine;
-    search.swap = options_.swap;
-    search.seed = options_.seed;
-    search.levels = 12;
-    search.improvements = 100'000;
-    search.improve_all = false;
-    search.stop_at = budget_;
-    search.time_limit_ns = options_.time_limit_ns;
-    for (const Plan& plan : Search(graph_, values_, search).plans) {
+  void AddDescent() {
+    DescentOptions descent;
+    descent.machine = options_.machine;
+    descent.swap = true;
+    descent.seed = options_.seed;
+    descent.levels = 12;
+    descent.improvements = 100'000;
+    descent.improve_all = false;
+    descent.stop_at = budget_;
+    descent.time_limit_ns = options_.time_limit_ns / 2;
+    for (const Plan& plan : Descend(graph_, values_, descent).plans) {
       if (plan.live_peak <= budget_) Add("search", Rebuild(graph_, values_, plan.ways, options_.machine).schedule);
     }
+  }
+
+  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above.
+  void AddSearch(const std::vector<const Choice*>& from) {
+    const int64_t limit = options_.time_limit_ns - (steady_clock::now() - begin_).count();
+    const steady_clock::time_point begin = steady_clock::now();
+    const auto spent = [&] { return (steady_clock::now() - begin).count(); };
+    constexpr int kMostRounds = 24;
+    constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
+    Bytes live = budget_;
+    std::optional<Choice> choice;
+    int improving = 0;
+    for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
+      const int64_t left = std::max(limit / 50, limit - spent());
+      const int64_t share = improving == kImproving ? left : round == 0 ? limit / 8 : left / (round < 4 ? 4 : 2);
+      SearchOptions search = {.budget = live, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
+      Found found;
+      if (choice) {
+        found = search_.Run(search, &*choice);
+      } else {
+        search.time_limit_ns /= static_cast<int64_t>(from.size() + 1);
+        found = search_.Run(search);
+        for (const Choice* other : from) {
+          Found next = search_.Run(search, other);
+          if (next.fits && (!found.fits || next.time < found.time)) found = std::move(next);
+        }
+      }
+      if (!found.fits) {
+        if (!choice) return;
+        if (improving > 0) return;
+        live -= (budget_ - live) / 4 + 1;
+        continue;
+      }
+      choice = std::move(found.choice);
+      Candidate* candidate = Add("search", std::move(found.schedule));
+      if (candidate == nullptr) return;
+      candidate->choice = choice;
+      const Bytes height = Pack(candidate);
+      if (height <= budget_) {
+        if (improving == kImproving) return;
+        ++improving;
+        if (found.steps == 0) return;  // nothing to improve
+      } else {
+        live = std::min(live, candidate->outcome.live_peak) - std::max<Bytes>(height - budget_, budget_ / 1000);
+        if (live <= 0 || spent() > 2 * limit) return;
+      }
+    }
+  }
+
+  // The arena's height.
+  Bytes Pack(Candidate* candidate) {
+    if (!candidate->packed) {
+      candidate->packed.emplace();
+      candidate->packed->instance = ToInstance(candidate->outcome.stays);
+      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = kPackNs, .enough = budget_ == INT64_MAX ? 0 : budget_});
+      if (result.status != PackStatus::kOk) return INT64_MAX;
+      candidate->packed->placement = std::move(result.placement);
+    }
+    const Bytes height = candidate->packed->placement.height;
+    least_ = std::min(least_, height);
+    return height;
   }
 
   absl::StatusOr<PlanAnswer> Fastest() {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::pair(a.outcome.time, a.outcome.live_peak) < std::pair(b.outcome.time, b.outcome.live_peak);
     });
-    Bytes least = INT64_MAX;
     for (Candidate& candidate : candidates_) {
-      if (candidate.outcome.live_peak > budget_) {  // and so is its arena
-        least = std::min(least, candidate.outcome.live_peak);
-        continue;
-      }
-      PlanAnswer answer;
-      answer.instance = ToInstance(candidate.outcome.stays);
-      PackResult packed = Pack(answer.instance, {.time_limit_ns = kPackNs, .enough = options_.budget});
-      if (packed.status != PackStatus::kOk) return absl::InternalError(PackStatusText(packed.status));
-      least = std::min(least, packed.placement.height);
-      if (packed.placement.height > budget_) continue;
+      if (Pack(&candidate) > budget_) continue;
       if (std::string fault = Verify(graph_, candidate.schedule); !fault.empty()) {
         return absl::InternalError(absl::StrCat("the plan of ", candidate.algorithm, " is wrong, please report this: ", fault));
       }
+      PlanAnswer answer;
       answer.algorithm = candidate.algorithm;
       answer.schedule = std::move(candidate.schedule);
       answer.outcome = std::move(candidate.outcome);
-      answer.placement = std::move(packed.placement);
+      answer.instance = std::move(candidate.packed->instance);
+      answer.placement = std::move(candidate.packed->placement);
+      answer.choice = std::move(candidate.choice);
       answer.arena = answer.placement.height;
       answer.recomputed = answer.outcome.runs_again;
       answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
                                      [](const Action& action) { return action.kind == ActionKind::kOffload; });
       answer.lower_bound_time = answer.baseline_time = TotalCost(graph_);
-      answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+      answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
       return answer;
     }
-    return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least));
+    return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
   }
 
   const Graph& graph_;
   const PlanOptions& options_;
   const Values values_;
-  const std::chrono::steady_clock::time_point begin_;
-  Bytes budget_ = 0;
+  Search search_;
+  steady_clock::time_point begin_;
+  Bytes budget_ = 0, least_ = 0;
   std::vector<Candidate> candidates_;
 };
 
@@ -138,6 +215,33 @@ std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name) {
   return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
 }
 
-absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options) { return Planner(graph, options).Run(); }
+absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options) {
+  return Planner(graph, options).Run(options.budget, {});
+}
+
+std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets) {
+  Planner planner(graph, options);
+  std::vector<size_t> order(budgets.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return budgets[a] > budgets[b]; });
+  std::vector<absl::StatusOr<PlanAnswer>> answers(budgets.size(), absl::UnknownError("not planned"));
+  // From the largest, each beginning with what the one before has found ...
+  const PlanAnswer* larger = nullptr;
+  for (size_t at : order) {
+    std::vector<const Choice*> from;
+    if (larger != nullptr && larger->choice) from.push_back(&*larger->choice);
+    answers[at] = planner.Run(budgets[at], from);
+    if (answers[at].ok()) larger = &*answers[at];
+  }
+  // ... and back: what fits into less fits.
+  std::reverse(order.begin(), order.end());
+  const PlanAnswer* smaller = nullptr;
+  for (size_t at : order) {
+    absl::StatusOr<PlanAnswer>& answer = answers[at];
+    if (smaller != nullptr && (!answer.ok() || answer->outcome.time > smaller->outcome.time)) answer = *smaller;
+    if (answer.ok()) smaller = &*answer;
+  }
+  return answers;
+}
 
 }  // namespace hotpack::planner

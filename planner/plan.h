@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "packer/types.h"
+#include "planner/fit.h"
 #include "planner/schedule.h"
 #include "planner/simulator.h"
 
@@ -15,7 +17,7 @@ namespace hotpack::planner {
 
 enum class PlanAlgorithm {
   kAuto,    // search, and the others' plans beside it
-  kSearch,  // hotpack's own (planner/search.h)
+  kSearch,  // hotpack's own (planner/search.h; with copies to the host planner/descent.h too)
   kChen,    // the fastest plan of Chen's search that fits (planner/chen.h)
   kEcho,    // Echo's one plan, if it fits (planner/echo.h)
   kDtr,     // DTR's heuristic offline (planner/dtr.h)
@@ -44,11 +46,17 @@ struct PlanAnswer {
   Nanoseconds baseline_time = 0;     // of the program as it is
   Nanoseconds lower_bound_time = 0;  // no plan takes less: each operator once
   double seconds = 0;
+  std::optional<Choice> choice;      // of hotpack's own search: to go on from
 };
 
 // A plan that passes Verify() and whose packed arena is at most the budget. ResourceExhausted with one line: that the budget
 // is below what any plan needs, with that number, or that this planner has found none, with the least arena that it has found.
 // Thread-safe.
 absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options);
+
+// The same for many budgets, each with the time limit of `options`. A plan is taken over by all larger budgets, so that none is slower
+// than one of a smaller budget; hotpack's own search goes on from the plans of its neighbors. By budget, in the order given.
+// Thread-safe.
+std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets);
 
 }  // namespace hotpack::planner

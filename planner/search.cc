@@ -4,370 +4,416 @@
 #include <chrono>
 #include <map>
 #include <random>
+#include <string>
+#include <tuple>
 #include <utility>
-
-#include "planner/load.h"
 
 namespace hotpack::planner {
 namespace {
 
-// A plan and what the simulator says of it.
-struct State {
-  std::vector<Way> ways;
-  Schedule schedule;
-  Outcome outcome;
-  std::vector<Bytes> load;
+size_t At(int32_t id) { return static_cast<size_t>(id); }
 
-  Bytes Excess(Bytes target) const {
-    Bytes sum = 0;
-    for (Bytes bytes : load) sum += std::max<Bytes>(0, bytes - target);
-    return sum;
-  }
+// Gaps of layers alike: the same gap of results of operators of the same name. By gap its class; and each class's gaps, in the
+// program's order.
+struct Classes {
+  std::vector<int32_t> of;
+  std::vector<std::vector<GapId>> gaps;
 };
 
-struct Move {
-  GapId gap;
-  Way way;
-  double score = 0;  // by estimate: bytes of excess less for a nanosecond more
-};
+// "layer3.conv2" and "layer12.conv2" are alike.
+std::string WithoutNumbers(const std::string& name) {
+  std::string text;
+  for (char c : name) {
+    if (c < '0' || c > '9') text += c;
+  }
+  return text;
+}
 
-class Searcher {
- public:
-  Searcher(const Graph& graph, const Values& values, const SearchOptions& options)
-      : graph_(graph), values_(values), options_(options), fixed_(values.gaps.size()), bytes_(values.gaps.size()) {
-    for (size_t g = 0; g < values.gaps.size(); ++g) {
-      const Gap& gap = values.gaps[g];
-      bytes_[g] = graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(gap.value)].storage)].bytes;
-      fixed_[g] = gap.before == gap.after + 1 || bytes_[g] == 0;
-    }
+Classes ClassesOf(const Graph& graph, const Values& values, const Fitter& fitter) {
+  Classes classes;
+  classes.of.resize(values.gaps.size(), -1);
+  std::vector<std::string> names;
+  for (const Operator& op : graph.operators) names.push_back(WithoutNumbers(op.name));
+  using Key = std::tuple<std::string, Bytes, size_t, GapId, std::string>;
+  std::map<Key, int32_t> known;
+  for (size_t g = 0; g < values.gaps.size(); ++g) {
+    if (!fitter.CanGo(static_cast<GapId>(g))) continue;
+    const Gap& gap = values.gaps[g];
+    const Value& value = values.values[At(gap.value)];
+    const std::vector<ValueId>& outputs = values.outputs[At(value.maker)];
+    const auto which = static_cast<size_t>(std::find(outputs.begin(), outputs.end(), gap.value) - outputs.begin());
+    const std::string user = At(gap.before) < names.size() ? names[At(gap.before)] : std::string();
+    const Key key = {names[At(value.maker)], graph.storages[At(value.storage)].bytes, which, static_cast<GapId>(g) - value.first_gap, user};
+    const auto [found, added] = known.try_emplace(key, static_cast<int32_t>(classes.gaps.size()));
+    if (added) classes.gaps.emplace_back();
+    classes.of[g] = found->second;
+    classes.gaps[At(found->second)].push_back(static_cast<GapId>(g));
   }
-
-  Frontier Run() {
-    State state = Evaluate(std::vector<Way>(values_.gaps.size(), Way::kHold));
-    frontier_.least = LeastMemory(graph_, options_.swap);
-    Keep(state);
-    const Bytes most = state.outcome.live_peak, least = std::max(frontier_.least, options_.stop_at);
-    // The last level at once, so that there is a plan however short the time; the way over the others finds better ones.
-    State direct = state;
-    if (most <= least) return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
-    const bool reached = Lower(&direct, least, 1);
-    if (reached) Mend(&direct, least);
-    for (int level = 1; level <= options_.levels && !Done(); ++level) {
-      const Bytes target = most - static_cast<Bytes>(static_cast<double>(most - least) * level / options_.levels);
-      if (!Lower(&state, target, tried_)) break;
-      Mend(&state, target);
-      if (reached && level == options_.levels && direct.outcome.time < state.outcome.time) state = direct;
-      if (!options_.improve_all && level < options_.levels) continue;
-      for (int i = 0; i < options_.improvements && !Done(); ++i) {
-        if (!Improve(&state, target)) break;
-      }
-    }
-    return Frontier{Sorted(), frontier_.least, frontier_.evaluations};
-  }
-
- private:
-  bool Done() const {
-    if (frontier_.evaluations >= options_.evaluations) return true;
-    if (options_.time_limit_ns == INT64_MAX) return false;
-    return std::chrono::steady_clock::now() - begin_ > std::chrono::nanoseconds(options_.time_limit_ns);
-  }
-
-  State Evaluate(std::vector<Way> ways) {
-    ++frontier_.evaluations;
-    State state;
-    Rebuilt rebuilt = Rebuild(graph_, values_, ways, options_.machine);
-    for (GapId gap : rebuilt.held) ways[static_cast<size_t>(gap)] = Way::kHold;
-    absl::StatusOr<Outcome> outcome = Simulate(graph_, rebuilt.schedule, options_.machine);
-    if (!outcome.ok()) return Failed();
-    state.ways = std::move(ways);
-    state.schedule = std::move(rebuilt.schedule);
-    state.outcome = *std::move(outcome);
-    state.load = LoadOf(state.outcome.stays);
-    return state;
-  }
-  // The host has no room: a plan that nobody takes.
-  static State Failed() {
-    State state;
-    state.outcome.time = INT64_MAX;
-    state.outcome.live_peak = INT64_MAX;
-    state.load = {INT64_MAX / 4};
-    return state;
-  }
-
-  void Keep(const State& state) {
-    Plan& plan = best_[state.outcome.live_peak];
-    if (plan.ways.empty() || state.outcome.time < plan.time) plan = {state.ways, state.outcome.time, state.outcome.live_peak};
-  }
-  std::vector<Plan> Sorted() const {
-    std::vector<Plan> plans;  // ascending memory; only those faster than all that take less
-    for (const auto& [bytes, plan] : best_) {
-      if (plans.empty() || plan.time < plans.back().time) plans.push_back(plan);
-    }
-    std::reverse(plans.begin(), plans.end());
-    return plans;
-  }
-
-  // For each clock value the operator of the program that ran last, or runs.
-  std::vector<OperatorId> Positions(const Schedule& schedule) const {
-    std::vector<OperatorId> positions = {-1};
-    OperatorId next = 0;
-    for (const Action& action : schedule.actions) {
-      if (action.kind == ActionKind::kRun && action.target == next) ++next;
-      if (action.kind == ActionKind::kRun || action.kind == ActionKind::kPrefetch) positions.push_back(next - 1);
-    }
-    return positions;
-  }
-
-  // The gap of a storage's contents that is open when `position` has run or, again, is being prepared; -1.
-  GapId OpenGap(StorageId storage, OperatorId position) {
-    if (by_storage_.empty()) {
-      by_storage_.resize(graph_.storages.size());
-      for (size_t g = 0; g < values_.gaps.size(); ++g) {
-        const StorageId of = values_.values[static_cast<size_t>(values_.gaps[g].value)].storage;
-        by_storage_[static_cast<size_t>(of)].push_back(static_cast<GapId>(g));
-      }
-      for (std::vector<GapId>& gaps : by_storage_) {
-        std::sort(gaps.begin(), gaps.end(), [this](GapId a, GapId b) {
-          return values_.gaps[static_cast<size_t>(a)].before < values_.gaps[static_cast<size_t>(b)].before;
-        });
-      }
-    }
-    const std::vector<GapId>& gaps = by_storage_[static_cast<size_t>(storage)];
-    const auto found = std::upper_bound(gaps.begin(), gaps.end(), position, [this](OperatorId at, GapId gap) {
-      return at < values_.gaps[static_cast<size_t>(gap)].before;
-    });
-    if (found == gaps.end() || values_.gaps[static_cast<size_t>(*found)].after >= position) return -1;
-    return *found;
-  }
-
-  // What making the gap's value again costs, if all that is not held over the gap's end has to be made again too.
-  Nanoseconds CostAgain(const std::vector<Way>& ways, GapId gap) {
-    const OperatorId at = values_.gaps[static_cast<size_t>(gap)].before;
-    ++stamp_;
-    seen_.resize(graph_.operators.size());
-    Nanoseconds cost = 0;
-    std::vector<ValueId> open = {values_.gaps[static_cast<size_t>(gap)].value};
-    bool first = true;
-    while (!open.empty()) {
-      const ValueId value = open.back();
-      open.pop_back();
-      const Value& of = values_.values[static_cast<size_t>(value)];
-      if (!std::exchange(first, false) && IsThere(ways, value, at)) continue;
-      if (of.maker < 0 || seen_[static_cast<size_t>(of.maker)] == stamp_) continue;
-      seen_[static_cast<size_t>(of.maker)] = stamp_;
-      cost += graph_.operators[static_cast<size_t>(of.maker)].cost;
-      for (ValueId input : values_.inputs[static_cast<size_t>(of.maker)]) open.push_back(input);
-    }
-    return cost;
-  }
-  bool IsThere(const std::vector<Way>& ways, ValueId value, OperatorId at) const {
-    const Value& of = values_.values[static_cast<size_t>(value)];
-    if (of.maker < 0) return true;
-    const auto next = std::lower_bound(of.uses.begin(), of.uses.end(), at);
-    if (next == of.uses.end() && !of.left) return false;
-    const auto gap = static_cast<size_t>(of.first_gap + (next - of.uses.begin()));
-    return ways[gap] == Way::kHold || ways[gap] == Way::kSwap;
-  }
-
-  // What could be let go at the clock value where most is resident, the best by estimate first.
-  std::vector<Move> Moves(const State& state, Bytes target) {
-    const auto peak = std::max_element(state.load.begin(), state.load.end()) - state.load.begin();
-    const std::vector<OperatorId> positions = Positions(state.schedule);
-    const OperatorId position = positions[static_cast<size_t>(peak)];
-    // Clock values over the target, summed up, to see how much of an excess a stay is part of.
-    std::vector<int64_t> over(state.load.size() + 1);
-    for (size_t i = 0; i < state.load.size(); ++i) over[i + 1] = over[i] + (state.load[i] > target ? 1 : 0);
-    std::vector<Move> moves;
-    for (const Stay& stay : state.outcome.stays) {
-      if (stay.storage < 0 || stay.begin > peak || stay.end <= peak) continue;
-      const GapId gap = OpenGap(stay.storage, position);
-      if (gap < 0 || fixed_[static_cast<size_t>(gap)]) continue;
-      const Way now = state.ways[static_cast<size_t>(gap)];
-      const auto saved = static_cast<double>(stay.bytes) * static_cast<double>(over[static_cast<size_t>(stay.end)] - over[static_cast<size_t>(stay.begin)]);
-      if (now == Way::kHold) {
-        moves.push_back({gap, Way::kAgain, saved / static_cast<double>(1 + CostAgain(state.ways, gap))});
-        if (options_.swap) {
-          const double copy = static_cast<double>(stay.bytes) / options_.machine.bytes_per_ns_to_host;
-          moves.push_back({gap, Way::kSwap, saved / (1 + copy)});
-        }
-      } else if (now == Way::kAgain) {
-        moves.push_back({gap, Way::kAgainOnce, saved / static_cast<double>(1 + CostAgain(state.ways, gap))});
-      }
-    }
-    std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.score > b.score; });
-    return moves;
-  }
-
-  // The best by the simulator of the `most_tried` that are best by estimate and help; a state without ways if none does.
-  State Best(const State& state, Bytes target, const std::vector<Move>& moves, size_t most_tried) {
-    const Bytes excess = state.Excess(target);
-    State best;
-    double best_score = 0;
-    size_t tried = 0;
-    for (const Move& move : moves) {
-      if (tried >= most_tried && best_score > 0) break;
-      if (Done()) break;
-      ++tried;
-      std::vector<Way> ways = state.ways;
-      ways[static_cast<size_t>(move.gap)] = move.way;
-      State next = Evaluate(std::move(ways));
-      if (next.ways.empty() || next.ways[static_cast<size_t>(move.gap)] != move.way) {
-        if (move.way != Way::kSwap) fixed_[static_cast<size_t>(move.gap)] = !options_.swap;
-        continue;
-      }
-      const Bytes less = excess - next.Excess(target);
-      if (less <= 0) continue;
-      const auto more = static_cast<double>(std::max<Nanoseconds>(0, next.outcome.time - state.outcome.time));
-      const double score = static_cast<double>(less) / (1 + more);
-      if (score > best_score) {
-        best_score = score;
-        best = std::move(next);
-      }
-    }
-    return best;
-  }
-
-  // Where values are small beside what there is too much, the best by estimate go together: those that make a quarter of it. A
-  // state without ways if that does not help.
-  State Many(const State& state, Bytes target, const std::vector<Move>& moves) {
-    constexpr size_t kMany = 4;
-    const Bytes enough = (state.outcome.live_peak - target) / 4;
-    std::vector<Way> ways = state.ways;
-    Bytes sum = 0;
-    size_t count = 0;
-    for (const Move& move : moves) {
-      if (sum >= enough) break;
-      if (ways[static_cast<size_t>(move.gap)] != state.ways[static_cast<size_t>(move.gap)]) continue;  // its other way is better
-      ways[static_cast<size_t>(move.gap)] = move.way;
-      sum += bytes_[static_cast<size_t>(move.gap)];
-      ++count;
-    }
-    if (count < kMany) return {};
-    State next = Evaluate(std::move(ways));
-    for (size_t i = 0; i < count && i < moves.size() && !next.ways.empty(); ++i) {
-      const auto gap = static_cast<size_t>(moves[i].gap);
-      if (next.ways[gap] == Way::kHold && !options_.swap) fixed_[gap] = true;  // nothing can make it again
-    }
-    return next.Excess(target) < state.Excess(target) ? std::move(next) : State{};
-  }
-
-  // Lets go of values until nothing is above the target. False if it cannot be had.
-  bool Lower(State* state, Bytes target, size_t most_tried) {
-    while (state->outcome.live_peak > target) {
-      if (Done()) return false;
-      const std::vector<Move> moves = Moves(*state, target);
-      State next = Many(*state, target, moves);
-      if (next.ways.empty()) next = Best(*state, target, moves, most_tried);
-      if (next.ways.empty()) return false;
-      *state = std::move(next);
-      Keep(*state);
-    }
-    return true;
-  }
-
-  // Holds again what need not have been let go: what costs most first, many at once where that is possible.
-  void Mend(State* state, Bytes target) {
-    std::vector<std::pair<Nanoseconds, GapId>> gone;
-    for (size_t g = 0; g < state->ways.size(); ++g) {
-      if (state->ways[g] == Way::kHold) continue;
-      gone.push_back({state->ways[g] == Way::kSwap ? 0 : CostAgain(state->ways, static_cast<GapId>(g)), static_cast<GapId>(g)});
-    }
-    std::sort(gone.rbegin(), gone.rend());
-    constexpr size_t kParts = 64;
-    const size_t part = (gone.size() + kParts - 1) / kParts;
-    for (size_t begin = 0; begin < gone.size(); begin += part) {
-      MendPart(state, target, gone, begin, std::min(begin + part, gone.size()));
-    }
-    Keep(*state);
-  }
-  void MendPart(State* state, Bytes target, const std::vector<std::pair<Nanoseconds, GapId>>& gone, size_t begin, size_t end) {
-    for (Way way : {Way::kHold, Way::kAgain}) {
-      if (Done()) return;
-      std::vector<Way> ways = state->ways;
-      bool changes = false;
-      for (size_t i = begin; i < end; ++i) {
-        Way& of = ways[static_cast<size_t>(gone[i].second)];
-        if (of <= way) continue;
-        of = way;
-        changes = true;
-      }
-      if (!changes) continue;
-      State next = Evaluate(std::move(ways));
-      if (next.outcome.live_peak <= target && next.outcome.time <= state->outcome.time) {
-        *state = std::move(next);
-        return;
-      }
-    }
-    constexpr size_t kLargeGraph = 2000;  // gaps gone: one by one would take too long
-    if (end - begin < 2 || gone.size() > kLargeGraph) return;
-    MendPart(state, target, gone, begin, (begin + end) / 2);
-    MendPart(state, target, gone, (begin + end) / 2, end);
-  }
-
-  // Ruin and recreate (Schrimpf et al. 2000): holds some of what went, and lets others go for it. False if there is nothing to try.
-  bool Improve(State* state, Bytes target) {
-    std::vector<GapId> gone;
-    for (size_t g = 0; g < state->ways.size(); ++g) {
-      if (state->ways[g] != Way::kHold) gone.push_back(static_cast<GapId>(g));
-    }
-    if (gone.size() < 2) return false;
-    const auto draw = [this](size_t below) { return static_cast<size_t>(random_() % below); };
-    const size_t count = 1 + draw(std::min<size_t>(8, gone.size()));
-    const size_t from = draw(gone.size());
-    std::vector<Way> ways = state->ways;
-    const bool scattered = draw(2) == 0;
-    for (size_t i = 0; i < count; ++i) ways[static_cast<size_t>(gone[scattered ? draw(gone.size()) : (from + i) % gone.size()])] = Way::kHold;
-    State next = Evaluate(std::move(ways));
-    if (!Lower(&next, target, tried_)) return true;
-    Mend(&next, target);
-    if (next.outcome.time < state->outcome.time) *state = std::move(next);
-    return true;
-  }
-
-  const Graph& graph_;
-  const Values& values_;
-  const SearchOptions& options_;
-  const size_t tried_ = std::clamp<size_t>(30'000 / (1 + graph_.operators.size()), 3, 12);  // moves, by the simulator
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::mt19937_64 random_{options_.seed};
-  std::vector<bool> fixed_;   // by gap: to be held
-  std::vector<Bytes> bytes_;  // by gap
-  std::vector<std::vector<GapId>> by_storage_;
-  std::vector<int64_t> seen_;
-  int64_t stamp_ = 0;
-  std::map<Bytes, Plan> best_;
-  Frontier frontier_;
-};
+  return classes;
+}
 
 }  // namespace
 
-Bytes LeastMemory(const Graph& graph, bool swap) {
-  std::vector<bool> stays(graph.storages.size());
-  Bytes always = 0, most = 0;
-  for (size_t id = 0; id < stays.size(); ++id) stays[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
-  for (const Operator& op : graph.operators) {
-    for (StorageId id : op.writes) stays[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
-  }
-  for (size_t id = 0; id < stays.size(); ++id) always += stays[id] ? graph.storages[id].bytes : 0;
-  Bytes begin = 0, end = 0;
-  for (const Storage& storage : graph.storages) {
-    begin += storage.given ? storage.bytes : 0;
-    end += storage.kept ? storage.bytes : 0;
-  }
-  most = std::max(begin, end);
-  for (const Operator& op : graph.operators) {
-    Bytes needs = always + op.workspace;
-    for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {
-      for (StorageId id : *list) needs += stays[static_cast<size_t>(id)] ? 0 : graph.storages[static_cast<size_t>(id)].bytes;
+class Search::State {
+ public:
+  State(const Graph& graph, const Values& values)
+      : graph_(graph), values_(values), fitter_(graph, values), classes_(ClassesOf(graph, values, fitter_)), hold_(values.gaps.size()) {
+    for (size_t g = 0; g < values.gaps.size(); ++g) {
+      if (fitter_.CanGo(static_cast<GapId>(g))) can_go_.push_back(static_cast<GapId>(g));
     }
-    for (const InPlace& pair : op.in_place) needs -= graph.storages[static_cast<size_t>(pair.made)].bytes;
-    most = std::max(most, needs);
   }
-  return most;
-}
 
-Frontier Search(const Graph& graph, const Values& values, const SearchOptions& options) {
-  return Searcher(graph, values, options).Run();
-}
+  Found Run(const SearchOptions& options, const Choice* from) {
+    options_ = &options;
+    random_.seed(options.seed);
+    begin_ = std::chrono::steady_clock::now();
+    steps_ = 0;
+    best_ = {};
+    now_ = {};
+    if (from != nullptr) {
+      Begin(*from, {});
+    } else {
+      BeginAnew();
+    }
+    best_standing_ = now_.over == 0 ? now_ : Standing{};
+    if (now_.IsThere()) Improve();
+    best_.steps = steps_;
+    if (best_.fits) {
+      Choice choice = best_recipe_.choice;
+      fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold, &best_.schedule);
+      best_.choice = std::move(choice);
+    }
+    return std::move(best_);
+  }
+
+ private:
+  // What gives a plan again.
+  struct Recipe {
+    FitOptions options;
+    Choice choice;
+    std::vector<bool> hold;
+  };
+  struct Standing {
+    Choice choice;
+    Bytes over = INT64_MAX;
+    Nanoseconds time = INT64_MAX;
+    bool IsThere() const { return over < INT64_MAX; }
+    bool IsWorseThan(const Fitted& other, Nanoseconds worse) const {
+      return std::pair(other.over, other.time) <= std::pair(over, over > other.over ? INT64_MAX : time + worse);
+    }
+  };
+
+  size_t Draw(size_t below) { return static_cast<size_t>(random_() % below); }
+  // The part of the time that is over.
+  double Elapsed() const {
+    double part = options_->steps == INT64_MAX ? 0 : static_cast<double>(steps_) / static_cast<double>(options_->steps);
+    if (options_->time_limit_ns != INT64_MAX) {
+      const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin_;
+      part = std::max(part, spent.count() / static_cast<double>(options_->time_limit_ns));
+    }
+    return part;
+  }
+
+  void Remember(const Fitted& fitted, const FitOptions& options, const Choice& asked) {
+    if (!fitted.fits || (best_.fits && fitted.time >= best_.time)) return;
+    best_.fits = true;
+    best_.time = fitted.time;
+    best_.peak = fitted.peak;
+    best_recipe_ = {options, asked, hold_};
+  }
+
+  void Begin(const Choice& asked, FitOptions options) {
+    options.budget = options_->budget;
+    constexpr int kMostTimes = 100;  // the program's time
+    options.most_time = best_.fits ? 2 * best_.time : kMostTimes * (TotalCost(graph_) + 1);
+    options.most_over = best_.fits ? 0 : now_.over;
+    Choice choice = asked;
+    Fitted fitted = fitter_.Fit(options, &choice, &hold_);
+    Remember(fitted, options, asked);
+    if (fitted.went > 0 && fitted.over < INT64_MAX) {
+      const Choice done = choice;
+      fitted = fitter_.Fit(options, &choice, &hold_);
+      Remember(fitted, options, done);
+    }
+    if (std::pair(fitted.over, fitted.time) < std::pair(now_.over, now_.time)) now_ = {std::move(choice), fitted.over, fitted.time};
+  }
+
+  void BeginAnew() {
+    const Choice nothing = NothingGoes(values_);
+    for (const double wait : {0.5, 0.0, 1.0, 0.25, 0.75, 1.5}) {
+      Begin(nothing, {.wait = wait});
+      if (Elapsed() > 0.5 && best_.fits) return;
+    }
+    for (const double wait : {0.0, 0.5, 1.0, 2.0}) Begin(nothing, {.wait = wait, .neighbors = false});
+    BeginByThreshold();
+    BeginByClasses();
+  }
+
+  // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
+  void BeginByClasses() {
+    constexpr double kShare = 0.3;  // of the time
+    const double until = Elapsed() + kShare;
+    const size_t count = classes_.gaps.size();
+    constexpr size_t kMost = 300;
+    if (count == 0 || count > kMost || count * 2 > can_go_.size()) return;
+    FitOptions options;
+    options.budget = options_->budget;
+    options.mends = false;
+    Choice choice = NothingGoes(values_);
+    Choice done = choice;
+    Fitted now = fitter_.Fit(options, &done);
+    std::vector<bool> gone(count);
+    while (now.over > 0) {
+      Choice best;
+      Fitted best_fitted;
+      double best_score = 0;
+      size_t best_class = 0;
+      for (size_t c = 0; c < count; ++c) {
+        if (gone[c]) continue;
+        for (const bool sources : {false, true}) {
+          if (Elapsed() > until) return;
+          Choice next = choice;
+          for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = Way::kAgain;
+          if (sources) {
+            for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, 1.0);
+          }
+          done = next;
+          options.most_over = now.over;
+          const Fitted fitted = fitter_.Fit(options, &done);
+          if (fitted.over >= now.over) continue;
+          const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
+          if (score <= best_score) continue;
+          best_score = score;
+          best = std::move(next);
+          best_fitted = fitted;
+          best_class = c;
+        }
+      }
+      if (best_score <= 0) return;
+      choice = std::move(best);
+      now = best_fitted;
+      gone[best_class] = true;
+      Begin(choice, {});
+    }
+  }
+
+  double CostAByte(GapId gap) const {
+    const Value& value = values_.values[At(values_.gaps[At(gap)].value)];
+    return static_cast<double>(graph_.operators[At(value.maker)].cost) / static_cast<double>(graph_.storages[At(value.storage)].bytes);
+  }
+
+  // What costs less a byte than a threshold goes between the passes, and what it is made from stays.
+  void BeginByThreshold() {
+    std::vector<std::pair<double, GapId>> by_cost;
+    for (GapId gap : can_go_) by_cost.push_back({CostAByte(gap), gap});
+    std::sort(by_cost.begin(), by_cost.end());
+    constexpr int kThresholds = 16;
+    for (const bool tails : {true, false}) {
+      for (int part = 1; part <= kThresholds && Elapsed() < 0.3; ++part) {
+        Choice choice = NothingGoes(values_);
+        for (size_t i = 0; i < by_cost.size() * static_cast<size_t>(part) / kThresholds; ++i) {
+          const GapId gap = by_cost[i].second;
+          if (!IsLong(gap)) continue;
+          choice.ways[At(gap)] = Way::kAgain;
+        }
+        if (tails) {
+          for (GapId gap : can_go_) {
+            if (choice.ways[At(gap)] != Way::kHold) HoldSources(gap, &choice, 1.0);
+          }
+        }
+        Begin(choice, {});
+      }
+    }
+  }
+  // Goes over a good part of the step.
+  bool IsLong(GapId gap) const {
+    const Gap& of = values_.gaps[At(gap)];
+    return static_cast<size_t>(of.before - of.after) > graph_.operators.size() / 16;
+  }
+
+  // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
+  void HoldSources(GapId gap, Choice* choice, double likely) {
+    const OperatorId until = values_.gaps[At(gap)].before;
+    open_.assign(1, values_.gaps[At(gap)].value);
+    constexpr size_t kMost = 16;
+    for (size_t i = 0; i < open_.size() && i < kMost; ++i) {
+      const OperatorId maker = values_.values[At(open_[i])].maker;
+      if (maker < 0) continue;
+      for (ValueId input : values_.inputs[At(maker)]) {
+        const Value& of = values_.values[At(input)];
+        const bool dead = !of.left && of.uses.back() < until && of.overwritten >= until && of.maker >= 0;
+        if (!dead) continue;
+        const double cost = static_cast<double>(graph_.operators[At(of.maker)].cost);
+        const double target = static_cast<double>(graph_.operators[At(values_.values[At(values_.gaps[At(gap)].value)].maker)].cost);
+        if (cost > likely * target) {
+          choice->tails[At(input)] = std::max(choice->tails[At(input)], until);
+        } else {
+          open_.push_back(input);
+        }
+      }
+    }
+  }
+
+  // A run of gaps alike around this one: 1, 2, 4, ... of them.
+  void AddAlike(GapId gap, std::vector<GapId>* gaps) {
+    const std::vector<GapId>& alike = classes_.gaps[At(classes_.of[At(gap)])];
+    size_t most = 1;  // power
+    while ((size_t{1} << most) < alike.size()) ++most;
+    const size_t count = size_t{1} << Draw(most + 1);
+    const auto at = static_cast<size_t>(std::find(alike.begin(), alike.end(), gap) - alike.begin());
+    const size_t from = count >= alike.size() ? 0 : std::min(at - std::min(at, Draw(count)), alike.size() - std::min(count, alike.size()));
+    for (size_t i = from; i < alike.size() && i < from + count; ++i) gaps->push_back(alike[i]);
+  }
+
+  void Improve() {
+    // Several rounds, ever longer, each from the best plan: how much worse a step may make it, as a part of what is added to the least
+    // time; less and less to the end of the round.
+    constexpr double kWarmth[] = {0, 0.003, 0, 0.02};
+    double warmth = 0;
+    size_t rounds = 0;
+    int64_t round_end = 0, round = 1000;
+    const Nanoseconds total = TotalCost(graph_);
+    while (steps_ < options_->steps) {
+      if (steps_ % 16 == 0 && Elapsed() >= 1) break;
+      if (steps_ >= round_end) {
+        round_end = steps_ + round;
+        warmth = kWarmth[rounds++ % std::size(kWarmth)];
+        if (rounds % 2 == 0) round *= 2;
+        if (best_standing_.IsThere()) now_ = best_standing_;
+      }
+      ++steps_;
+      const double left = static_cast<double>(round_end - steps_) / static_cast<double>(round);
+      const auto worse = best_.fits ? static_cast<Nanoseconds>(warmth * left * static_cast<double>(best_.time - total)) : 0;
+      if (!Step(worse)) break;
+    }
+  }
+
+  // One change. False if there is none to make.
+  bool Step(Nanoseconds worse) {
+    gone_.clear();
+    for (GapId gap : can_go_) {
+      if (now_.choice.ways[At(gap)] != Way::kHold) gone_.push_back(gap);
+    }
+    if (gone_.empty() && now_.over == 0) return false;
+    FitOptions options;
+    options.budget = options_->budget;
+    options.noise = Draw(2) == 0 ? 0.5 : 0.1;
+    options.seed = random_();
+    options.most_over = now_.over;
+    if (now_.over == 0) options.most_time = now_.time + worse;
+    options.wait = 0.25 * static_cast<double>(Draw(6));
+    Choice asked = now_.choice;
+    held_.clear();
+    Change(&asked);
+    for (GapId gap : held_) asked.ways[At(gap)] = Way::kHold, hold_[At(gap)] = true;
+    Choice choice = asked;
+    Fitted fitted = fitter_.Fit(options, &choice, &hold_);
+    if (now_.IsWorseThan(fitted, worse)) {
+      Remember(fitted, options, asked);
+      for (GapId gap : held_) hold_[At(gap)] = false;
+      if (fitted.went > 0) {
+        asked = choice;
+        fitted = fitter_.Fit(options, &choice, &hold_);
+        Remember(fitted, options, asked);
+      }
+      if (now_.IsWorseThan(fitted, worse)) now_ = {std::move(choice), fitted.over, fitted.time};
+      if (now_.over == 0 && now_.time < best_standing_.time) best_standing_ = now_;
+    } else {
+      for (GapId gap : held_) hold_[At(gap)] = false;
+    }
+    return true;
+  }
+
+  void Change(Choice* asked) {
+    size_t count = 1;
+    while (count < 32 && Draw(2) == 0) count *= 2;
+    if (now_.over > 0 && (gone_.empty() || Draw(2) == 0)) {  // whatever lets go of more
+      if (can_go_.empty()) return;
+      for (size_t i = 0; i < count; ++i) {
+        Way& way = asked->ways[At(can_go_[Draw(can_go_.size())])];
+        way = way == Way::kHold ? Way::kAgain : Way::kAgainOnce;
+      }
+      return;
+    }
+    switch (Draw(12)) {
+      case 0: case 1: case 2:  // holds some
+        for (size_t i = 0; i < count; ++i) held_.push_back(gone_[Draw(gone_.size())]);
+        break;
+      case 3: case 4: case 5: {  // holds what follows each other
+        const size_t from = Draw(gone_.size());
+        for (size_t i = 0; i < count; ++i) held_.push_back(gone_[(from + i) % gone_.size()]);
+        break;
+      }
+      case 6:  // holds some alike
+        AddAlike(gone_[Draw(gone_.size())], &held_);
+        break;
+      case 7:  // what is made again for others stays, or goes at once
+        for (size_t i = 0; i < count; ++i) {
+          Way& way = asked->ways[At(gone_[Draw(gone_.size())])];
+          way = way == Way::kAgain ? Way::kAgainOnce : Way::kAgain;
+        }
+        break;
+      case 8: {  // lets go of some, and holds others
+        for (size_t i = 0; i < count; ++i) LetGo(can_go_[Draw(can_go_.size())], asked);
+        for (size_t i = 0; i < count; ++i) held_.push_back(gone_[Draw(gone_.size())]);
+        break;
+      }
+      case 9: {  // lets go of some alike, and holds as much
+        ExchangeAlike(asked, false);
+        break;
+      }
+      case 10: {  // the same, and what they are made from stays
+        ExchangeAlike(asked, true);
+        break;
+      }
+      default: {  // what some are made from stays
+        alike_.clear();
+        AddAlike(gone_[Draw(gone_.size())], &alike_);
+        for (GapId gap : alike_) HoldSources(gap, asked, Draw(2) == 0 ? 1.0 : 0.0);
+        break;
+      }
+    }
+  }
+  static void LetGo(Way* way) {
+    if (*way == Way::kHold) *way = Way::kAgain;
+  }
+  void LetGo(GapId gap, Choice* asked) { LetGo(&asked->ways[At(gap)]); }
+  void ExchangeAlike(Choice* asked, bool sources) {
+    alike_.clear();
+    AddAlike(can_go_[Draw(can_go_.size())], &alike_);
+    Bytes bytes = 0;
+    for (GapId gap : alike_) {
+      LetGo(gap, asked);
+      if (sources) HoldSources(gap, asked, Draw(2) == 0 ? 1.0 : 0.0);
+      bytes += BytesOf(gap);
+    }
+    for (int tries = 0; bytes > 0 && tries < 8; ++tries) {
+      const size_t before = held_.size();
+      AddAlike(gone_[Draw(gone_.size())], &held_);
+      for (size_t i = before; i < held_.size(); ++i) bytes -= BytesOf(held_[i]);
+    }
+  }
+  Bytes BytesOf(GapId gap) const { return graph_.storages[At(values_.values[At(values_.gaps[At(gap)].value)].storage)].bytes; }
+
+  const Graph& graph_;
+  const Values& values_;
+  Fitter fitter_;
+  const Classes classes_;
+  std::vector<GapId> can_go_;
+  const SearchOptions* options_ = nullptr;
+  std::chrono::steady_clock::time_point begin_;
+  std::mt19937_64 random_;
+  int64_t steps_ = 0;
+  Found best_;
+  Recipe best_recipe_;
+  Standing now_, best_standing_;
+  std::vector<bool> hold_;  // by gap, of the step under way
+  std::vector<GapId> gone_, held_, alike_;
+  std::vector<ValueId> open_;
+};
+
+Search::Search(const Graph& graph, const Values& values) : state_(std::make_unique<State>(graph, values)) {}
+Search::~Search() = default;
+Found Search::Run(const SearchOptions& options, const Choice* from) { return state_->Run(options, from); }
 
 }  // namespace hotpack::planner

@@ -1,42 +1,46 @@
-// hotpack's own planner: for each memory the fastest plan that a search over all gaps finds, every step judged by the simulator.
+// hotpack's own planner: for a budget the fastest plan that a search over all gaps finds, in the time that it is given.
+//
+//   begin     one pass of planner/fit.h each for several ways to compare contents, and for each threshold of cost a byte: what is
+//             cheaper goes, and what it is made from stays
+//   improve   ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): holds some of what
+//             went, or lets go of others, one by one or the same gap of many layers alike at once; the fitter mends the rest
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "planner/rebuild.h"
+#include "planner/fit.h"
 
 namespace hotpack::planner {
 
 struct SearchOptions {
-  Machine machine = {};
-  bool swap = false;           // copies to the host too
-  int levels = 40;             // memories looked for, from the program's own down to the least
-  int improvements = 20;       // at each level: times that some of what went is held, and something else let go instead
+  Bytes budget = INT64_MAX;           // of what is live at once
   uint64_t seed = 1;
-  int64_t evaluations = INT64_MAX;  // schedules made and simulated, at most
+  int64_t steps = INT64_MAX;          // tried improvements, at most
   int64_t time_limit_ns = INT64_MAX;  // where it strikes, what is found depends on the machine
-  Bytes stop_at = 0;           // memories below this one are not looked for
-  bool improve_all = true;     // else at the last level only
 };
 
-struct Plan {
-  std::vector<Way> ways;  // by gap
+struct Found {
+  bool fits = false;
+  Choice choice;
+  Schedule schedule;
   Nanoseconds time = 0;
-  Bytes live_peak = 0;    // bytes; no arena for the plan is smaller
+  Bytes peak = 0;      // bytes; no arena for the plan is smaller
+  int64_t steps = 0;
 };
 
-struct Frontier {
-  std::vector<Plan> plans;  // from the most memory to the least: each takes less memory and more time than the one before
-  Bytes least = 0;          // LeastMemory()
-  int64_t evaluations = 0;
+class Search {
+ public:
+  // `graph` must pass Check(); both must outlive it.
+  Search(const Graph& graph, const Values& values);
+  ~Search();
+
+  // Begins anew where `from` is null, else from there. The same for the same options, calls before it and number of steps.
+  Found Run(const SearchOptions& options, const Choice* from = nullptr);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
 };
-
-// No plan takes less, in bytes: the operands and the workspace of some operator are there at once, and beside them, unless contents
-// may be swapped, what is given and kept; all that is given at the beginning, and all that is kept at the end. O(size of the graph).
-Bytes LeastMemory(const Graph& graph, bool swap);
-
-// The same for the same options, on any machine. Thread-safe.
-Frontier Search(const Graph& graph, const Values& values, const SearchOptions& options = {});
 
 }  // namespace hotpack::planner

@@ -5,6 +5,11 @@
 #include <cmath>
 #include <vector>
 
+#include "planner/chen.h"
+#include "planner/descent.h"
+#include "planner/dtr.h"
+#include "planner/echo.h"
+#include "planner/plan.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"
 
@@ -24,73 +29,146 @@ Nanoseconds BruteForce(const Graph& graph, const Values& values, Bytes budget) {
   return best;
 }
 
-Nanoseconds FastestWithin(const Frontier& frontier, Bytes budget) {
-  Nanoseconds best = INT64_MAX;
-  for (const Plan& plan : frontier.plans) {
-    if (plan.live_peak <= budget) best = std::min(best, plan.time);
-  }
-  return best;
-}
-
 TEST(SearchTest, AsFastAsAllPlansOfSmallChains) {
   for (int layers : {2, 3}) {
     Graph graph = Chain(layers);
     graph.operators[0].cost = 30;
     const Values values = ValuesOf(graph);
-    const Frontier frontier = Search(graph, values);
+    Search search(graph, values);
     for (Bytes budget = 300; budget <= 600; budget += 100) {
-      EXPECT_EQ(FastestWithin(frontier, budget), BruteForce(graph, values, budget)) << layers << " layers, " << budget << " bytes";
+      const Found found = search.Run({.budget = budget, .steps = 500});
+      const Nanoseconds best = BruteForce(graph, values, budget);
+      EXPECT_EQ(found.fits, best < INT64_MAX);
+      if (found.fits) {
+        EXPECT_EQ(found.time, best) << layers << " layers, " << budget << " bytes";
+      }
     }
   }
 }
 
-TEST(SearchTest, EachPlanIsWhatItSays) {
+TEST(SearchTest, AsFastAsAllPlansOfSmallGraphs) {
+  std::mt19937_64 random(21);
+  int compared = 0, slower = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Graph graph = RandomGraph(random, 3 + i % 4);
+    if (!Check(graph).ok()) continue;
+    const Values values = ValuesOf(graph);
+    if (values.gaps.size() > 8) continue;
+    Search search(graph, values);
+    const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
+    for (int part = 0; part < 3; ++part) {
+      const Bytes budget = least + (most - least) * part / 3;
+      const Nanoseconds best = BruteForce(graph, values, budget);
+      const Found found = search.Run({.budget = budget, .steps = 300});
+      if (best == INT64_MAX) continue;
+      ++compared;
+      slower += !found.fits || found.time > best ? 1 : 0;
+
+    }
+  }
+  EXPECT_GT(compared, 200);
+  EXPECT_EQ(slower, 0);
+}
+
+TEST(SearchTest, ItsPlanIsWhatItSays) {
   const Graph graph = Chain(40);
   const Values values = ValuesOf(graph);
-  const Frontier frontier = Search(graph, values, {.levels = 10, .improvements = 5});
-  ASSERT_GT(frontier.plans.size(), 8u);
-  for (size_t i = 0; i < frontier.plans.size(); ++i) {
-    const Plan& plan = frontier.plans[i];
-    const Rebuilt rebuilt = Rebuild(graph, values, plan.ways);
-    EXPECT_EQ(Verify(graph, rebuilt.schedule), "");
-    EXPECT_EQ(Simulate(graph, rebuilt.schedule)->time, plan.time);
-    EXPECT_EQ(Simulate(graph, rebuilt.schedule)->live_peak, plan.live_peak);
-    if (i == 0) continue;
-    EXPECT_LT(plan.live_peak, frontier.plans[i - 1].live_peak);
-    EXPECT_GT(plan.time, frontier.plans[i - 1].time);
+  Search search(graph, values);
+  for (Bytes budget : {500, 1000, 2000, 3000}) {
+    const Found found = search.Run({.budget = budget, .steps = 300});
+    ASSERT_TRUE(found.fits) << budget;
+    EXPECT_EQ(Verify(graph, found.schedule), "");
+    const absl::StatusOr<Outcome> outcome = Simulate(graph, found.schedule);
+    ASSERT_TRUE(outcome.ok());
+    EXPECT_EQ(outcome->time, found.time);
+    EXPECT_EQ(outcome->live_peak, found.peak);
+    EXPECT_LE(found.peak, budget);
+    // Gone on from itself it is not slower.
+    const Found next = search.Run({.budget = budget, .seed = 2, .steps = 50}, &found.choice);
+    EXPECT_LE(next.time, found.time);
   }
-  // Within one forward pass more, not far above what a chain of that depth can be brought to.
-  EXPECT_LE(frontier.plans.back().live_peak, 2 * 100 * static_cast<Bytes>(std::sqrt(40) + 3));
+}
+
+// Griewank's bound: with room for s results a chain of l layers takes at most r more passes, if l ≤ (s + r)! / (s! r!).
+TEST(SearchTest, AChainInTheLeastMemory) {
+  const Graph graph = Chain(64);
+  const Values values = ValuesOf(graph);
+  const Found found = Search(graph, values).Run({.budget = 500, .steps = 2000});
+  ASSERT_TRUE(found.fits);
+  EXPECT_LE(found.time, 40 * TotalCost(graph));
 }
 
 TEST(SearchTest, TheSameAgain) {
   std::mt19937_64 random(9);
-  Graph graph = RandomGraph(random, 30);
-  while (!Check(graph).ok()) graph = RandomGraph(random, 30);
-  const Values values = ValuesOf(graph);
-  const Frontier one = Search(graph, values, {.evaluations = 2000}), other = Search(graph, values, {.evaluations = 2000});
-  ASSERT_EQ(one.plans.size(), other.plans.size());
-  for (size_t i = 0; i < one.plans.size(); ++i) EXPECT_EQ(one.plans[i].ways, other.plans[i].ways);
-}
-
-TEST(SearchTest, NoPlanTakesLessThanTheLeast) {
-  std::mt19937_64 random(4);
-  int swaps = 0;
-  for (int i = 0; i < 300; ++i) {
-    const Graph graph = RandomGraph(random, 2 + i % 30);
+  int fits = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Graph graph = RandomGraph(random, 30);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
-    for (const bool swap : {false, true}) {
-      const Frontier frontier = Search(graph, values, {.swap = swap, .levels = 3, .improvements = 1, .evaluations = 500});
-      EXPECT_EQ(frontier.least, LeastMemory(graph, swap));
-      for (const Plan& plan : frontier.plans) {
-        EXPECT_GE(plan.live_peak, frontier.least) << i;
-        EXPECT_GE(plan.time, TotalCost(graph));
-        for (Way way : plan.ways) swaps += way == Way::kSwap ? 1 : 0;
+    const Bytes budget = (Simulate(graph, Baseline(graph))->live_peak * 2 + LeastMemory(graph, false)) / 3;
+    const Found one = Search(graph, values).Run({.budget = budget, .steps = 200});
+    const Found other = Search(graph, values).Run({.budget = budget, .steps = 200});
+    EXPECT_EQ(one.fits, other.fits);
+    EXPECT_EQ(one.choice.ways, other.choice.ways);
+    EXPECT_EQ(one.time, other.time);
+    fits += one.fits ? 1 : 0;
+  }
+  EXPECT_GT(fits, 5);
+}
+
+// Budgets from the least to what the program needs. Drawn graphs overwrite at random what others are made from; where a value can
+// be made again only long before it is used, and DTR happens to do so, the search has no such plan.
+TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
+  std::mt19937_64 random(31);
+  int compared = 0, slower = 0, faster = 0;
+  for (int i = 0; i < 1500; ++i) {
+    const Graph graph = RandomGraph(random, 8 + i % 50);
+    if (!Check(graph).ok()) continue;
+    const Values values = ValuesOf(graph);
+    const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
+    const EchoPlan echo = PlanByEcho(graph, values);
+    std::vector<Outcome> others = {*Simulate(graph, Rebuild(graph, values, echo.ways, {}, &echo.again).schedule)};
+    for (const ChenPlan& plan : SearchSegments(graph, values)) others.push_back(plan.outcome);
+    Search search(graph, values);
+    for (int part = 0; part < 5; ++part) {
+      const Bytes budget = least + (most - least) * part / 5;
+      Nanoseconds best = INT64_MAX;
+      for (const Outcome& outcome : others) {
+        if (outcome.live_peak <= budget) best = std::min(best, outcome.time);
+      }
+      const absl::StatusOr<Schedule> dtr = ScheduleByDtr(graph, values, budget);
+      if (dtr.ok()) best = std::min(best, Simulate(graph, *dtr)->time);
+      if (best == INT64_MAX) continue;
+      const Found found = search.Run({.budget = budget, .steps = 500});
+      ++compared;
+      slower += !found.fits || found.time > best ? 1 : 0;
+      faster += found.fits && found.time < best ? 1 : 0;
+    }
+  }
+  EXPECT_GT(compared, 300);
+  EXPECT_LE(slower, compared / 25);
+  EXPECT_GE(faster, compared / 8);
+}
+
+TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
+  const Graph graph = Chain(50, 512);
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.time_limit_ns = 20'000'000;
+  const std::vector<Bytes> budgets = {5120, 25600, 3584, 15360, 1024, 20480};
+  const std::vector<absl::StatusOr<PlanAnswer>> answers = MakePlans(graph, options, budgets);
+  ASSERT_EQ(answers.size(), budgets.size());
+  EXPECT_EQ(answers[4].status().code(), absl::StatusCode::kResourceExhausted);  // below what every plan needs
+  for (size_t a = 0; a < budgets.size(); ++a) {
+    if (a == 4) continue;
+    ASSERT_TRUE(answers[a].ok()) << answers[a].status();
+    EXPECT_LE(answers[a]->arena, budgets[a]);
+    for (size_t b = 0; b < budgets.size(); ++b) {
+      if (b != 4 && budgets[b] > budgets[a]) {
+        EXPECT_LE(answers[b]->outcome.time, answers[a]->outcome.time);
       }
     }
   }
-  EXPECT_GT(swaps, 100);
 }
 
 }  // namespace

@@ -1,0 +1,84 @@
+// What has to run again behind the first run of one operator: the covering problem of planner/exact/bounds.h and its relaxation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/exact/cut.h"
+#include "planner/values.h"
+
+namespace hotpack::planner {
+
+// Which operators have surely run when one first runs, and which surely not: by what they use, or as in the program if plans keep to that.
+class RunOrder {
+ public:
+  // Both must outlive it.
+  RunOrder(const Graph& graph, const Values& values, bool keeps_order) : graph_(graph), values_(values), keeps_order_(keeps_order) {}
+
+  // By operator: it has run when `op` first runs, or is it. The number of operators stands for the end. O(size of the graph).
+  std::vector<bool> Before(OperatorId op) const;
+  // By operator: it first runs after `op` does. O(size of the graph).
+  std::vector<bool> Behind(OperatorId op) const;
+
+ private:
+  OperatorId MakerOf(ValueId value) const { return values_.values[static_cast<size_t>(value)].maker; }
+
+  const Graph& graph_;
+  const Values& values_;
+  const bool keeps_order_;
+};
+
+// The cut at operator `at`, for what is wanted by operators that first run behind it and no later than `until` (the number of operators:
+// by all, and at the end). Not thread-safe.
+class PointCut {
+ public:
+  // The arguments must outlive it, but for the order.
+  PointCut(const Graph& graph, const Values& values, const RunOrder& order, OperatorId at, OperatorId until);
+
+  Bytes AllHeld() const { return all_; }  // bytes with everything held that is wanted
+  Bytes LeastBytes();                     // with all made again that can be
+
+  // The relaxation's optimum, rounded up (times are integers); nothing if the budget is below LeastBytes(). A few least cuts.
+  std::optional<Nanoseconds> Time(Bytes budget);
+  // The same without relaxation, as far as `branches` nodes of a branch and bound go (Land and Doig 1960, best first). At least Time().
+  std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches);
+
+ private:
+  // A choice of operators that run again; a corner of the lower hull of (bytes, time) if it is the least for some price.
+  struct Corner {
+    Bytes bytes = 0;
+    Nanoseconds time = 0;
+    std::vector<OperatorId> again;
+  };
+  enum class Fixed : int8_t { kFree, kAgain, kNotAgain };
+  struct Relaxation {
+    Nanoseconds time = 0;                    // of the optimum, rounded up
+    Nanoseconds within = 0;                  // of the corner within the budget
+    OperatorId undecided = -1;               // runs again in one of the two corners only; -1: they are one
+    std::vector<std::pair<OperatorId, Fixed>> fixed;
+    bool operator<(const Relaxation& other) const { return time > other.time; }  // the least first
+  };
+
+  const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
+  Bytes BytesOf(ValueId value) const { return graph_.storages[static_cast<size_t>(Of(value).storage)].bytes; }
+  // Never made again.
+  bool IsOnce(ValueId value) const { return Of(value).maker < 0 || graph_.operators[static_cast<size_t>(Of(value).maker)].once; }
+
+  void AddThere(OperatorId at);
+  Corner Solve(Wide per_time, Wide per_byte);
+  std::optional<Relaxation> Relax(Bytes budget);
+  OperatorId Difference(const Corner& above, const Corner& below) const;
+
+  const Graph& graph_;
+  const Values& values_;
+  std::vector<bool> there_;      // by value: at `at` in any case
+  std::vector<ValueId> wanted_;  // but those that are there
+  std::vector<Fixed> fixed_;     // by operator
+  std::vector<int32_t> node_;    // by value, of Solve()
+  Bytes base_ = 0;               // of what is there
+  Bytes all_ = 0;
+  Nanoseconds total_ = 0;        // more than any choice takes
+};
+
+}  // namespace hotpack::planner
