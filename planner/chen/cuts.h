@@ -17,9 +17,8 @@ struct Cut {
   std::vector<OperatorId> makers;  // ascending: of what goes over it
 };
 
-// Where less, or as much, goes over in bytes than behind any of the `window` operators before and behind; of neighbours that
-// are equal the last. Results only: not what is given, nor what the gradient alone will read. Ascending. O(operands + what goes
-// over the cuts).
+// Where no more goes over, in bytes, than behind any of the `window` operators before and behind. Results only: not what is
+// given, nor what the gradient alone will read. Ascending. O(operands + operators · window + what goes over the cuts).
 std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window = 16);
 
 // The splitting points, or all operators where there are fewer than two; and cuts over which the result of one operator goes.
