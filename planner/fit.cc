@@ -44,7 +44,7 @@ class Fitter::State {
 
   bool can_go(GapId gap) const { return can_go_[At(gap)]; }
 
-  Fitted Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold, Schedule* schedule) {
+  Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
     options_ = &options;
     hold_ = hold;
     for (GapId gap : forbidden_) can_go_[At(gap)] = true;
@@ -421,7 +421,7 @@ class Fitter::State {
   std::vector<GapId> forbidden_;         // in the present call
   const FitOptions* options_ = nullptr;
   const std::vector<bool>* hold_ = nullptr;
-  Choice asked_, tried_;
+  Decisions asked_, tried_;
   std::vector<Way>* ways_ = nullptr;
   std::vector<OperatorId>* tails_ = nullptr;
   std::vector<OperatorId> helped_;       // by value: the last operator for which something was made again from it
@@ -453,12 +453,12 @@ class Fitter::State {
 Fitter::Fitter(const Graph& graph, const Values& values) : state_(std::make_unique<State>(graph, values)) {}
 Fitter::~Fitter() = default;
 
-Fitted Fitter::Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold, Schedule* schedule) {
+Fitted Fitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
   return state_->Fit(options, choice, hold, schedule);
 }
 bool Fitter::CanGo(GapId gap) const { return state_->can_go(gap); }
 
-Choice NothingGoes(const Values& values) {
+Decisions NothingGoes(const Values& values) {
   return {std::vector<Way>(values.gaps.size(), Way::kHold), std::vector<OperatorId>(values.values.size(), -1)};
 }
 

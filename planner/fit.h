@@ -16,11 +16,11 @@
 namespace hotpack::planner {
 
 // What is asked for, and what was done.
-struct Choice {
+struct Decisions {
   std::vector<Way> ways;          // by gap, without kSwap
   std::vector<OperatorId> tails;  // by value: held after its last use until this operator has run, to make others again from it; -1: not
 };
-Choice NothingGoes(const Values& values);
+Decisions NothingGoes(const Values& values);
 
 // How contents are compared: those with the least  cost^1 / (bytes · (time to the next use)^wait)  go first.
 struct FitOptions {
@@ -51,7 +51,7 @@ class Fitter {
   // `choice` is what is asked for; afterwards what was done: asked for again, nothing has to go that is not in it. `hold`, if given: gaps
   // that go only where nothing else can. `schedule`, if given: it passes Verify(). O(actions + contents that go · those that are
   // live, at worst).
-  Fitted Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold = nullptr, Schedule* schedule = nullptr);
+  Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold = nullptr, Schedule* schedule = nullptr);
 
   // Whether the gap's contents could ever be made again.
   bool CanGo(GapId gap) const;

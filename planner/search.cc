@@ -63,7 +63,7 @@ class Search::State {
     }
   }
 
-  Found Run(const SearchOptions& options, const Choice* from) {
+  Found Run(const SearchOptions& options, const Decisions* from) {
     options_ = &options;
     random_.seed(options.seed);
     begin_ = std::chrono::steady_clock::now();
@@ -79,7 +79,7 @@ class Search::State {
     if (now_.IsThere()) Improve();
     best_.steps = steps_;
     if (best_.fits) {
-      Choice choice = best_recipe_.choice;
+      Decisions choice = best_recipe_.choice;
       fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold, &best_.schedule);
       best_.choice = std::move(choice);
     }
@@ -90,11 +90,11 @@ class Search::State {
   // What gives a plan again.
   struct Recipe {
     FitOptions options;
-    Choice choice;
+    Decisions choice;
     std::vector<bool> hold;
   };
   struct Standing {
-    Choice choice;
+    Decisions choice;
     Bytes over = INT64_MAX;
     Nanoseconds time = INT64_MAX;
     bool IsThere() const { return over < INT64_MAX; }
@@ -114,7 +114,7 @@ class Search::State {
     return part;
   }
 
-  void Remember(const Fitted& fitted, const FitOptions& options, const Choice& asked) {
+  void Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked) {
     if (!fitted.fits || (best_.fits && fitted.time >= best_.time)) return;
     best_.fits = true;
     best_.time = fitted.time;
@@ -122,16 +122,16 @@ class Search::State {
     best_recipe_ = {options, asked, hold_};
   }
 
-  void Begin(const Choice& asked, FitOptions options) {
+  void Begin(const Decisions& asked, FitOptions options) {
     options.budget = options_->budget;
     constexpr int kMostTimes = 100;  // the program's time
     options.most_time = best_.fits ? 2 * best_.time : kMostTimes * (TotalCost(graph_) + 1);
     options.most_over = best_.fits ? 0 : now_.over;
-    Choice choice = asked;
+    Decisions choice = asked;
     Fitted fitted = fitter_.Fit(options, &choice, &hold_);
     Remember(fitted, options, asked);
     if (fitted.went > 0 && fitted.over < INT64_MAX) {
-      const Choice done = choice;
+      const Decisions done = choice;
       fitted = fitter_.Fit(options, &choice, &hold_);
       Remember(fitted, options, done);
     }
@@ -139,7 +139,7 @@ class Search::State {
   }
 
   void BeginAnew() {
-    const Choice nothing = NothingGoes(values_);
+    const Decisions nothing = NothingGoes(values_);
     for (const double wait : {0.5, 0.0, 1.0, 0.25, 0.75, 1.5}) {
       Begin(nothing, {.wait = wait});
       if (Elapsed() > 0.5 && best_.fits) return;
@@ -159,12 +159,12 @@ class Search::State {
     FitOptions options;
     options.budget = options_->budget;
     options.mends = false;
-    Choice choice = NothingGoes(values_);
-    Choice done = choice;
+    Decisions choice = NothingGoes(values_);
+    Decisions done = choice;
     Fitted now = fitter_.Fit(options, &done);
     std::vector<bool> gone(count);
     while (now.over > 0) {
-      Choice best;
+      Decisions best;
       Fitted best_fitted;
       double best_score = 0;
       size_t best_class = 0;
@@ -172,7 +172,7 @@ class Search::State {
         if (gone[c]) continue;
         for (const bool sources : {false, true}) {
           if (Elapsed() > until) return;
-          Choice next = choice;
+          Decisions next = choice;
           for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = Way::kAgain;
           if (sources) {
             for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, 1.0);
@@ -210,7 +210,7 @@ class Search::State {
     constexpr int kThresholds = 16;
     for (const bool tails : {true, false}) {
       for (int part = 1; part <= kThresholds && Elapsed() < 0.3; ++part) {
-        Choice choice = NothingGoes(values_);
+        Decisions choice = NothingGoes(values_);
         for (size_t i = 0; i < by_cost.size() * static_cast<size_t>(part) / kThresholds; ++i) {
           const GapId gap = by_cost[i].second;
           if (!IsLong(gap)) continue;
@@ -232,7 +232,7 @@ class Search::State {
   }
 
   // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
-  void HoldSources(GapId gap, Choice* choice, double likely) {
+  void HoldSources(GapId gap, Decisions* choice, double likely) {
     const OperatorId until = values_.gaps[At(gap)].before;
     open_.assign(1, values_.gaps[At(gap)].value);
     constexpr size_t kMost = 16;
@@ -302,11 +302,11 @@ class Search::State {
     options.most_over = now_.over;
     if (now_.over == 0) options.most_time = now_.time + worse;
     options.wait = 0.25 * static_cast<double>(Draw(6));
-    Choice asked = now_.choice;
+    Decisions asked = now_.choice;
     held_.clear();
     Change(&asked);
     for (GapId gap : held_) asked.ways[At(gap)] = Way::kHold, hold_[At(gap)] = true;
-    Choice choice = asked;
+    Decisions choice = asked;
     Fitted fitted = fitter_.Fit(options, &choice, &hold_);
     if (now_.IsWorseThan(fitted, worse)) {
       Remember(fitted, options, asked);
@@ -324,7 +324,7 @@ class Search::State {
     return true;
   }
 
-  void Change(Choice* asked) {
+  void Change(Decisions* asked) {
     size_t count = 1;
     while (count < 32 && Draw(2) == 0) count *= 2;
     if (now_.over > 0 && (gone_.empty() || Draw(2) == 0)) {  // whatever lets go of more
@@ -377,8 +377,8 @@ class Search::State {
   static void LetGo(Way* way) {
     if (*way == Way::kHold) *way = Way::kAgain;
   }
-  void LetGo(GapId gap, Choice* asked) { LetGo(&asked->ways[At(gap)]); }
-  void ExchangeAlike(Choice* asked, bool sources) {
+  void LetGo(GapId gap, Decisions* asked) { LetGo(&asked->ways[At(gap)]); }
+  void ExchangeAlike(Decisions* asked, bool sources) {
     alike_.clear();
     AddAlike(can_go_[Draw(can_go_.size())], &alike_);
     Bytes bytes = 0;
@@ -414,6 +414,6 @@ class Search::State {
 
 Search::Search(const Graph& graph, const Values& values) : state_(std::make_unique<State>(graph, values)) {}
 Search::~Search() = default;
-Found Search::Run(const SearchOptions& options, const Choice* from) { return state_->Run(options, from); }
+Found Search::Run(const SearchOptions& options, const Decisions* from) { return state_->Run(options, from); }
 
 }  // namespace hotpack::planner

@@ -22,7 +22,7 @@ struct SearchOptions {
 
 struct Found {
   bool fits = false;
-  Choice choice;
+  Decisions choice;
   Schedule schedule;
   Nanoseconds time = 0;
   Bytes peak = 0;      // bytes; no arena for the plan is smaller
@@ -36,7 +36,7 @@ class Search {
   ~Search();
 
   // Begins anew where `from` is null, else from there. The same for the same options, calls before it and number of steps.
-  Found Run(const SearchOptions& options, const Choice* from = nullptr);
+  Found Run(const SearchOptions& options, const Decisions* from = nullptr);
 
  private:
   class State;

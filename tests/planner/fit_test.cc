@@ -25,7 +25,7 @@ void ExpectTrue(const Graph& graph, const Fitted& fitted, const Schedule& schedu
 TEST(FitTest, WithAllMemoryNothingGoes) {
   const Graph graph = Chain(20);
   const Values values = ValuesOf(graph);
-  Choice choice = NothingGoes(values);
+  Decisions choice = NothingGoes(values);
   Schedule schedule;
   const Fitted fitted = Fitter(graph, values).Fit({}, &choice, nullptr, &schedule);
   ASSERT_TRUE(fitted.fits);
@@ -40,7 +40,7 @@ TEST(FitTest, AChainInEverLess) {
   Fitter fitter(graph, values);
   Nanoseconds before = 0;
   for (Bytes budget = 4200; budget >= 400; budget -= 100) {
-    Choice choice = NothingGoes(values);
+    Decisions choice = NothingGoes(values);
     Schedule schedule;
     const Fitted fitted = fitter.Fit({.budget = budget}, &choice, nullptr, &schedule);
     ASSERT_TRUE(fitted.fits) << budget;
@@ -62,7 +62,7 @@ TEST(FitTest, DrawnGraphs) {
     for (int part = 0; part < 4; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
       const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random()};
-      Choice choice = NothingGoes(values);
+      Decisions choice = NothingGoes(values);
       for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % 2);
       for (OperatorId& tail : choice.tails) {
         if (random() % 4 == 0) tail = static_cast<OperatorId>(random() % graph.operators.size());
@@ -105,9 +105,9 @@ TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   const Values values = ValuesOf(graph);
   Fitter fitter(graph, values);
   const ValueId a = values.outputs[0][0], b = values.outputs[1][0];
-  Choice choice = NothingGoes(values);
+  Decisions choice = NothingGoes(values);
   choice.ways[static_cast<size_t>(values.values[static_cast<size_t>(b)].first_gap)] = Way::kAgain;
-  Choice with = choice;
+  Decisions with = choice;
   with.tails[static_cast<size_t>(a)] = 4;
   EXPECT_EQ(fitter.Fit({}, &choice).time, TotalCost(graph) + 1010);
   EXPECT_EQ(fitter.Fit({}, &with).time, TotalCost(graph) + 10);
@@ -119,7 +119,7 @@ TEST(FitTest, TheSameAgain) {
   const Values values = ValuesOf(graph);
   Fitter fitter(graph, values);
   const FitOptions options = {.budget = 1200, .noise = 0.5, .seed = 3};
-  Choice one = NothingGoes(values), other = one;
+  Decisions one = NothingGoes(values), other = one;
   const Fitted first = fitter.Fit(options, &one);
   const Fitted second = fitter.Fit(options, &other);
   EXPECT_EQ(first.time, second.time);
