@@ -42,8 +42,7 @@ std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window
     const auto here = over.begin() + op;
     const auto before = over.begin() + std::max(0, op - window), behind = over.begin() + std::min(end, op + window + 1);
     const bool least = std::all_of(before, behind, [&](Bytes each) { return each >= *here || each == 0; });  // 0: a beginning, an end
-    const bool equal_next = op + 1 < end && *(here + 1) == *here;
-    if (least && !equal_next && *here > 0) cuts.push_back({op, {}});
+    if (least && *here > 0) cuts.push_back({op, {}});
   }
   std::set<std::pair<OperatorId, OperatorId>> open;  // last wanted, maker
   auto cut = cuts.begin();

@@ -91,7 +91,8 @@ class Mirror {
     const auto i = static_cast<size_t>(number);
     if (!graph_.operators[i].random || result_.counts[i] == 0) return -1;
     if (states_[i] < 0) {
-      states_[i] = NewStorage(absl::StrCat("state of ", graph_.operators[i].name, " ", number), kRandomStateBytes, StorageKind::kOther, -1);
+      const std::string name = absl::StrCat("state of ", graph_.operators[i].name, " ", number);
+      states_[i] = NewStorage(name, kRandomStateBytes, StorageKind::kOther, -1);
     }
     return states_[i];
   }
@@ -108,7 +109,8 @@ class Mirror {
   void MakeCopy(OperatorId number, int32_t k) {
     const Operator& op = graph_.operators[static_cast<size_t>(number)];
     Copy copy = {number, op, {}, false};
-    copy.op.name = absl::StrCat(op.name, std::string(static_cast<size_t>(k), '\''));
+    const std::string mark(static_cast<size_t>(k), '\'');
+    copy.op.name = op.name + mark;
     const std::vector<ValueId>& inputs = values_.inputs[static_cast<size_t>(number)];
     const std::vector<ValueId>& outputs = values_.outputs[static_cast<size_t>(number)];
     const auto last = [&](ValueId value) -> Made& { return last_copy_[static_cast<size_t>(value)]; };
@@ -118,7 +120,7 @@ class Mirror {
     }
     for (size_t w = 0; w < op.writes.size(); ++w) {
       const Storage& storage = graph_.storages[static_cast<size_t>(op.writes[w])];
-      const StorageId made = NewStorage(absl::StrCat(storage.name, std::string(static_cast<size_t>(k), '\'')), storage.bytes, storage.kind, op.writes[w]);
+      const StorageId made = NewStorage(storage.name + mark, storage.bytes, storage.kind, op.writes[w]);
       copy.op.writes[w] = made;
       last(outputs[w]) = {made, static_cast<int32_t>(copies_.size())};
     }

@@ -13,8 +13,8 @@ constexpr ValueId kNothing = -1;
 class Translator {
  public:
   Translator(const Graph& graph, const Values& values, const MirroredGraph& mirrored)
-      : graph_(graph), values_(values), mirrored_(mirrored), touches_(mirrored.graph.storages.size()), next_(mirrored.graph.storages.size()),
-        there_(mirrored.graph.storages.size()), holders_(graph.storages.size()), contents_(graph.storages.size(), kNothing) {
+      : graph_(graph), values_(values), mirrored_(mirrored), touches_(mirrored.graph.storages.size()),
+        next_(mirrored.graph.storages.size()), there_(mirrored.graph.storages.size()), holders_(graph.storages.size()), contents_(graph.storages.size(), kNothing) {
     for (const Operator& op : mirrored.graph.operators) {
       for (StorageId id : op.reads) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
       for (StorageId id : op.updates) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
@@ -53,6 +53,7 @@ class Translator {
   int32_t& Holders(StorageId of) { return holders_[static_cast<size_t>(of)]; }
   ValueId& Contents(StorageId of) { return contents_[static_cast<size_t>(of)]; }
   StorageId Of(StorageId id) const { return mirrored_.storage_of[static_cast<size_t>(id)]; }
+  Bytes SizeOf(StorageId of) const { return graph_.storages[static_cast<size_t>(of)].bytes; }
   bool IsThere(StorageId id) const { return there_[static_cast<size_t>(id)]; }
 
   std::string Do(size_t i) {
@@ -94,9 +95,8 @@ class Translator {
       const InPlace pair = program.in_place[p];
       const StorageId read = op.in_place[p].read;
       const bool used_up = IsThere(read) && Holders(pair.read) == 1 && UsedUp(read, 1);
-      const bool free = Holders(pair.made) == 0 && std::find(made_in_place.begin(), made_in_place.end(), pair.made) == made_in_place.end();
-      const bool equal = graph_.storages[static_cast<size_t>(pair.read)].bytes == graph_.storages[static_cast<size_t>(pair.made)].bytes;
-      if (!used_up || !free || !equal) continue;
+      const bool taken = std::find(made_in_place.begin(), made_in_place.end(), pair.made) != made_in_place.end();
+      if (!used_up || taken || Holders(pair.made) > 0 || SizeOf(pair.read) != SizeOf(pair.made)) continue;
       made_in_place.push_back(pair.made);
       action.in_place.push_back(static_cast<int32_t>(p));
       there_[static_cast<size_t>(read)] = false;  // its memory is the other's

@@ -22,8 +22,8 @@ struct MirrorPlan {
   Nanoseconds cost = 0;         // of all operators of the mirrored graph
 };
 
-// Appendix A as published: B = 0, B = √(xy), and `points` on [√(xy)/√2, √2·√(xy)], evenly in the logarithm, each judged by the static
-// allocation of its mirrored graph. In the order of the search. O(points · size of the graph · log).
+// Appendix A as published: B = 0, B = √(xy), and `points` on [√(xy)/√2, √2·√(xy)], evenly in the logarithm, each judged by the
+// static allocation of its mirrored graph. In the order of the search. O(points · size of the graph · log).
 std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, const std::vector<Cut>& cuts, int points = 6);
 // Twice: with CandidatesOf() the graph, then with its narrow cuts.
 std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, int points = 6);
@@ -42,9 +42,10 @@ struct MemoryLine {
 // "no optimization", "inplace", "sharing", "drop bn-relu" (section 4.2: CheapOperators()) and "sublinear plan".
 std::vector<MemoryLine> MemoryLines(const Graph& graph, const Values& values);
 
-// For a budget of bytes: of the search's plans, that of section 4.2 and the recursion's (section 4.4: k = 1, 2, 3; 2 levels and more, at
-// either kind of cut), each as a schedule of the program's graph, the fastest one whose packed arena is at most the budget. ResourceExhausted with one line that names the least
-// arena found. The schedule passes Verify() and Simulate(). Thread-safe.
+// For a budget of bytes: of the search's plans, that of section 4.2 and the recursion's (section 4.4: k = 1, 2, 3; 2 levels and
+// more, at either kind of cut), each as a schedule of the program's graph, the fastest one whose packed arena is at most the
+// budget. ResourceExhausted with one line that names the least arena found. The schedule passes Verify() and Simulate().
+// Thread-safe.
 absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values, Bytes budget, const Machine& machine = {});
 
 }  // namespace hotpack::planner

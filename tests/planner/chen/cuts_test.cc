@@ -87,6 +87,29 @@ TEST(CutsTest, SegmentsKeepAllThatGoesOver) {
   EXPECT_EQ(second.y, 1200);
 }
 
+// What goes over several cuts is kept once.
+TEST(CutsTest, WhatGoesOnForLong) {
+  Graph graph = TwoStates(4);
+  graph.storages.push_back(graph.storages[0]);
+  graph.storages.back().given = false;
+  graph.storages.back().bytes = 50;
+  const auto context = static_cast<StorageId>(graph.storages.size()) - 1;
+  graph.operators[0].writes.push_back(context);
+  for (size_t i = 3; i < 12; i += 3) graph.operators[i].reads.push_back(context);
+  ASSERT_TRUE(Check(graph).ok()) << Check(graph);
+  const std::vector<Cut> cuts = NarrowCuts(graph, ValuesOf(graph), 3);
+  ASSERT_EQ(cuts.size(), 3u);
+  EXPECT_EQ(cuts[1].makers, (std::vector<OperatorId>{0, 4, 5}));
+  const Segments segments = PlanSegments(graph, cuts, 0);
+  EXPECT_EQ(segments.x, 600 + 450) << "with the first step's gates, which the same operator makes";
+  EXPECT_FALSE(segments.again[0]);
+}
+
+TEST(CutsTest, EverywhereInAChain) {
+  const Graph graph = Chain(50);
+  EXPECT_EQ(NarrowCuts(graph, ValuesOf(graph)).size(), 49u);  // nothing of the forward pass goes over its end
+}
+
 // The splitting points as cuts are Algorithm 3 as published.
 TEST(CutsTest, OneResultGoesOver) {
   const Graph graph = Chain(100, 1);

@@ -1,24 +1,27 @@
 // Plans are computed: the gradients are those of the program, bit by bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
+#include <string>
 
+#include "absl/strings/str_split.h"
 #include "planner/chen.h"
 #include "planner/chen/chain.h"
 #include "planner/chen/plans.h"
 #include "planner/chen/recursion.h"
-#include "planner/dtr.h"
 #include "planner/echo.h"
 #include "planner/networks/builder.h"
-#include "planner/search.h"
+#include "planner/plan.h"
 #include "planner/verifier.h"
 #include "tests/planner/chen/numeric.h"
 
 namespace hotpack::planner {
 namespace {
 
-constexpr int64_t kRows = 6, kWidth = 8, kClasses = 5;
+constexpr int64_t kRows = 16, kWidth = 16, kClasses = 5;
 
 // Fully connected layers, one of them used twice, normalisation, dropout, and results that go past layers.
 Network ResidualNetwork() {
@@ -81,13 +84,16 @@ class Same {
       for (float number : numbers) EXPECT_TRUE(std::isfinite(number));
     }
   }
-  void Expect(const Schedule& schedule, const char* what) {
+  void Expect(const Schedule& schedule, const std::string& what) {
     ASSERT_EQ(Verify(step_.graph, schedule), "") << what;
     EXPECT_TRUE(SameNumbers(Execute(step_, schedule), expected_)) << what;
     std::vector<int> runs(step_.graph.operators.size());
     for (const Action& action : schedule.actions) {
-      if (action.kind == ActionKind::kRun && ++runs[static_cast<size_t>(action.target)] > 1) ++again_;
-      if (action.kind == ActionKind::kPrefetch) ++copied_;
+      const bool again = action.kind == ActionKind::kRun && ++runs[static_cast<size_t>(action.target)] > 1;
+      const bool copied = action.kind == ActionKind::kPrefetch;
+      again_ += again ? 1 : 0;
+      copied_ += copied ? 1 : 0;
+      by_name_[what] += again || copied ? 1 : 0;
       in_place_ += static_cast<int>(action.in_place.size());
     }
   }
@@ -95,12 +101,32 @@ class Same {
   int again() const { return again_; }
   int copied() const { return copied_; }
   int in_place() const { return in_place_; }
+  // What the plans of one planner have made again or copied.
+  int OfPlanner(const std::string& name) const { return by_name_.contains(name) ? by_name_.at(name) : 0; }
 
  private:
   const Computable& step_;
   const std::vector<Numbers> expected_;
   int again_ = 0, copied_ = 0, in_place_ = 0;
+  std::map<std::string, int> by_name_;
 };
+
+// By all planners' names, as `hotpack plan --algorithm` has them.
+void ExpectPlans(const Computable& step, int percent, Same* same) {
+  const absl::StatusOr<PlanAnswer> program = MakePlan(step.graph, {});
+  ASSERT_TRUE(program.ok()) << program.status();
+  for (const std::string& name : absl::StrSplit(kPlanAlgorithmNames, ", ")) {
+    for (bool swap : {false, true}) {
+      PlanOptions options;
+      options.algorithm = *PlanAlgorithmFromName(name);
+      options.budget = program->arena * percent / 100;
+      options.swap = swap;
+      options.time_limit_ns = 10'000'000;
+      const absl::StatusOr<PlanAnswer> answer = MakePlan(step.graph, options);
+      if (answer.ok()) same->Expect(answer->schedule, name.c_str());
+    }
+  }
+}
 
 void ExpectAllPlans(const Computable& step, std::mt19937_64* random, Same* same) {
   const Graph& graph = step.graph;
@@ -110,20 +136,7 @@ void ExpectAllPlans(const Computable& step, std::mt19937_64* random, Same* same)
   same->Expect(Rebuild(graph, values, DropForward(graph, values, cheap), {}, &cheap).schedule, "drop bn-relu");
   const EchoPlan echo = PlanByEcho(graph, values);
   same->Expect(Rebuild(graph, values, echo.ways, {}, &echo.again).schedule, "echo");
-  const Bytes whole = Simulate(graph, Baseline(graph))->live_peak;
-  for (int percent : {95, 90, 85, 80, 75, 70}) {
-    const absl::StatusOr<Schedule> dtr = ScheduleByDtr(graph, values, whole * percent / 100);
-    if (dtr.ok()) same->Expect(*dtr, "dtr");
-    const absl::StatusOr<Schedule> chen = ScheduleByChen(graph, values, whole * percent / 100);
-    if (chen.ok()) same->Expect(*chen, "chen for a budget");
-  }
-  for (bool swap : {false, true}) {
-    SearchOptions options;
-    options.swap = swap;
-    options.levels = 6;
-    options.improvements = 2;
-    for (const Plan& plan : Search(graph, values, options).plans) same->Expect(Rebuild(graph, values, plan.ways).schedule, "search");
-  }
+  for (int percent : {90, 75, 60}) ExpectPlans(step, percent, same);
   for (int k : {1, 2}) {
     for (int levels : {1, 2, 3}) {
       const std::vector<int32_t> counts = RecursivePlan(graph, values, k, levels);
@@ -161,7 +174,8 @@ TEST(GradientsTest, AreThoseOfTheLoss) {
   int looked_at = 0;
   for (size_t t = 0; t < network.tensors.size(); ++t) {
     if (network.tensors[t].role != TensorRole::kWeight) continue;
-    const auto given = std::find_if(step.given.begin(), step.given.end(), [&](const auto& each) { return each.first == training.storage_of[t]; });
+    const auto given = std::find_if(step.given.begin(), step.given.end(),
+                                    [&](const auto& each) { return each.first == training.storage_of[t]; });
     ASSERT_NE(given, step.given.end());
     float& weight = given->second[given->second.size() / 2];
     const float gradient = kept[static_cast<size_t>(training.gradient_of[t])][given->second.size() / 2], before = weight;
@@ -187,6 +201,7 @@ TEST(GradientsTest, OfEveryPlannerAreTheProgramsOwn) {
       EXPECT_GT(same.again(), 100);
       EXPECT_GT(same.copied(), 20);
       EXPECT_GT(same.in_place(), 20);
+      for (const std::string& name : absl::StrSplit(kPlanAlgorithmNames, ", ")) EXPECT_GT(same.OfPlanner(name), 0) << name;
     }
   }
 }
@@ -195,7 +210,8 @@ TEST(GradientsTest, OfDrawnNetworksToo) {
   std::mt19937_64 random(2);
   int again = 0;
   for (uint64_t seed = 1; seed <= 25; ++seed) {
-    const Computable step = MakeComputable(DrawnNetwork(seed), Options(seed % 2 == 0, seed % 3 == 0 ? Accumulation::kOperator : Accumulation::kInPlace), seed);
+    const Accumulation accumulation = seed % 3 == 0 ? Accumulation::kOperator : Accumulation::kInPlace;
+    const Computable step = MakeComputable(DrawnNetwork(seed), Options(seed % 2 == 0, accumulation), seed);
     Same same(step);
     ExpectAllPlans(step, &random, &same);
     again += same.again();

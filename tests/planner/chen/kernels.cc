@@ -111,8 +111,8 @@ class LayerRun {
     return std::nanf("");
   }
 
-  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be added; nothing if
-  // nobody wants it.
+  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be added;
+  // nothing if nobody wants it.
   void Give(TensorId tensor, const Numbers& gradient) {
     StorageId id = step_.training.gradient_of[static_cast<size_t>(tensor)];
     const bool adds = std::find(op_.updates.begin(), op_.updates.end(), id) != op_.updates.end();
@@ -120,7 +120,8 @@ class LayerRun {
     if (!operands_.contains(id)) {
       const std::vector<Storage>& storages = step_.training.graph.storages;
       const std::string part = storages[static_cast<size_t>(id)].name + ".";
-      const auto found = std::find_if(op_.writes.begin(), op_.writes.end(), [&](StorageId each) { return storages[static_cast<size_t>(each)].name.starts_with(part); });
+      const auto found = std::find_if(op_.writes.begin(), op_.writes.end(),
+                                      [&](StorageId each) { return storages[static_cast<size_t>(each)].name.starts_with(part); });
       if (found == op_.writes.end()) return;
       id = *found;
     }
@@ -212,59 +213,83 @@ Kernel LossKernel(const std::shared_ptr<const Step>& step, const Result& result)
   };
 }
 
+// A gradient more is added to the first one.
+Kernel AdditionKernel(const Operator& op, size_t elements) {
+  return [op, elements](const Operands& operands, uint64_t*) {
+    for (size_t e = 0; e < elements; ++e) operands.at(op.updates[0])[e] += operands.at(op.reads[0])[e];
+  };
+}
+
+// Descent with momentum.
+Kernel UpdateKernel(const Operator& op, size_t elements) {
+  return [op, elements](const Operands& operands, uint64_t*) {
+    float* weight = operands.at(op.updates[0]);
+    float* moment = operands.at(op.updates[1]);
+    for (size_t e = 0; e < elements; ++e) {
+      moment[e] = 0.9f * moment[e] + operands.at(op.reads[0])[e];
+      weight[e] -= 0.1f * moment[e];
+    }
+  };
+}
+
+// Weights and images from -1 to 1; labels.
+void DrawGiven(const Step& step, uint64_t seed, Computable* result) {
+  std::mt19937_64 random(seed);
+  for (size_t t = 0; t < step.network.tensors.size(); ++t) {
+    const Tensor& tensor = step.network.tensors[t];
+    const StorageId id = step.training.storage_of[t];
+    if (id < 0) continue;
+    if (tensor.role == TensorRole::kMask) result->elements[static_cast<size_t>(id)] = static_cast<size_t>(tensor.bytes);
+    if (!result->graph.storages[static_cast<size_t>(id)].given) continue;
+    Numbers numbers(result->elements[static_cast<size_t>(id)]);
+    for (float& number : numbers) {
+      const auto part = static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+      number = tensor.name == "labels" ? std::floor(2.5f * (part + 1)) : part;
+    }
+    result->given.emplace_back(id, std::move(numbers));
+  }
+}
+
+void AddLayerKernels(const std::shared_ptr<const Step>& step, Computable* result) {
+  for (size_t layer = 0; layer < step->network.layers.size(); ++layer) {
+    const OperatorId forward = step->training.forward_of[layer], backward = step->training.backward_of[layer];
+    if (forward >= 0) {
+      const auto f = static_cast<size_t>(forward);
+      result->kernels[f] = [step, layer, op = result->graph.operators[f]](const Operands& operands, uint64_t* random) {
+        LayerRun(*step, layer, op, operands).Forward(random);
+      };
+    }
+    if (backward >= 0) {
+      const auto b = static_cast<size_t>(backward);
+      result->kernels[b] = [step, layer, op = result->graph.operators[b]](const Operands& operands, uint64_t*) {
+        LayerRun(*step, layer, op, operands).Backward();
+      };
+    }
+  }
+}
+
 }  // namespace
 
 Computable MakeComputable(const Network& network, const TrainingOptions& options, uint64_t seed) {
   const auto step = std::make_shared<const Step>(Step{network, MakeTraining(network, options).value()});
-  const Training& training = step->training;
   Computable result;
-  result.graph = training.graph;
-  for (const Storage& storage : result.graph.storages) result.elements.push_back(static_cast<size_t>(storage.bytes) / sizeof(float));
-  std::mt19937_64 random(seed);
-  for (size_t t = 0; t < network.tensors.size(); ++t) {
-    const Tensor& tensor = network.tensors[t];
-    const StorageId id = training.storage_of[t];
-    if (id < 0) continue;
-    if (tensor.role == TensorRole::kMask) result.elements[static_cast<size_t>(id)] = static_cast<size_t>(tensor.bytes);  // a number each
-    if (!result.graph.storages[static_cast<size_t>(id)].given) continue;
-    Numbers numbers(result.elements[static_cast<size_t>(id)]);
-    for (float& number : numbers) {
-      number = tensor.name == "labels" ? static_cast<float>(random() % 5) : static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
-    }
-    result.given.emplace_back(id, std::move(numbers));
-  }
+  result.graph = step->training.graph;
   result.kernels.resize(result.graph.operators.size());
-  for (size_t layer = 0; layer < network.layers.size(); ++layer) {
-    const OperatorId forward = training.forward_of[layer], backward = training.backward_of[layer];
-    if (forward >= 0) {
-      result.kernels[static_cast<size_t>(forward)] = [step, layer, op = result.graph.operators[static_cast<size_t>(forward)]](
-          const Operands& operands, uint64_t* state) { LayerRun(*step, layer, op, operands).Forward(state); };
-    }
-    if (backward >= 0) {
-      result.kernels[static_cast<size_t>(backward)] = [step, layer, op = result.graph.operators[static_cast<size_t>(backward)]](
-          const Operands& operands, uint64_t*) { LayerRun(*step, layer, op, operands).Backward(); };
-    }
+  for (const Storage& storage : result.graph.storages) {
+    result.elements.push_back(static_cast<size_t>(storage.bytes) / sizeof(float));
   }
+  DrawGiven(*step, seed, &result);
+  AddLayerKernels(step, &result);
   size_t losses = 0;
   for (size_t i = 0; i < result.kernels.size(); ++i) {
     const Operator& op = result.graph.operators[i];
     if (result.kernels[i]) continue;
-    if (op.phase == Phase::kUpdate) {  // momentum
-      result.kernels[i] = [op, n = result.elements[static_cast<size_t>(op.reads[0])]](const Operands& operands, uint64_t*) {
-        float* weight = operands.at(op.updates[0]);
-        float* moment = operands.at(op.updates[1]);
-        for (size_t e = 0; e < n; ++e) {
-          moment[e] = 0.9f * moment[e] + operands.at(op.reads[0])[e];
-          weight[e] -= 0.1f * moment[e];
-        }
-      };
-    } else if (op.name.starts_with("loss")) {
+    if (op.name.starts_with("loss")) {
       result.kernels[i] = LossKernel(step, network.results[losses++]);
-    } else {  // a gradient more
-      result.kernels[i] = [op, n = result.elements[static_cast<size_t>(op.reads[0])]](const Operands& operands, uint64_t*) {
-        for (size_t e = 0; e < n; ++e) operands.at(op.updates[0])[e] += operands.at(op.reads[0])[e];
-      };
+      continue;
     }
+    const size_t elements = result.elements[static_cast<size_t>(op.reads[0])];
+    result.kernels[i] = op.phase == Phase::kUpdate ? UpdateKernel(op, elements) : AdditionKernel(op, elements);
   }
   return result;
 }

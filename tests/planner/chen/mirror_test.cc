@@ -56,6 +56,29 @@ TEST(MirrorTest, TwoCopies) {
   EXPECT_EQ(OrderOf(mirrored.graph), "f1 f2 f3 f4 f5 f6 loss f1' f2' f3' f4'' f5'' b6 b5 b4 f1'' f2'' b3 b2 b1");
 }
 
+// x1's last copy is there when f2's copy wants the first one: the same contents, so nothing runs for it.
+TEST(MirrorTest, CopiesOfTheSameAreOne) {
+  Graph graph = Chain(2);
+  graph.operators.resize(2);
+  for (size_t id = 3; id < graph.storages.size(); ++id) graph.storages[id].kept = true;
+  graph.storages[2].kept = false;
+  const auto add = [&graph](const char* name, StorageId read, StorageId made) {
+    Operator& op = graph.operators.emplace_back();
+    op.name = name;
+    op.reads = {read};
+    op.writes = {made};
+    op.phase = Phase::kBackward;
+  };
+  add("b1", 1, 3);
+  add("b2", 2, 4);
+  add("b3", 1, 5);
+  ASSERT_TRUE(Check(graph).ok()) << Check(graph);
+  const Values values = ValuesOf(graph);
+  const MirroredGraph mirrored = MirrorGraph(graph, values, {2, 1, 0, 0, 0});
+  EXPECT_EQ(OrderOf(mirrored.graph), "f1 f2 f1'' b1 f1' f2' b2 b3");
+  EXPECT_EQ(Simulated(graph, *ScheduleOf(graph, values, mirrored)).runs_again, 2);
+}
+
 TEST(MirrorTest, WhatCannotRunAgainIsKept) {
   Graph graph = Chain(4);
   graph.operators[1].once = true;
@@ -91,7 +114,8 @@ void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, 
   for (size_t v = 0; v < values.values.size(); ++v) {  // Rebuild() does not drop what the loss reads at once
     const Value& value = values.values[v];
     const bool at_once = value.maker >= 0 && !value.uses.empty() && value.uses[0] == value.maker + 1;
-    if (at_once && graph.operators[static_cast<size_t>(value.uses[0])].phase != Phase::kForward) segments.again[static_cast<size_t>(value.maker)] = false;
+    if (!at_once || graph.operators[static_cast<size_t>(value.uses[0])].phase == Phase::kForward) continue;
+    segments.again[static_cast<size_t>(value.maker)] = false;
   }
   const std::vector<Way> ways = DropForward(graph, values, segments.again);
   const Outcome rebuilt = Simulated(graph, Rebuild(graph, values, ways, {}, &segments.again).schedule);

@@ -83,11 +83,14 @@ Computable MirroredComputable(const Computable& step, const MirroredGraph& mirro
   Computable result;
   result.graph = mirrored.graph;
   result.given = step.given;
-  for (StorageId of : mirrored.storage_of) result.elements.push_back(of < 0 ? kRandomStateBytes / sizeof(float) : step.elements[static_cast<size_t>(of)]);
+  for (StorageId of : mirrored.storage_of) {
+    result.elements.push_back(of < 0 ? kRandomStateBytes / sizeof(float) : step.elements[static_cast<size_t>(of)]);
+  }
   for (size_t i = 0; i < mirrored.graph.operators.size(); ++i) {
     const auto number = static_cast<size_t>(mirrored.operator_of[i]);
+    const bool is_copy = mirrored.is_copy[i];
     result.kernels.push_back([op = mirrored.graph.operators[i], program = step.graph.operators[number], kernel = step.kernels[number],
-                              state = mirrored.state_of[i], is_copy = mirrored.is_copy[i] != false](const Operands& operands, uint64_t* random) {
+                              state = mirrored.state_of[i], is_copy](const Operands& operands, uint64_t* random) {
       Operands named;
       const auto name = [&](const std::vector<StorageId>& theirs, const std::vector<StorageId>& ours) {
         for (size_t k = 0; k < ours.size(); ++k) named[ours[k]] = operands.at(theirs[k]);

@@ -18,7 +18,10 @@ namespace {
 std::vector<Cut> All(const Graph& graph) { return CutsAt(std::vector<bool>(graph.operators.size(), true)); }
 
 TEST(RecursionTest, CountsByHand) {
-  const auto first = [](std::vector<int32_t> counts, size_t n) { return std::vector<int32_t>(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(n)); };
+  const auto first = [](std::vector<int32_t> counts, size_t n) {
+    counts.resize(n);
+    return counts;
+  };
   const Graph eight = Chain(8);
   EXPECT_EQ(first(RecursiveCounts(eight, All(eight), 1, 3), 8), (std::vector<int32_t>{2, 1, 2, 0, 2, 1, 2, 0}));
   EXPECT_EQ(first(RecursiveCounts(eight, All(eight), 1, 1), 8), (std::vector<int32_t>{1, 1, 1, 0, 1, 1, 1, 0}));
@@ -29,7 +32,8 @@ TEST(RecursionTest, CountsByHand) {
   EXPECT_EQ(first(RecursiveCounts(uneven, All(uneven), 1, 1), 4), (std::vector<int32_t>{0, 1, 1, 0}));
 }
 
-// n = (k+1)^levels layers: equations 2 and 3. Each level but the first runs k/(k+1) of the forward pass again; k·levels results are kept.
+// n = (k+1)^levels layers: equations 2 and 3. Each level but the first runs k/(k+1) of the forward pass again; k·levels results
+// are kept.
 TEST(RecursionTest, MemoryIsLogarithmic) {
   for (int k : {1, 2, 3}) {
     for (int levels = 1, n = k + 1; n <= 1024; ++levels, n *= k + 1) {
