@@ -103,7 +103,8 @@ void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, Bytes budge
 Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, SuperNeuronsMode mode, Bytes budget, const Machine& machine) {
   const std::vector<bool> cheap = CheapOperators(graph);
   const bool recompute = mode != SuperNeuronsMode::kSwap;
-  const std::vector<bool>* may_run_again = recompute ? &cheap : nullptr;
+  // Rebuild() holds what others are made from again if that may not run itself; a checkpoint on the host comes back for them instead.
+  const std::vector<bool>* may_run_again = mode == SuperNeuronsMode::kRecompute ? &cheap : nullptr;
   std::vector<Way> ways(values.gaps.size(), Way::kHold);
   if (recompute) ways = Recompute(graph, values, cheap);
   Schedule schedule = Rebuild(graph, values, ways, machine, may_run_again).schedule;
