@@ -128,6 +128,15 @@ TEST(SuperNeuronsTest, HeavyResultsAreCopiedAndCheapOnesMadeAgain) {
   EXPECT_EQ(copy->target, 1);
 }
 
+// What is not there yet, or in use, cannot make room.
+TEST(SuperNeuronsTest, OnlyWhatIsThereGoes) {
+  Graph graph = Chain(12, 1000);
+  for (size_t i = 0; i < 12; i += 3) graph.operators[i].heavy = true;
+  graph.operators[1].workspace = 100'000;  // reads x1, the first that could go
+  const Schedule schedule = ScheduleWithSuperNeurons(graph, ValuesOf(graph), SuperNeuronsMode::kSwap, 50'000);
+  EXPECT_EQ(Simulate(graph, schedule)->copies, 0);
+}
+
 TEST(TflmsTest, TheFirstTensorsBeyondTheThreshold) {
   const Graph graph = Chain(10);
   const Values values = ValuesOf(graph);
