@@ -17,6 +17,23 @@ Bytes BytesOf(const Graph& graph, const Values& values, GapId gap) {
   return graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(value)].storage)].bytes;
 }
 
+// By operator: a checkpoint is made. What works in place on one is the same tensor.
+std::vector<bool> Checkpoints(const Graph& graph) {
+  std::vector<bool> operators(graph.operators.size()), tensors(graph.storages.size());
+  for (size_t i = 0; i < operators.size(); ++i) {
+    const Operator& op = graph.operators[i];
+    if (op.phase != Phase::kForward) continue;
+    operators[i] = op.heavy;
+    for (const InPlace& pair : op.in_place) operators[i] = operators[i] || tensors[static_cast<size_t>(pair.read)];
+    for (StorageId id : op.updates) operators[i] = operators[i] || tensors[static_cast<size_t>(id)];
+    if (!operators[i]) continue;
+    for (const std::vector<StorageId>* list : {&op.writes, &op.updates}) {
+      for (StorageId id : *list) tensors[static_cast<size_t>(id)] = true;
+    }
+  }
+  return operators;
+}
+
 // The most that one operator needs: l_peak, below which no plan comes.
 Bytes LargestOperator(const Graph& graph) {
   Bytes most = 0;
@@ -74,13 +91,13 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
 }
 
 // The tensor cache: where an operator is above the budget, what was used least recently goes to the host.
-void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, Bytes budget, std::vector<Bytes> load, std::vector<Way>* ways) {
+void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget, std::vector<Bytes> load, std::vector<Way>* ways) {
   std::vector<GapId> gaps;
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   for (size_t g = 0; g < ways->size(); ++g) {
     const Gap& gap = values.gaps[g];
     const OperatorId maker = values.values[static_cast<size_t>(gap.value)].maker;
-    const bool checkpoint = maker >= 0 && graph.operators[static_cast<size_t>(maker)].heavy && graph.operators[static_cast<size_t>(maker)].phase == Phase::kForward;
+    const bool checkpoint = maker >= 0 && checkpoints[static_cast<size_t>(maker)];
     const bool open = gap.before > gap.after + 1 && gap.before < operators;
     if (checkpoint && open && (*ways)[g] == Way::kHold && BytesOf(graph, values, static_cast<GapId>(g)) > 0) gaps.push_back(static_cast<GapId>(g));
   }
@@ -101,14 +118,17 @@ void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, Bytes budge
 }  // namespace
 
 Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, SuperNeuronsMode mode, Bytes budget, const Machine& machine) {
-  const std::vector<bool> cheap = CheapOperators(graph);
+  const std::vector<bool> checkpoints = Checkpoints(graph);
+  std::vector<bool> cheap = CheapOperators(graph);
+  for (size_t i = 0; i < cheap.size(); ++i) cheap[i] = cheap[i] && !checkpoints[i];
   const bool recompute = mode != SuperNeuronsMode::kSwap;
-  const std::vector<bool>* may_run_again = recompute ? &cheap : nullptr;
+  // Rebuild() holds what others are made from again if that may not run itself; a checkpoint on the host comes back for them instead.
+  const std::vector<bool>* may_run_again = mode == SuperNeuronsMode::kRecompute ? &cheap : nullptr;
   std::vector<Way> ways(values.gaps.size(), Way::kHold);
   if (recompute) ways = Recompute(graph, values, cheap);
   Schedule schedule = Rebuild(graph, values, ways, machine, may_run_again).schedule;
   if (mode != SuperNeuronsMode::kRecompute) {
-    SwapLeastRecentlyUsed(graph, values, budget, LoadByOperator(graph, schedule, machine), &ways);
+    SwapLeastRecentlyUsed(graph, values, checkpoints, budget, LoadByOperator(graph, schedule, machine), &ways);
     schedule = Rebuild(graph, values, ways, machine, may_run_again).schedule;
   }
   return WaitForMemory(graph, schedule, budget);

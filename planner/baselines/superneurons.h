@@ -1,7 +1,7 @@
 // SuperNeurons (Wang et al. 2018, "Dynamic GPU memory management for training deep neural networks"): liveness, a cache of tensors that goes to
 // the host, and cost-aware recomputation.
 //
-//   heavy (convolutions, fully connected): checkpoints. Copied to the host when memory is short, the least recently used first.
+//   heavy (convolutions, fully connected), and what works in place on their results: checkpoints. Copied to the host when memory is short, the least recently used first.
 //   the rest (pooling, activation, normalization): computed again, from the checkpoint before it. A segment between two checkpoints is kept once it
 //   was computed again, unless it is larger than the largest operator: then it is computed again for each of its gradients.
 #pragma once

@@ -18,7 +18,7 @@ std::vector<GapId> Candidates(const Graph& graph, const Values& values, int thre
     const Gap& gap = values.gaps[g];
     const Value& value = values.values[static_cast<size_t>(gap.value)];
     const Storage& storage = graph.storages[static_cast<size_t>(value.storage)];
-    const bool far = gap.after >= 0 && gap.before < operators && gap.before - gap.after > std::max(1, threshold);
+    const bool far = value.maker >= 0 && gap.before < operators && gap.before - gap.after > std::max(1, threshold);
     if (far && storage.bytes > 0 && storage.kind != StorageKind::kWeight) gaps.push_back(static_cast<GapId>(g));
   }
   std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {

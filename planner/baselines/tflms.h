@@ -22,7 +22,7 @@ struct TflmsOptions {
 // How many there are to choose from.
 int TflmsCandidates(const Graph& graph, const Values& values, int threshold);
 
-// The plan of these parameters; weights stay. `budget`: where memory would be above it, a copy is waited for (wait_for_memory.h), as
+// The plan of these parameters; weights and what is given stay. `budget`: where memory would be above it, a copy is waited for (wait_for_memory.h), as
 // TensorFlow's allocator does when it has none left.
 Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const TflmsOptions& options, Bytes budget, const Machine& machine = {});
 

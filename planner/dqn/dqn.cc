@@ -15,7 +15,7 @@ class Judgement {
   Judgement(const Graph& graph, const Values& values, const Sequence& sequence, Bytes budget, const Machine& machine)
       : graph_(graph), values_(values), sequence_(sequence), budget_(budget), machine_(machine) {}
 
-  std::optional<Nanoseconds> operator()(const std::vector<Choice>& choices) {
+  std::optional<Nanoseconds> operator()(const std::vector<AgentAction>& choices) {
     Schedule schedule = WaitForMemory(graph_, Rebuild(graph_, values_, WaysOf(sequence_, values_, choices), machine_).schedule, budget_);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok()) return std::nullopt;  // the host has no room
@@ -43,9 +43,9 @@ class Judgement {
 
 }  // namespace
 
-std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const std::vector<Choice>& choices) {
+std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const std::vector<AgentAction>& choices) {
   std::vector<Way> ways(values.gaps.size(), Way::kHold);
-  for (Choice choice : choices) {
+  for (AgentAction choice : choices) {
     if (choice.deed == Deed::kNothing) continue;
     const GapId gap = sequence.absences[static_cast<size_t>(choice.absence)].gap;
     ways[static_cast<size_t>(gap)] = choice.deed == Deed::kOffload ? Way::kSwap : Way::kAgain;
@@ -65,11 +65,11 @@ absl::StatusOr<DqnPlan> PlanByDqn(const Graph& graph, const Values& values, Byte
       if (!cost) environment.Lower(judgement.excess());
       return cost;
     };
-    Training training = Train(&environment, options.training, options.start, judge);
-    plan.weights = std::move(training.weights);
-    plan.episodes = training.episodes;
-    plan.won = static_cast<int>(std::count_if(training.overheads.begin(), training.overheads.end(), [](Nanoseconds each) { return each < INT64_MAX; }));
-    plan.overheads = std::move(training.overheads);
+    Learning learning = Learn(&environment, options.learning, options.start, judge);
+    plan.weights = std::move(learning.weights);
+    plan.episodes = learning.episodes;
+    plan.won = static_cast<int>(std::count_if(learning.overheads.begin(), learning.overheads.end(), [](Nanoseconds each) { return each < INT64_MAX; }));
+    plan.overheads = std::move(learning.overheads);
   }
   if (!judgement.best()) {
     return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget, " bytes; the least found needs ", judgement.least()));

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "planner/dqn/training.h"
+#include "planner/dqn/learning.h"
 #include "planner/schedule.h"
 #include "planner/simulator.h"
 #include "planner/values.h"
@@ -14,7 +14,7 @@
 namespace hotpack::planner {
 
 struct DqnOptions {
-  TrainingOptions training;
+  LearningOptions learning;
   Machine machine = {};
   const QWeights* start = nullptr;  // learnt with another graph
 };
@@ -29,7 +29,7 @@ struct DqnPlan {
 };
 
 // What an episode chose, by gap.
-std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const std::vector<Choice>& choices);
+std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const std::vector<AgentAction>& choices);
 
 // A plan whose live peak is at most `budget` bytes. Where what is made again takes more memory than the environment has seen, the limit
 // of the episodes that follow is lower by that much. ResourceExhausted with the least live peak of all episodes. Thread-safe.

@@ -208,8 +208,8 @@ bool Environment::Covers(const Absence& absence) const {
   return next_over_[static_cast<size_t>(std::max(state_.node, absence.after + 1))] < absence.before;
 }
 
-std::vector<Choice> Environment::Choices() const {
-  std::vector<Choice> choices;
+std::vector<AgentAction> Environment::Choices() const {
+  std::vector<AgentAction> choices;
   const bool stuck = state_.node >= static_cast<int32_t>(sequence_.operations.size()) || load_[static_cast<size_t>(state_.node)] > limit_;
   if (!stuck) choices.push_back({});
   for (size_t a = 0; a < sequence_.absences.size(); ++a) {
@@ -220,6 +220,10 @@ std::vector<Choice> Environment::Choices() const {
     if (absence.remove_node >= 0) choices.push_back({Deed::kRemove, static_cast<int32_t>(a)});
   }
   return choices;
+}
+
+Bytes Environment::peak() const {
+  return state_.node < static_cast<int32_t>(load_.size()) ? *std::max_element(load_.begin() + state_.node, load_.end()) : 0;
 }
 
 bool Environment::Won() const {
@@ -264,7 +268,7 @@ void Environment::Advance(Pending* pending) {
   while (Go(pending)) {}
 }
 
-Nanoseconds Environment::Step(Choice choice) {
+Nanoseconds Environment::Step(AgentAction choice) {
   const Nanoseconds before = overhead_;
   Pending pending;
   if (choice.deed != Deed::kNothing) {

@@ -15,10 +15,10 @@ namespace hotpack::planner {
 
 enum class Deed : uint8_t { kNothing, kOffload, kRemove };
 
-struct Choice {
+struct AgentAction {
   Deed deed = Deed::kNothing;
   int32_t absence = -1;  // of Sequence::absences
-  friend bool operator==(const Choice&, const Choice&) = default;
+  friend bool operator==(const AgentAction&, const AgentAction&) = default;
 };
 
 // Not thread-safe. `sequence` must outlive it.
@@ -41,18 +41,21 @@ class Environment {
   // What may be done: nothing, unless the node under execution waits for memory that nothing frees; each variable that is there, is
   // not used before its absence ends, and is there at some later node above the limit may be offloaded (H⁰) or removed (H¹),
   // where a node stands for it. One that was offloaded is in neither of them any more, nor is one that was removed.
-  std::vector<Choice> Choices() const;
+  std::vector<AgentAction> Choices() const;
 
   // Does it and goes on to the next node at which the agent is asked. The reward in nanoseconds, ≤ 0 as a rule: what the pauses
   // and what is made again grow by until the end of the step, as far as is known from what is gone by now (a variable that
   // goes may also make room for an earlier transfer back of another, and so the reward positive). Losing costs the step's time once more. O(nodes).
-  Nanoseconds Step(Choice choice);
+  Nanoseconds Step(AgentAction choice);
 
   // Nothing more has to go until the end: no later node is above the limit.
   bool Won() const;
   // A node is above the limit, and nothing can be done about it.
   bool Lost() const { return !Won() && Choices().empty(); }
   bool Terminal() const { return Won() || Lost(); }
+
+  // The most bytes at one node from the present one on, if nothing more goes.
+  Bytes peak() const;
 
   // Pauses and what is made again from the beginning to the end, if nothing more goes.
   Nanoseconds overhead() const { return overhead_; }

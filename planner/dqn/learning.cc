@@ -1,4 +1,4 @@
-#include "planner/dqn/training.h"
+#include "planner/dqn/learning.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace hotpack::planner {
 namespace {
 
-int32_t NodeOf(const Sequence& sequence, Choice choice) {
+int32_t NodeOf(const Sequence& sequence, AgentAction choice) {
   if (choice.deed == Deed::kNothing) return 0;
   const Absence& absence = sequence.absences[static_cast<size_t>(choice.absence)];
   return choice.deed == Deed::kOffload ? absence.offload_node : absence.remove_node;
@@ -27,48 +27,48 @@ double MostOf(const QWeights& weights, const Embedding& embedding, const std::ve
   return most;
 }
 
-class Trainer {
+class Learner {
  public:
-  Trainer(Environment* environment, const TrainingOptions& options, const QWeights* start, const Judge& judge)
+  Learner(Environment* environment, const LearningOptions& options, const QWeights* start, const Judge& judge)
       : environment_(*environment), options_(options), judge_(judge), graph_(environment->sequence()), random_(options.seed) {
-    training_.weights = start != nullptr ? *start : DrawWeights(environment->sequence().operations.size(), &random_);
+    learning_.weights = start != nullptr ? *start : DrawWeights(environment->sequence().operations.size(), &random_);
   }
 
-  Training Run() {
+  Learning Run() {
     const auto begin = std::chrono::steady_clock::now();
     for (int episode = 1; episode <= options_.episodes; ++episode) {
       Play(static_cast<double>(episode) / options_.episodes);
-      ++training_.episodes;
+      ++learning_.episodes;
       if (std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count() > options_.time_limit_ns) break;
     }
-    return std::move(training_);
+    return std::move(learning_);
   }
 
  private:
   double Even() { return static_cast<double>(random_() >> 11) / 0x1p53; }
   // Nodes that stand for what may be done now; none at the last operation.
   int32_t Current() const { return std::min(environment_.node(), static_cast<int32_t>(graph_.nodes()) - 1); }
-  std::vector<bool> Valid(const std::vector<Choice>& choices) const {
+  std::vector<bool> Valid(const std::vector<AgentAction>& choices) const {
     std::vector<bool> valid(static_cast<size_t>(graph_.nodes()));
-    for (Choice choice : choices) valid[static_cast<size_t>(NodeOf(environment_.sequence(), choice))] = true;
+    for (AgentAction choice : choices) valid[static_cast<size_t>(NodeOf(environment_.sequence(), choice))] = true;
     return valid;
   }
 
   void Play(double greedy) {
     environment_.Reset();
     Episode episode;
-    std::vector<Choice> choices = environment_.Choices();
+    std::vector<AgentAction> choices = environment_.Choices();
     while (!environment_.Terminal()) {
       Experience experience = {.valid = Valid(choices), .current = Current()};
-      Choice choice;
+      AgentAction choice;
       if (Even() > greedy) {
         choice = choices[static_cast<size_t>(random_() % choices.size())];
         experience.action = NodeOf(environment_.sequence(), choice);
       } else {
-        Embed(graph_, training_.weights, experience.valid, &embedding_);
-        MostOf(training_.weights, embedding_, experience.valid, experience.current, &experience.action);
+        Embed(graph_, learning_.weights, experience.valid, &embedding_);
+        MostOf(learning_.weights, embedding_, experience.valid, experience.current, &experience.action);
         choice = *std::find_if(choices.begin(), choices.end(),
-                               [&](Choice each) { return NodeOf(environment_.sequence(), each) == experience.action; });
+                               [&](AgentAction each) { return NodeOf(environment_.sequence(), each) == experience.action; });
       }
       experience.reward = static_cast<double>(environment_.Step(choice)) / static_cast<double>(std::max<Nanoseconds>(1, environment_.duration()));
       if (choice.deed != Deed::kNothing) episode.choices.push_back(choice);
@@ -77,19 +77,19 @@ class Trainer {
       experience.next_current = Current();
       if (!experience.terminal) experience.next_valid = Valid(choices);
       Remember(std::move(experience));
-      Learn();
+      UpdateFromReplay();
     }
     End(std::move(episode));
   }
 
   void End(Episode episode) {
     episode.overhead = environment_.overhead();
-    training_.overheads.push_back(environment_.Won() ? episode.overhead : INT64_MAX);
+    learning_.overheads.push_back(environment_.Won() ? episode.overhead : INT64_MAX);
     if (!environment_.Won()) return;
     const std::optional<Nanoseconds> cost = judge_ ? judge_(episode) : std::optional(episode.overhead);
-    if (!cost || (training_.best && *cost >= training_.best_cost)) return;
-    training_.best_cost = *cost;
-    training_.best = std::move(episode);
+    if (!cost || (learning_.best && *cost >= learning_.best_cost)) return;
+    learning_.best_cost = *cost;
+    learning_.best = std::move(episode);
   }
 
   void Remember(Experience experience) {
@@ -99,21 +99,21 @@ class Trainer {
       experiences_[oldest_++ % options_.replay] = std::move(experience);
     }
   }
-  void Learn() {
+  void UpdateFromReplay() {
     std::vector<const Experience*> batch;
     for (int i = 0; i < options_.batch; ++i) batch.push_back(&experiences_[static_cast<size_t>(random_() % experiences_.size())]);
-    Update(graph_, batch, options_.rate, options_.discount, &training_.weights, &embedding_);
+    Update(graph_, batch, options_.rate, options_.discount, &learning_.weights, &embedding_);
   }
 
   Environment& environment_;
-  const TrainingOptions& options_;
+  const LearningOptions& options_;
   const Judge& judge_;
   const StateGraph graph_;
   std::mt19937_64 random_;
   std::vector<Experience> experiences_;
   size_t oldest_ = 0;
   Embedding embedding_;
-  Training training_;
+  Learning learning_;
 };
 
 }  // namespace
@@ -141,8 +141,8 @@ double Update(const StateGraph& graph, const std::vector<const Experience*>& bat
   return loss;
 }
 
-Training Train(Environment* environment, const TrainingOptions& options, const QWeights* start, const Judge& judge) {
-  return Trainer(environment, options, start, judge).Run();
+Learning Learn(Environment* environment, const LearningOptions& options, const QWeights* start, const Judge& judge) {
+  return Learner(environment, options, start, judge).Run();
 }
 
 }  // namespace hotpack::planner

@@ -11,7 +11,7 @@
 
 namespace hotpack::planner {
 
-struct TrainingOptions {
+struct LearningOptions {
   int episodes = 100;          // l
   int batch = 4;               // experiences an update
   size_t replay = 4000;        // experiences kept, the latest
@@ -22,11 +22,11 @@ struct TrainingOptions {
 };
 
 struct Episode {
-  std::vector<Choice> choices;   // but for doing nothing
+  std::vector<AgentAction> choices;   // but for doing nothing
   Nanoseconds overhead = 0;      // by the environment
 };
 
-struct Training {
+struct Learning {
   QWeights weights;
   std::optional<Episode> best;  // the one with the least cost of those that were won; none: none was won
   Nanoseconds best_cost = 0;
@@ -59,6 +59,6 @@ using Judge = std::function<std::optional<Nanoseconds>(const Episode&)>;
 // Learns from `start`, if it is given (learnt with another sequence), else from drawn weights. A random action is
 // taken if e > episode / l. Without `judge` an episode costs its overhead. The same for the same options, on any machine.
 // O(episodes · steps · batch · nodes). Thread-safe, with an environment of its own each.
-Training Train(Environment* environment, const TrainingOptions& options, const QWeights* start = nullptr, const Judge& judge = nullptr);
+Learning Learn(Environment* environment, const LearningOptions& options, const QWeights* start = nullptr, const Judge& judge = nullptr);
 
 }  // namespace hotpack::planner
