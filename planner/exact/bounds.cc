@@ -11,7 +11,7 @@
 namespace hotpack::planner {
 namespace {
 
-constexpr int64_t kBranchedOperators = 200'000;  // branches times operators, at most: seconds
+constexpr int64_t kBranchedOperators = 40'000;  // branches times operators, at most: seconds
 
 // In each of as many stretches of the program the operator at which most is wanted or there, if it is more than the budget.
 std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points) {
