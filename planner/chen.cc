@@ -61,8 +61,14 @@ std::vector<bool> SplittingPoints(const Graph& graph, const Values& values) {
 }
 
 std::vector<bool> CheapOperators(const Graph& graph) {
-  std::vector<bool> again(graph.operators.size());
-  for (size_t i = 0; i < again.size(); ++i) again[i] = IsForward(graph.operators[i]) && !graph.operators[i].heavy;
+  std::vector<bool> again(graph.operators.size()), made(graph.storages.size());
+  for (size_t i = 0; i < again.size(); ++i) {
+    const Operator& op = graph.operators[i];
+    const auto is_made = [&made](StorageId id) { return made[static_cast<size_t>(id)]; };
+    const auto inputs = std::count_if(op.reads.begin(), op.reads.end(), is_made) + std::count_if(op.updates.begin(), op.updates.end(), is_made);
+    again[i] = IsForward(op) && !op.heavy && inputs <= 1;
+    for (StorageId id : op.writes) made[static_cast<size_t>(id)] = true;
+  }
   return again;
 }
 

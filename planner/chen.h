@@ -26,7 +26,8 @@ Segments PlanSegments(const Graph& graph, const std::vector<bool>& candidates, B
 // after it in the forward pass. The places at which a segment may end without keeping more than that result.
 std::vector<bool> SplittingPoints(const Graph& graph, const Values& values);
 
-// Section 4.2: results of the operators of the forward pass that are not heavy are computed again.
+// Section 4.2: results of the operators of the forward pass that are not heavy are computed again: normalisation, activation, pooling. Those
+// that join several results are kept: a residual network's additions would be computed again back to its beginning.
 std::vector<bool> CheapOperators(const Graph& graph);
 
 // In the gaps from the forward pass to the backward pass, the results of these operators are computed again, once (m = 1).

@@ -23,7 +23,20 @@ template <size_t n>
 bool HasOneOf(std::string_view name, const std::string_view (&words)[n]) {
   return std::any_of(std::begin(words), std::end(words), [name](std::string_view word) { return name.find(word) != name.npos; });
 }
-bool IsHeavy(std::string_view name) { return name == "mm" || HasOneOf(name, kHeavy); }
+bool IsHeavy(std::string_view name) { return name == "mm" || (HasOneOf(name, kHeavy) && name.find("bilinear") == name.npos); }
+bool IsBackward(std::string_view name) { return name.find("backward") != name.npos; }
+
+// The backward pass begins with the first operator that is named so behind all convolutions and normalisations that are not: one log
+// has a pooling of the forward pass under such a name.
+void FindPhases(Graph* graph) {
+  constexpr std::string_view kForwardOnly[] = {"conv", "norm"};
+  std::vector<Operator>& operators = graph->operators;
+  const auto last = std::find_if(operators.rbegin(), operators.rend(), [&](const Operator& op) {
+    return !IsBackward(op.name) && HasOneOf(op.name, kForwardOnly);
+  });
+  auto at = std::find_if(last.base(), operators.end(), [](const Operator& op) { return IsBackward(op.name); });
+  for (; at != operators.end(); ++at) at->phase = Phase::kBackward;
+}
 
 void AddOnce(std::vector<StorageId>* list, StorageId id) {
   if (std::find(list->begin(), list->end(), id) == list->end()) list->push_back(id);
@@ -135,7 +148,6 @@ class Reader {
     op.name = "constant";
     op.writes = {id};
     op.once = true;
-    op.phase = phase_;
   }
 
   void Alias(const std::string& name, int64_t argument) {
@@ -163,8 +175,6 @@ class Reader {
     Operator op;
     op.name = Text(line, "NAME");
     op.cost = Number(line, "TIME", 0);
-    if (op.name.find("backward") != std::string::npos) phase_ = Phase::kBackward;
-    op.phase = phase_;
     op.random = HasOneOf(op.name, kRandom);
     op.heavy = IsHeavy(op.name);
     arguments_.clear();
@@ -190,7 +200,6 @@ class Reader {
   std::optional<std::string> constant_;
   std::optional<Bytes> memory_;
   std::vector<StorageId> arguments_;  // of the last operator
-  Phase phase_ = Phase::kForward;
 };
 
 }  // namespace
@@ -208,6 +217,7 @@ absl::StatusOr<Graph> ParseDtrLog(std::string_view text, std::string_view file) 
     }
   }
   Graph graph = reader.End();
+  FindPhases(&graph);
   if (graph.operators.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ":1: no operators"));
   if (const absl::Status status = Check(graph); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", status.message()));

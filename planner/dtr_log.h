@@ -17,7 +17,8 @@
 namespace hotpack::planner {
 
 // Storages that have a name left at the end are kept; those of them that are given are weights. Operators from the first one
-// on whose name has "backward" in it are the backward pass; those named like dropout and its kin are random,
+// on whose name has "backward" in it, behind the last convolution and normalisation without, are the backward pass; those named like
+// dropout and its kin are random,
 // those named like convolutions and products of matrices are heavy. Errors are one
 // line, "NAME:LINE: reason". The graph passes Check(). O(length). Thread-safe.
 absl::StatusOr<Graph> ParseDtrLog(std::string_view text, std::string_view name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 namespace hotpack::planner {
@@ -25,8 +26,8 @@ double Drawn(uint64_t seed, uint64_t index) {
 
 class Fitter::State {
  public:
-  State(const Graph& graph, const Values& values)
-      : graph_(graph), values_(values), can_go_(values.gaps.size()), helped_(values.values.size()), device_(graph.storages.size()),
+  State(const Graph& graph, const Values& values, const Machine& machine)
+      : graph_(graph), values_(values), machine_(machine), can_go_(values.gaps.size()), conflicts_(values.gaps.size()), helped_(values.values.size()), device_(graph.storages.size()), host_(graph.storages.size()), made_(graph.storages.size()), copied_(graph.storages.size()),
         next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()), slot_(values.values.size()),
         again_(values.values.size()), in_closure_(graph.operators.size()), has_run_(graph.operators.size()), seen_(values.values.size()),
         starts_(graph.operators.size() + 1), expires_(graph.operators.size() + 1) {
@@ -43,10 +44,16 @@ class Fitter::State {
   }
 
   bool can_go(GapId gap) const { return can_go_[At(gap)]; }
+  bool can_swap(GapId gap) const {
+    const Gap& of = values_.gaps[At(gap)];
+    return of.before > of.after + 1 && bytes_[At(of.value)] > 0;
+  }
 
-  Fitted Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold, Schedule* schedule) {
+  Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
     options_ = &options;
     hold_ = hold;
+    for (GapId gap : forbidden_) can_go_[At(gap)] = true;
+    forbidden_.clear();
     asked_ = *choice;
     for (int i = 0; i < kMostRetries; ++i) {
       tried_ = asked_;
@@ -55,8 +62,8 @@ class Fitter::State {
       again_soon_ = false;
       Reset(schedule);
       const bool whole = Run();
+      if (!whole && !again_soon_) break;
       if (again_soon_) continue;
-      if (!whole) break;
       for (size_t v = 0; v < tried_.tails.size(); ++v) tried_.tails[v] = std::min(tried_.tails[v], helped_[v]);
       std::swap(*choice, tried_);
       if (schedule != nullptr) {
@@ -64,7 +71,7 @@ class Fitter::State {
         const auto end = std::unique(schedule->saved_states.begin(), schedule->saved_states.end());
         schedule->saved_states.erase(end, schedule->saved_states.end());
       }
-      return {.fits = over_ == 0, .over = over_, .time = time_, .peak = peak_, .went = went_};
+      return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .went = went_};
     }
     return {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX, .went = went_};
   }
@@ -119,29 +126,41 @@ class Fitter::State {
       if (const OperatorId until = Until(static_cast<ValueId>(v)); until >= 0) expires_[At(until)].push_back(static_cast<ValueId>(v));
     }
     std::fill(helped_.begin(), helped_.end(), -1);
+    std::fill(host_.begin(), host_.end(), kNothing);
+    std::fill(made_.begin(), made_.end(), 0);
+    std::fill(copied_.begin(), copied_.end(), 0);
+    copying_.clear();
+    fetches_.clear();
+    next_fetch_ = 0;
+    host_bytes_ = 0;
+    to_host_ = to_device_ = 0;
     live_ = peak_ = 0;
-    time_ = 0;
+    clock_ = 0;
     went_ = 0;
     now_ = -1;
   }
 
   bool Run() {
+    FindFetches();
     for (size_t v = 0; v < values_.values.size(); ++v) {
       if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
     }
     peak_ = live_;
-    over_ = std::max<Bytes>(0, live_ - options_->budget);
+    over_ = std::max<Bytes>(0, live_ - options_->budget);  // what is given does not fit
     for (size_t v = 0; v < values_.values.size(); ++v) {
       if (values_.values[v].maker < 0) Settle(static_cast<ValueId>(v));
     }
     for (size_t i = 0; i < graph_.operators.size(); ++i) {
       now_ = static_cast<OperatorId>(i);
+      if (!fetches_.empty()) FetchDue();
       if (!Make(values_.inputs[i]) || !RunOperator(now_, false)) return false;
+      if (!copying_.empty()) DropCopied();
       for (ValueId value : expires_[i]) {
         if (IsThere(value) && GapOf(value) < 0) Drop(value);
       }
     }
     now_ = static_cast<OperatorId>(graph_.operators.size());
+    FetchDue();
     left_.clear();
     for (size_t v = 0; v < values_.values.size(); ++v) {
       if (values_.values[v].left) left_.push_back(static_cast<ValueId>(v));
@@ -173,6 +192,7 @@ class Fitter::State {
     again_[At(value)] = false;
   }
   void Drop(ValueId value) {
+    clock_ = std::max(clock_, copied_[At(Of(value).storage)]);
     if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kDrop, Of(value).storage});
     Remove(value);
   }
@@ -186,15 +206,90 @@ class Fitter::State {
       return;
     }
     const Way way = (*ways_)[At(gap)];
+    if (way == Way::kSwap) return Copy(value, gap);
     if (way == Way::kHold || !can_go_[At(gap)]) return;
     if (again_[At(value)] && way != Way::kAgainOnce) return;  // made again in this gap: held to its end
     Drop(value);
+  }
+
+  static Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns) {
+    return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
+  }
+
+  // Begins its copy to the host, if there is none; it goes when that has ended.
+  void Copy(ValueId value, GapId gap) {
+    if (again_[At(value)] || !can_swap(gap)) return;
+    const StorageId storage = Of(value).storage;
+    if (host_[At(storage)] != value) {
+      const Bytes more = host_[At(storage)] == kNothing ? bytes_[At(value)] : 0;
+      if (host_bytes_ + more > machine_.host_memory) return;
+      host_bytes_ += more;
+      host_[At(storage)] = value;
+      to_host_ = std::max(to_host_, made_[At(storage)]) + CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_host);
+      copied_[At(storage)] = to_host_;
+      if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kOffload, storage});
+    }
+    copying_.push_back({value, gap});
+  }
+  // Drops what has been copied by now, so that nothing waits for a copy.
+  void DropCopied() {
+    std::erase_if(copying_, [this](const std::pair<ValueId, GapId>& each) {
+      const auto [value, gap] = each;
+      if (!IsThere(value) || GapOf(value) != gap) return true;
+      if (copied_[At(Of(value).storage)] > clock_ || pins_[At(value)] > 0) return false;
+      Drop(value);
+      return true;
+    });
+  }
+
+  // Before which operator each copy back has to begin so that it ends in time: the last one first, each as late as the one after it leaves
+  // the engine, by the program's own times.
+  void FindFetches() {
+    for (size_t g = 0; g < ways_->size(); ++g) {
+      if ((*ways_)[g] == Way::kSwap) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
+    }
+    if (fetches_.empty()) return;
+    std::sort(fetches_.rbegin(), fetches_.rend());
+    Nanoseconds free = INT64_MAX;
+    for (auto& [at, gap] : fetches_) {
+      const Gap& of = values_.gaps[At(gap)];
+      free = std::min(free, starts_[At(at)]) - CopyTime(bytes_[At(of.value)], machine_.bytes_per_ns_to_device);
+      const auto op = std::upper_bound(starts_.begin(), starts_.end(), free) - starts_.begin() - 1;  // the last that starts by then
+      at = std::clamp(static_cast<OperatorId>(op), of.after + 1, of.before);
+    }
+    std::sort(fetches_.begin(), fetches_.end());
+  }
+  void FetchDue() {
+    for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_) {
+      const GapId gap = fetches_[next_fetch_].second;
+      const ValueId value = values_.gaps[At(gap)].value;
+      std::erase_if(copying_, [value](const auto& each) { return each.first == value; });
+      if (GapOf(value) == gap && IsOnHost(value)) Fetch(value);
+    }
+  }
+  bool IsOnHost(ValueId value) const {
+    const StorageId storage = Of(value).storage;
+    return device_[At(storage)] == kNothing && host_[At(storage)] == value;
+  }
+  void Fetch(ValueId value) {
+    const Bytes above = live_ + bytes_[At(value)] - options_->budget;
+    if (above > 0 && (!options_->mends || !MakeRoom(above))) over_ += live_ + bytes_[At(value)] - options_->budget;
+    const StorageId storage = Of(value).storage;
+    Place(value);
+    peak_ = std::max(peak_, live_);
+    to_device_ = std::max({to_device_, clock_, copied_[At(storage)]}) + CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_device);
+    made_[At(storage)] = to_device_;
+    if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kPrefetch, storage});
   }
 
   // Adds to the closure what has to run again so that the value is there.
   bool Find(ValueId value) {
     if (IsThere(value)) {
       helped_[At(value)] = now_;
+      return true;
+    }
+    if (IsOnHost(value)) {
+      if (std::find(fetch_now_.begin(), fetch_now_.end(), value) == fetch_now_.end()) fetch_now_.push_back(value);
       return true;
     }
     const OperatorId maker = Of(value).maker;
@@ -214,18 +309,22 @@ class Fitter::State {
 
   bool Make(const std::vector<ValueId>& wanted) {
     closure_.clear();
+    fetch_now_.clear();
     bool found = true;
     for (ValueId value : wanted) {
       ++pins_[At(value)];
       if (found && !IsThere(value) && !Find(value)) {
-        if (const GapId gap = GapOf(value); gap >= 0 && can_go_[At(gap)]) can_go_[At(gap)] = false, again_soon_ = true;
+        Forbid(GapOf(value));
         found = false;
       }
     }
-    if (closure_.empty()) return found;
+    if (closure_.empty() && fetch_now_.empty()) return found;
     std::sort(closure_.begin(), closure_.end());
     for (OperatorId op : closure_) {
       for (ValueId input : values_.inputs[At(op)]) ++pins_[At(input)];
+    }
+    for (ValueId value : fetch_now_) {
+      if (IsOnHost(value)) Fetch(value);
     }
     for (OperatorId op : closure_) {
       found = found && RunOperator(op, true);
@@ -233,18 +332,26 @@ class Fitter::State {
     }
     if (!found && !again_soon_) {
       for (ValueId value : wanted) {
-        const GapId gap = GapOf(value);
-        if (conflict_ && gap >= 0 && !IsThere(value) && can_go_[At(gap)]) can_go_[At(gap)] = false, again_soon_ = true;
+        if (conflict_ && !IsThere(value)) Forbid(GapOf(value));
       }
     }
     return found;
+  }
+
+  // It cannot be made again as things are: this time it stays. Where that happens often, always.
+  void Forbid(GapId gap) {
+    if (gap < 0 || !can_go_[At(gap)]) return;
+    constexpr int kOften = 100;
+    can_go_[At(gap)] = false;
+    again_soon_ = true;
+    if (++conflicts_[At(gap)] < kOften) forbidden_.push_back(gap);
   }
 
   // Runs it for the first time, or again for the present operator of the program.
   bool RunOperator(OperatorId number, bool again) {
     const Operator& op = graph_.operators[At(number)];
     const std::vector<ValueId>&inputs = values_.inputs[At(number)], &outputs = values_.outputs[At(number)];
-    conflict_ = false;
+    conflict_ = false;  // also where it is given up
     for (ValueId input : inputs) {
       if (!IsThere(input)) return conflict_ = true, false;
     }
@@ -283,7 +390,8 @@ class Fitter::State {
     }
     if (live_ + needed > options_->budget) {
       Pin(outputs, 1);  // what is overwritten has the memory that they need
-      if (!MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
+      if (!options_->mends || !MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
+      if (over_ > options_->most_over) return false;
       Pin(outputs, -1);
     }
     if (schedule_ != nullptr) {
@@ -291,8 +399,11 @@ class Fitter::State {
       if (again && op.random) schedule_->saved_states.push_back(number);
     }
     peak_ = std::max(peak_, live_ + needed);
+    Wait(op);
     for (int32_t pair : taken_) Remove(device_[At(op.in_place[At(pair)].read)]);
-    time_ += op.cost;
+    clock_ += op.cost;
+    if (clock_ > options_->most_time) return false;
+    for (ValueId output : outputs) made_[At(Of(output).storage)] = clock_;
     for (ValueId input : inputs) {
       --pins_[At(input)];
       if (!again) ++next_use_[At(input)], again_[At(input)] = false;
@@ -311,6 +422,17 @@ class Fitter::State {
     return true;
   }
 
+  // For copies back of what it uses, and to the host of what it overwrites.
+  void Wait(const Operator& op) {
+    for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
+      for (StorageId id : *used) clock_ = std::max(clock_, made_[At(id)]);
+    }
+    for (const std::vector<StorageId>* changed : {&op.writes, &op.updates}) {
+      for (StorageId id : *changed) clock_ = std::max(clock_, copied_[At(id)]);
+    }
+    for (int32_t pair : taken_) clock_ = std::max(clock_, copied_[At(op.in_place[At(pair)].read)]);
+  }
+
   void Pin(const std::vector<ValueId>& outputs, int by) {
     for (ValueId output : outputs) {
       if (const ValueId there = There(output); there != kNothing) pins_[At(there)] += by;
@@ -319,6 +441,7 @@ class Fitter::State {
 
   // What making it again would cost, with what has gone around it: some of it, where that is much.
   Nanoseconds CostOf(ValueId value) {
+    if (host_[At(Of(value).storage)] == value) return std::max<Nanoseconds>(0, copied_[At(Of(value).storage)] - clock_);
     Nanoseconds cost = graph_.operators[At(Of(value).maker)].cost;
     if (!options_->neighbors) return cost;
     ++stamp_;
@@ -352,6 +475,7 @@ class Fitter::State {
 
   bool IsVictim(ValueId value, GapId gap) const {
     if (pins_[At(value)] > 0) return false;
+    if (gap >= 0 && host_[At(Of(value).storage)] == value) return true;
     return gap >= 0 ? can_go_[At(gap)] : MayRunAgain(Of(value).maker);
   }
 
@@ -375,27 +499,55 @@ class Fitter::State {
     since_sorted_ = 0;
   }
 
-  bool MakeRoom(Bytes bytes) {
+  // The first that is there of what is being copied to the host, or an end: its copy ends first.
+  std::vector<std::pair<ValueId, GapId>>::iterator NextCopied() {
+    return std::find_if(copying_.begin(), copying_.end(), [this](const auto& each) {
+      return IsThere(each.first) && GapOf(each.first) == each.second && pins_[At(each.first)] == 0;
+    });
+  }
+
+  // The best of the queue that may go; taken out of it. Nothing: none may.
+  std::optional<Victim> NextVictim() {
     bool fresh = false;
-    const Bytes target = live_ - bytes;
-    while (live_ > target) {
+    for (;;) {
       constexpr size_t kShare = 16;  // of the queue, before the rest is weighed again
       if (queue_.empty() || since_sorted_ > queue_.size() / kShare) {
-        if (queue_.empty() && fresh) return false;
+        if (queue_.empty() && fresh) return std::nullopt;
         Sort();
         fresh = true;
-        if (queue_.empty()) return false;
+        if (queue_.empty()) return std::nullopt;
       }
       const Victim victim = queue_.back();
       queue_.pop_back();
-      if (!IsThere(victim.value) || GapOf(victim.value) != victim.gap || !IsVictim(victim.value, victim.gap)) continue;
-      if (victim.gap >= 0) {
-        Way& way = (*ways_)[At(victim.gap)];
-        way = again_[At(victim.value)] ? Way::kAgainOnce : std::max(way, Way::kAgain);
-      } else {
-        (*tails_)[At(victim.value)] = -1;
+      if (IsThere(victim.value) && GapOf(victim.value) == victim.gap && IsVictim(victim.value, victim.gap)) return victim;
+    }
+  }
+
+  bool MakeRoom(Bytes bytes) {
+    const Bytes target = live_ - bytes;
+    if (!copying_.empty()) DropCopied();
+    while (live_ > target) {
+      const std::optional<Victim> victim = NextVictim();
+      if (const auto copy = NextCopied(); copy != copying_.end()) {
+        // To wait for it may cost less than to make another again.
+        const Nanoseconds wait = copied_[At(Of(copy->first).storage)] - clock_;
+        if (!victim || wait <= CostOf(victim->value)) {
+          if (victim) queue_.push_back(*victim);
+          const ValueId value = copy->first;
+          copying_.erase(copy);
+          Drop(value);
+          continue;
+        }
       }
-      Drop(victim.value);
+      if (!victim) return false;
+      if (victim->gap >= 0) {
+        Way& way = (*ways_)[At(victim->gap)];
+        const bool copied = host_[At(Of(victim->value).storage)] == victim->value;
+        way = copied ? Way::kSwap : again_[At(victim->value)] ? Way::kAgainOnce : std::max(way, Way::kAgain);
+      } else {
+        (*tails_)[At(victim->value)] = -1;
+      }
+      Drop(victim->value);
       ++since_sorted_;
       ++went_;
     }
@@ -404,16 +556,25 @@ class Fitter::State {
 
   const Graph& graph_;
   const Values& values_;
-  std::vector<bool> can_go_;             // by gap; of what is learnt here, too
+  const Machine machine_;
+  std::vector<bool> can_go_;             // by gap; without what is forbidden
+  std::vector<int> conflicts_;           // by gap
+  std::vector<GapId> forbidden_;         // in the present call
   const FitOptions* options_ = nullptr;
   const std::vector<bool>* hold_ = nullptr;
-  Choice asked_, tried_;
+  Decisions asked_, tried_;
   std::vector<Way>* ways_ = nullptr;
   std::vector<OperatorId>* tails_ = nullptr;
   std::vector<OperatorId> helped_;       // by value: the last operator for which something was made again from it
   Schedule* schedule_ = nullptr;
   std::vector<std::vector<ValueId>> contents_;  // by storage: what it holds, one after the other
-  std::vector<ValueId> device_;          // by storage
+  std::vector<ValueId> device_, host_;   // by storage
+  std::vector<Nanoseconds> made_, copied_;  // by storage: when its contents are complete, and the last copy to the host is
+  std::vector<std::pair<ValueId, GapId>> copying_;  // to the host; to go then
+  std::vector<std::pair<OperatorId, GapId>> fetches_;  // before which operator they begin, ascending
+  size_t next_fetch_ = 0;
+  std::vector<ValueId> fetch_now_;
+  Bytes host_bytes_ = 0;
   std::vector<int32_t> next_use_;        // by value: index of the use after the present operator
   std::vector<int32_t> pins_;            // by value: runs under way that need it
   std::vector<Bytes> bytes_;             // by value
@@ -430,21 +591,22 @@ class Fitter::State {
   size_t since_sorted_ = 0;
   int64_t stamp_ = 0, went_ = 0;
   Bytes live_ = 0, peak_ = 0, over_ = 0;
-  Nanoseconds time_ = 0;
+  Nanoseconds clock_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine is through with what was issued
   OperatorId now_ = -1;
   bool again_soon_ = false;  // something was learnt: from the beginning
   bool conflict_ = false;
 };
 
-Fitter::Fitter(const Graph& graph, const Values& values) : state_(std::make_unique<State>(graph, values)) {}
+Fitter::Fitter(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
 Fitter::~Fitter() = default;
 
-Fitted Fitter::Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold, Schedule* schedule) {
+Fitted Fitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
   return state_->Fit(options, choice, hold, schedule);
 }
 bool Fitter::CanGo(GapId gap) const { return state_->can_go(gap); }
+bool Fitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
 
-Choice NothingGoes(const Values& values) {
+Decisions NothingGoes(const Values& values) {
   return {std::vector<Way>(values.gaps.size(), Way::kHold), std::vector<OperatorId>(values.values.size(), -1)};
 }
 

@@ -3,8 +3,9 @@
 //
 //   choice ──► Fitter ──► time, peak, choice with what had to go        (and once more for the schedule itself)
 //
-// What is asked for is done; what does not fit is mended. So every choice is a plan, and a search over them never leaves what is
-// feasible. No copies to the host.
+// What is asked for is done: what goes by kSwap begins its copy back in time for its use, by the program's own times. What does not fit is
+// mended: contents go that can be made again. So every choice is a plan, and a search over them never leaves what is
+// feasible.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@
 namespace hotpack::planner {
 
 // What is asked for, and what was done.
-struct Choice {
-  std::vector<Way> ways;          // by gap, without kSwap
+struct Decisions {
+  std::vector<Way> ways;          // by gap
   std::vector<OperatorId> tails;  // by value: held after its last use until this operator has run, to make others again from it; -1: not
 };
-Choice NothingGoes(const Values& values);
+Decisions NothingGoes(const Values& values);
 
 // How contents are compared: those with the least  cost^1 / (bytes · (time to the next use)^wait)  go first.
 struct FitOptions {
@@ -29,12 +30,15 @@ struct FitOptions {
   bool neighbors = true;      // the cost counts what has gone that would have to be made for it, and with it
   double noise = 0;           // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
   uint64_t seed = 1;          // of the noise
+  bool mends = true;          // else nothing goes that is not asked for, and `over` says what does not fit
+  Nanoseconds most_time = INT64_MAX;  // what takes longer
+  Bytes most_over = INT64_MAX;        // or is more above the budget is given up
 };
 
 struct Fitted {
-  bool fits = false;     // else the rest says what was done, if `over` is less than INT64_MAX
+  bool fits = false;     // else the rest says what was done, if `over` is less than INT64_MAX: nothing was given up
   Bytes over = 0;        // above the budget, summed up over all runs that did not fit
-  Nanoseconds time = 0;  // sum of the costs of all runs
+  Nanoseconds time = 0;  // as Simulate() has it
   Bytes peak = 0;        // bytes, the most that is live at once
   int64_t went = 0;      // times that something had to go that was not asked for
 };
@@ -42,16 +46,17 @@ struct Fitted {
 class Fitter {
  public:
   // `graph` must pass Check(); both must outlive it.
-  Fitter(const Graph& graph, const Values& values);
+  Fitter(const Graph& graph, const Values& values, const Machine& machine = {});
   ~Fitter();
 
   // `choice` is what is asked for; afterwards what was done: asked for again, nothing has to go that is not in it. `hold`, if given: gaps
   // that go only where nothing else can. `schedule`, if given: it passes Verify(). O(actions + contents that go · those that are
   // live, at worst).
-  Fitted Fit(const FitOptions& options, Choice* choice, const std::vector<bool>* hold = nullptr, Schedule* schedule = nullptr);
+  Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold = nullptr, Schedule* schedule = nullptr);
 
-  // Whether the gap's contents could ever be made again.
+  // Whether the gap's contents could ever be made again, and whether they could be copied out and back.
   bool CanGo(GapId gap) const;
+  bool CanSwap(GapId gap) const;
 
  private:
   class State;

@@ -85,6 +85,9 @@ class Checker {
       }
     }
     ForEachUse(op, [&](StorageId id) { last_use_[static_cast<size_t>(id)] = static_cast<OperatorId>(i); });
+    for (StorageId id : op.masks) {
+      if (!Contains(op.reads, id)) return Fault(graph_, i, "masks: not a storage that it reads");
+    }
     for (const InPlace& pair : op.in_place) {
       if (!Contains(op.reads, pair.read) || !Contains(op.writes, pair.made)) {
         return Fault(graph_, i, "in place: not a storage that it reads and one that it writes");

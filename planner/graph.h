@@ -53,6 +53,7 @@ struct Operator {
   bool heavy = false;               // much work for its memory: convolutions, products of matrices
   bool random = false;              // another result each time it runs, unless the generator's state was saved
   bool once = false;                // never runs again: a collective of all ranks, input from outside
+  std::vector<StorageId> masks = {};  // of `reads`: of each 4 bytes of these it needs one bit, such as where a ReLU let through
 };
 
 inline constexpr OperatorId kNever = INT32_MAX;

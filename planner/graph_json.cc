@@ -158,6 +158,7 @@ class Reader {
         op.in_place.push_back({Find(pair[0], object.where()), Find(pair[1], object.where())});
       }
     }
+    op.masks = Ids(&object, "masks");
     if (const Json* bytes = object.Find("workspace")) op.workspace = object.Number("workspace", *bytes);
     op.phase = Named(kPhases, object.Text("phase", "forward"), object.where());
     op.heavy = object.Flag("heavy");
@@ -305,6 +306,7 @@ std::string FormatGraphJson(const Graph& graph) {
     if (!op.writes.empty()) json["writes"] = list(op.writes);
     if (!op.updates.empty()) json["updates"] = list(op.updates);
     for (const InPlace& pair : op.in_place) json["in_place"].push_back(list({pair.read, pair.made}));
+    if (!op.masks.empty()) json["masks"] = list(op.masks);
     if (op.workspace > 0) json["workspace"] = op.workspace;
     if (op.heavy) json["heavy"] = true;
     if (op.random) json["random"] = true;

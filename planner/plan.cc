@@ -8,10 +8,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "packer/pack.h"
-#include "planner/chen.h"
+#include "planner/baselines/memonger.h"
+#include "planner/baselines/superneurons.h"
+#include "planner/baselines/tflms.h"
+#include "planner/chen/plans.h"
 #include "planner/descent.h"
+#include "planner/dqn/dqn.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
+#include "planner/exact/bounds.h"
+#include "planner/exact/knapsack.h"
 #include "planner/search.h"
 #include "planner/verifier.h"
 
@@ -20,11 +26,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {{"auto", PlanAlgorithm::kAuto},
-                                                                 {"search", PlanAlgorithm::kSearch},
-                                                                 {"chen", PlanAlgorithm::kChen},
-                                                                 {"echo", PlanAlgorithm::kEcho},
-                                                                 {"dtr", PlanAlgorithm::kDtr}};
+constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {
+    {"auto", PlanAlgorithm::kAuto},         {"search", PlanAlgorithm::kSearch},     {"chen", PlanAlgorithm::kChen},
+    {"echo", PlanAlgorithm::kEcho},         {"dtr", PlanAlgorithm::kDtr},           {"knapsack", PlanAlgorithm::kKnapsack},
+    {"dqn", PlanAlgorithm::kDqn},           {"memonger", PlanAlgorithm::kMemonger}, {"superneurons", PlanAlgorithm::kSuperNeurons},
+    {"tflms", PlanAlgorithm::kTflms}};
 constexpr int64_t kPackNs = 300'000'000;
 
 struct Packed {
@@ -38,41 +44,69 @@ struct Candidate {
   Schedule schedule;
   Outcome outcome;
   std::optional<Packed> packed;
-  std::optional<Choice> choice;
+  std::optional<Decisions> choice;
 };
 
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), values_(ValuesOf(graph)), search_(graph, values_) {}
+      : graph_(graph), options_(options), values_(ValuesOf(graph)), search_(graph, values_, options.machine) {}
 
   // `from`: plans of the search for other budgets.
-  absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Choice*>& from) {
+  absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Decisions*>& from) {
     begin_ = steady_clock::now();
     candidates_.clear();
     least_ = INT64_MAX;
     budget_ = budget > 0 ? budget : INT64_MAX;
     Add("program", Baseline(graph_));
-    if (const Bytes least = LeastMemory(graph_, options_.swap); budget_ < least) {
+    if (const Bytes least = Least(); budget_ < least) {
       return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
     }
     Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
     if (budget <= 0) return Fastest();  // the step as it is
-    const bool all = options_.algorithm == PlanAlgorithm::kAuto;
-    if (all || options_.algorithm == PlanAlgorithm::kChen) AddChen();
-    if (all || options_.algorithm == PlanAlgorithm::kEcho) {
+    if (Is(PlanAlgorithm::kChen)) AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
+    if (Is(PlanAlgorithm::kEcho)) {
       const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
       Add("echo", Rebuild(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
     }
-    if (all || options_.algorithm == PlanAlgorithm::kDtr) AddDtr();
-    if (all || options_.algorithm == PlanAlgorithm::kSearch) {
-      if (options_.swap) AddDescent();
+    if (Is(PlanAlgorithm::kDtr)) AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
+    if (Is(PlanAlgorithm::kKnapsack)) {
+      AddWithin("knapsack", [this](Bytes bytes) { return ScheduleByKnapsack(graph_, values_, bytes, {.machine = options_.machine}); });
+    }
+    if (Is(PlanAlgorithm::kMemonger)) {
+      AddWithin("memonger", [this](Bytes bytes) { return ScheduleByMemonger(graph_, values_, bytes, options_.machine); });
+    }
+    if (Is(PlanAlgorithm::kSuperNeurons, options_.swap)) {
+      AddWithin("superneurons", [this](Bytes bytes) { return ScheduleBySuperNeurons(graph_, values_, bytes, options_.machine); });
+    }
+    if (Is(PlanAlgorithm::kTflms, options_.swap)) {
+      AddWithin("tflms", [this](Bytes bytes) { return ScheduleByTflms(graph_, values_, bytes, options_.machine); });
+    }
+    if (Is(PlanAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
+    if (Is(PlanAlgorithm::kSearch)) {
+      // if (options_.swap) AddDescent();
       AddSearch(from);
     }
     return Fastest();
   }
 
  private:
+  // Planners that copy to the host do so whatever is asked for.
+  bool Swaps() const {
+    return options_.swap || options_.algorithm == PlanAlgorithm::kDqn || options_.algorithm == PlanAlgorithm::kSuperNeurons ||
+           options_.algorithm == PlanAlgorithm::kTflms;
+  }
+  Bytes Least() {
+    if (least_memory_ < 0) {
+      least_memory_ = LeastMemory(graph_, Swaps());
+      if (!Swaps()) least_memory_ = std::max(least_memory_, LeastBytes(graph_, values_, Bounds()));
+    }
+    return least_memory_;
+  }
+  BoundOptions Bounds() const {
+    return {.swap = Swaps(), .machine = options_.machine, .time_limit_ns = std::min<int64_t>(1'000'000'000, options_.time_limit_ns / 4)};
+  }
+
   Candidate* Add(const char* algorithm, Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok()) return nullptr;  // the host has no room
@@ -81,20 +115,28 @@ class Planner {
     candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome), {}, {}});
     return &candidates_.back();
   }
-  void AddChen() {
-    for (const ChenPlan& plan : SearchSegments(graph_, values_, options_.machine)) {
-      Add("chen", ScheduleOf(graph_, values_, plan, options_.machine));
-    }
-    const std::vector<bool> cheap = CheapOperators(graph_);
-    Add("chen", Rebuild(graph_, values_, DropForward(graph_, values_, cheap), options_.machine, &cheap).schedule);
+  // `with_all`: for auto, too.
+  bool Is(PlanAlgorithm algorithm, bool with_all = true) const {
+    return options_.algorithm == algorithm || (with_all && options_.algorithm == PlanAlgorithm::kAuto);
   }
-  // Its arena may be above what is live at once: then it gets less.
-  void AddDtr() {
+  // A planner that bounds what is live at once. Its arena may be above that: then it gets less.
+  template <typename Make>
+  void AddWithin(const char* algorithm, Make make) {
     for (const double part : {1.0, 0.99, 0.97, 0.94}) {
-      absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph_, values_, static_cast<Bytes>(part * static_cast<double>(budget_)));
+      absl::StatusOr<Schedule> schedule = make(static_cast<Bytes>(part * static_cast<double>(budget_)));
       if (!schedule.ok()) return;
-      Add("dtr", *std::move(schedule));
+      const Candidate* candidate = Add(algorithm, *std::move(schedule));
+      if (candidate != nullptr && Pack(&candidates_.back()) <= budget_) return;
     }
+  }
+  absl::StatusOr<Schedule> Learn(Bytes bytes) {
+    DqnOptions options;
+    options.machine = options_.machine;
+    options.training.seed = options_.seed;
+    options.training.time_limit_ns = options_.time_limit_ns;
+    absl::StatusOr<DqnPlan> plan = PlanByDqn(graph_, values_, bytes, options);
+    if (!plan.ok()) return plan.status();
+    return std::move(plan->schedule);
   }
   void AddDescent() {
     DescentOptions descent;
@@ -112,26 +154,26 @@ class Planner {
   }
 
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above.
-  void AddSearch(const std::vector<const Choice*>& from) {
+  void AddSearch(const std::vector<const Decisions*>& from) {
     const int64_t limit = options_.time_limit_ns - (steady_clock::now() - begin_).count();
     const steady_clock::time_point begin = steady_clock::now();
     const auto spent = [&] { return (steady_clock::now() - begin).count(); };
     constexpr int kMostRounds = 24;
     constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
     Bytes live = budget_;
-    std::optional<Choice> choice;
+    std::optional<Decisions> choice;
     int improving = 0;
     for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
       const int64_t left = std::max(limit / 50, limit - spent());
       const int64_t share = improving == kImproving ? left : round == 0 ? limit / 8 : left / (round < 4 ? 4 : 2);
-      SearchOptions search = {.budget = live, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
+      SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
       Found found;
       if (choice) {
         found = search_.Run(search, &*choice);
       } else {
         search.time_limit_ns /= static_cast<int64_t>(from.size() + 1);
         found = search_.Run(search);
-        for (const Choice* other : from) {
+        for (const Decisions* other : from) {
           Found next = search_.Run(search, other);
           if (next.fits && (!found.fits || next.time < found.time)) found = std::move(next);
         }
@@ -193,6 +235,10 @@ class Planner {
       answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
                                      [](const Action& action) { return action.kind == ActionKind::kOffload; });
       answer.lower_bound_time = answer.baseline_time = TotalCost(graph_);
+      if (answer.outcome.time > answer.baseline_time) {
+        const absl::StatusOr<TimeBound> bound = LeastTime(graph_, values_, budget_, Bounds());
+        if (bound.ok()) answer.lower_bound_time = std::max(answer.lower_bound_time, bound->time);
+      }
       answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
       return answer;
     }
@@ -204,7 +250,7 @@ class Planner {
   const Values values_;
   Search search_;
   steady_clock::time_point begin_;
-  Bytes budget_ = 0, least_ = 0;
+  Bytes budget_ = 0, least_ = 0, least_memory_ = -1;
   std::vector<Candidate> candidates_;
 };
 
@@ -228,7 +274,7 @@ std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const Plan
   // From the largest, each beginning with what the one before has found ...
   const PlanAnswer* larger = nullptr;
   for (size_t at : order) {
-    std::vector<const Choice*> from;
+    std::vector<const Decisions*> from;
     if (larger != nullptr && larger->choice) from.push_back(&*larger->choice);
     answers[at] = planner.Run(budgets[at], from);
     if (answers[at].ok()) larger = &*answers[at];

@@ -16,21 +16,26 @@
 namespace hotpack::planner {
 
 enum class PlanAlgorithm {
-  kAuto,    // search, and the others' plans beside it
-  kSearch,  // hotpack's own (planner/search.h; with copies to the host planner/descent.h too)
-  kChen,    // the fastest plan of Chen's search that fits (planner/chen.h)
-  kEcho,    // Echo's one plan, if it fits (planner/echo.h)
-  kDtr,     // DTR's heuristic offline (planner/dtr.h)
+  kAuto,          // search, and the others' plans beside it; those that copy to the host where that is asked for; not dqn
+  kSearch,        // hotpack's own (planner/search.h; with copies to the host planner/descent.h too)
+  kChen,          // the fastest plan of Chen's searches that fits (planner/chen/plans.h)
+  kEcho,          // Echo's one plan, if it fits (planner/echo.h)
+  kDtr,           // DTR's heuristic offline (planner/dtr.h)
+  kKnapsack,      // saved results as a knapsack (planner/exact/knapsack.h)
+  kDqn,           // a deep Q-network (planner/dqn/dqn.h); copies to the host
+  kMemonger,      // planner/baselines/memonger.h
+  kSuperNeurons,  // planner/baselines/superneurons.h; copies to the host
+  kTflms,         // planner/baselines/tflms.h; copies to the host
 };
 std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name);
-inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, echo, dtr";
+inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, echo, dtr, knapsack, dqn, memonger, superneurons, tflms";
 
 struct PlanOptions {
   PlanAlgorithm algorithm = PlanAlgorithm::kAuto;
   Bytes budget = 0;       // bytes of the arena, weights and all; 0: as many as the step needs as it is
-  bool swap = false;      // copies to the host too (search)
+  bool swap = false;      // copies to the host too (auto, search)
   Machine machine = {};
-  int64_t time_limit_ns = 10'000'000'000;  // of the search
+  int64_t time_limit_ns = 10'000'000'000;  // of the search, and of what dqn learns
   uint64_t seed = 1;
 };
 
@@ -44,9 +49,9 @@ struct PlanAnswer {
   int64_t recomputed = 0;  // runs of operators that had run before
   int64_t swapped = 0;     // copies to the host
   Nanoseconds baseline_time = 0;     // of the program as it is
-  Nanoseconds lower_bound_time = 0;  // no plan takes less: each operator once
+  Nanoseconds lower_bound_time = 0;  // no plan takes less (planner/exact/bounds.h)
   double seconds = 0;
-  std::optional<Choice> choice;      // of hotpack's own search: to go on from
+  std::optional<Decisions> choice;      // of hotpack's own search: to go on from
 };
 
 // A plan that passes Verify() and whose packed arena is at most the budget. ResourceExhausted with one line: that the budget

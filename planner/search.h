@@ -1,7 +1,7 @@
 // hotpack's own planner: for a budget the fastest plan that a search over all gaps finds, in the time that it is given.
 //
 //   begin     one pass of planner/fit.h each for several ways to compare contents, and for each threshold of cost a byte: what is
-//             cheaper goes, and what it is made from stays
+//             cheaper goes, and what it is made from stays; for classes of layers alike; with copies, for parts of what waits long
 //   improve   ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): holds some of what
 //             went, or lets go of others, one by one or the same gap of many layers alike at once; the fitter mends the rest
 #pragma once
@@ -15,6 +15,7 @@ namespace hotpack::planner {
 
 struct SearchOptions {
   Bytes budget = INT64_MAX;           // of what is live at once
+  bool swap = false;                  // copies to the host too
   uint64_t seed = 1;
   int64_t steps = INT64_MAX;          // tried improvements, at most
   int64_t time_limit_ns = INT64_MAX;  // where it strikes, what is found depends on the machine
@@ -22,7 +23,7 @@ struct SearchOptions {
 
 struct Found {
   bool fits = false;
-  Choice choice;
+  Decisions choice;
   Schedule schedule;
   Nanoseconds time = 0;
   Bytes peak = 0;      // bytes; no arena for the plan is smaller
@@ -32,11 +33,11 @@ struct Found {
 class Search {
  public:
   // `graph` must pass Check(); both must outlive it.
-  Search(const Graph& graph, const Values& values);
+  Search(const Graph& graph, const Values& values, const Machine& machine = {});
   ~Search();
 
   // Begins anew where `from` is null, else from there. The same for the same options, calls before it and number of steps.
-  Found Run(const SearchOptions& options, const Choice* from = nullptr);
+  Found Run(const SearchOptions& options, const Decisions* from = nullptr);
 
  private:
   class State;

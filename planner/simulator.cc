@@ -85,6 +85,7 @@ class Simulator {
       }
     }
     for (int32_t pair : action.in_place) {
+      if (pair >= 0 && static_cast<size_t>(pair) < op.in_place.size()) start = std::max(start, At(op.in_place[static_cast<size_t>(pair)].read).copied);
       if (std::string fault = TakeOver(op, pair); !fault.empty()) return fault;
     }
     for (StorageId id : op.writes) {

@@ -1,4 +1,5 @@
 // hotpack plan: the graph of a training step → what to compute again and what to move, for a budget.
+// See also tools/plan_sweep.cc (--sweep) and tools/plan_export.cc (its subcommands for solvers).
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -7,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
-#include "planner/dtr_log.h"
-#include "planner/graph_json.h"
+#include "planner/networks/generator.h"
 #include "planner/plan.h"
 #include "planner/schedule_json.h"
 #include "planner/verifier.h"
@@ -16,6 +16,7 @@
 #include "tools/commands.h"
 #include "tools/file_sink.h"
 #include "tools/output_file.h"
+#include "tools/plan_commands.h"
 #include "tools/progress.h"
 #include "tools/units.h"
 
@@ -38,20 +39,15 @@ struct Options {
   std::string out;
   bool force = false;
   bool json = false;
+  bool list = false;
+  bool sweep = false;
+  int points = 20;
+  std::string plot;
 };
 
 int Fail(const std::string& message, int code = 2) {
   fprintf(stderr, "hotpack plan: %s\n", message.c_str());
   return code;
-}
-
-absl::StatusOr<Graph> ReadGraph(const std::string& path) {
-  absl::StatusOr<std::string> text = ReadWholeFile(path);
-  if (!text.ok()) return text.status();
-  // Both begin with a brace: a log has a whole object in each line.
-  const std::string first = text->substr(0, text->find('\n'));
-  const bool is_log = first.find("\"INSTRUCTION\"") != std::string::npos;
-  return is_log ? planner::ParseDtrLog(*text, path) : planner::ParseGraphJson(*text, path);
 }
 
 double Overhead(const PlanAnswer& answer) {
@@ -87,12 +83,7 @@ void Print(const Graph& graph, const PlanAnswer& answer, Bytes budget) {
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
 
-int RunPlan(const Options& options) {
-  if (options.graph.empty()) return Fail("GRAPH is required");
-  const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph});
-  if (!writable.ok()) return Fail(std::string(writable.message()));
-  const absl::StatusOr<Graph> graph = ReadGraph(options.graph);
-  if (!graph.ok()) return Fail(std::string(graph.status().message()));
+planner::PlanOptions PlanOptionsOf(const Options& options) {
   planner::PlanOptions plan;
   plan.algorithm = *planner::PlanAlgorithmFromName(options.algorithm);
   plan.budget = options.budget.empty() ? 0 : *ParseSize(options.budget);
@@ -101,6 +92,23 @@ int RunPlan(const Options& options) {
   if (!options.host_memory.empty()) plan.machine.host_memory = *ParseSize(options.host_memory);
   plan.time_limit_ns = *ParseDuration(options.time_limit);
   plan.seed = options.seed;
+  return plan;
+}
+
+int RunPlan(const Options& options) {
+  if (options.list) {
+    printf("%s", planner::GeneratorHelp().c_str());
+    return 0;
+  }
+  if (options.graph.empty()) return Fail("GRAPH is required");
+  const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph});
+  if (!writable.ok()) return Fail(std::string(writable.message()));
+  const planner::PlanOptions plan = PlanOptionsOf(options);
+  if (options.sweep) {
+    return SweepPlans({.graph = options.graph, .algorithm = options.algorithm, .points = options.points, .plot = options.plot, .force = options.force}, plan);
+  }
+  const absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
+  if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<PlanAnswer> answer = [&] {
     const Progress progress(absl::StrCat("planning ", graph->operators.size(), " operators, at most ", options.time_limit));
     return MakePlan(*graph, plan);
@@ -115,7 +123,7 @@ int RunPlan(const Options& options) {
 }
 
 int RunPlanVerify(const Options& options) {
-  const absl::StatusOr<Graph> graph = ReadGraph(options.graph);
+  const absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<std::string> text = ReadWholeFile(options.plan);
   if (!text.ok()) return Fail(std::string(text.status().message()));
@@ -135,7 +143,7 @@ int RunPlanVerify(const Options& options) {
 void AddPlanCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "Plans what to compute again or to move to the host, so that a step fits a budget");
-  command->add_option("GRAPH", options->graph, "A graph as JSON (docs/planner.md), or an operator log of the DTR prototype");
+  command->add_option("GRAPH", options->graph, kPlanGraphHelp);
   command->add_option("--budget", options->budget, "Bytes of the arena, weights and all (6GiB; GB is 10^9). Without: what the step needs as it is")
       ->check(SizeOption())->check([](const std::string& size) {
         return ParseSize(size) > 0 ? std::string() : "a budget is at least 1";
@@ -144,7 +152,7 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
       ->check([](const std::string& name) {
         return planner::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + planner::kPlanAlgorithmNames;
       }, "NAME")->capture_default_str();
-  command->add_flag("--swap", options->swap, "Copies to the host too, not only computing again (search)");
+  command->add_flag("--swap", options->swap, "Copies to the host too, not only computing again (auto, search)");
   command->add_option("--bandwidth", options->bandwidth, "Of copies each way, 10^9 bytes a second")
       ->check(CLI::Range(0.001, 1e6))->capture_default_str();
   command->add_option("--host-memory", options->host_memory, "For copies; without: no limit")->check(SizeOption());
@@ -152,6 +160,11 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
   command->add_option("--seed", options->seed, "Of the search")->capture_default_str();
   AddOutputOption(command, "-o,--out", &options->out, "Write the plan to this JSON file");
   AddForceFlag(command, &options->force);
+  CLI::Option* sweep = command->add_flag("--sweep", options->sweep, "Plans for many budgets, as CSV; of --algorithm, or of all");
+  sweep->excludes("--budget")->excludes("--out");
+  command->add_option("--points", options->points, "Budgets of --sweep")->check(CLI::Range(1, 1000))->needs(sweep)->capture_default_str();
+  AddOutputOption(command, "--plot", &options->plot, "Write what --sweep finds as a picture (SVG)")->needs(sweep);
+  command->add_flag("--list-generators", options->list, "Print the networks that GRAPH may name, and their keys");
   command->add_flag("--json", options->json,
                     "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
                     "recomputed, swapped (counts), host_peak (bytes), seconds");
@@ -160,6 +173,7 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
     if (command->get_subcommands().empty()) *exit_code = RunPlan(*options);
   });
   CLI::App* verify = command->add_subcommand("verify", "Runs a plan step by step and looks at what every operator sees");
+  AddPlanExportCommand(command, exit_code);
   verify->add_option("GRAPH", options->graph, "The graph it was made for")->required();
   verify->add_option("PLAN", options->plan, "What `hotpack plan --out` has written")->required();
   verify->callback([options, exit_code] { *exit_code = RunPlanVerify(*options); });

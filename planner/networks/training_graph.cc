@@ -141,7 +141,7 @@ class Maker {
       const bool stays = weight && options_.gradients_stay;
       gradient = AddStorage(absl::StrCat(of.name, ".gradient"), of.bytes, weight ? StorageKind::kWeight : StorageKind::kFeatureMap, stays,
                             stays || (weight && !options_.updates));
-      op->writes.push_back(gradient);
+      (stays ? op->updates : op->writes).push_back(gradient);
     } else if (options_.accumulation == Accumulation::kInPlace) {
       op->updates.push_back(gradient);
       *bytes += BytesOf(tensor);

@@ -118,5 +118,30 @@ TEST(DtrLogTest, RecordedPeaks) {
   }
 }
 
+// A log of the prototype has the forward pass's pooling under the name of the gradient's.
+TEST(DtrLogTest, TheBackwardPassIsBehindAllConvolutions) {
+  const std::string head = R"({"INSTRUCTION":"CONSTANT","NAME":"x"}
+{"INSTRUCTION":"MEMORY","MEMORY":"8","NAME":"x"}
+)";
+  std::string text = head, before = "x";
+  const char* names[] = {"max_pool2d_backward", "cudnn_convolution", "upsample_bilinear2d", "mse_loss_backward", "upsample_bilinear2d_backward",
+                         "cudnn_convolution_backward", "mm"};
+  for (const char* name : names) {
+    const std::string made = before + "y";
+    text += R"({"ARGS":[")" + before + R"("],"INSTRUCTION":"CALL","NAME":")" + name + R"(","RESULT":[")" + made + R"("],"TIME":"5"}
+{"INSTRUCTION":"MEMORY","MEMORY":"8","NAME":")" + made + R"("}
+{"ALIAS":"-1","INSTRUCTION":"ALIAS","NAME":")" + made + R"("}
+)";
+    before = made;
+  }
+  const absl::StatusOr<Graph> graph = ParseDtrLog(text, "small.log");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->operators.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(graph->operators[i].phase, i < 3 ? Phase::kForward : Phase::kBackward) << names[i];
+  EXPECT_TRUE(graph->operators[1].heavy);
+  EXPECT_FALSE(graph->operators[2].heavy);  // "linear" is in it
+  EXPECT_TRUE(graph->operators[6].heavy);
+}
+
 }  // namespace
 }  // namespace hotpack::planner

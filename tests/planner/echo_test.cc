@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "packer/pack.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"
 
@@ -109,9 +112,92 @@ TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
   }
 }
 
+// Bytes between the forward pass and the backward pass.
+Bytes HeldBetween(const Graph& graph, const Outcome& outcome) {
+  const auto forward = std::count_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return op.phase == Phase::kForward; });
+  Bytes held = 0;
+  for (const Stay& stay : outcome.stays) {
+    // Clock values count runs from 1; the forward pass's operators run once, before any runs again.
+    if (stay.begin <= forward && stay.end > forward + 1) held += stay.bytes;
+  }
+  return held;
+}
+
+// T broadcasts of [T x N]: T²N is kept without, 2TN with it.
+TEST(EchoTest, WhatIsKeptOfTheBroadcasts) {
+  constexpr Bytes kLittle = 8;  // x, and results of fc_state
+  for (int t : {3, 4, 8, 16}) {
+    const Graph graph = Broadcasts(t, 1000);
+    const EchoPlan plan = PlanByEcho(graph, ValuesOf(graph));
+    const Outcome program = *Simulate(graph, Baseline(graph));
+    EXPECT_EQ(HeldBetween(graph, program) / 1000, t * t);
+    // What the last step makes again is there from where it is let go of on: not counted twice.
+    EXPECT_EQ(HeldBetween(graph, plan.outcome) / 1000, 2 * t);
+    EXPECT_LE(HeldBetween(graph, plan.outcome) % 1000, (t + 2) * kLittle);
+  }
+}
+
+// relu1 → fc → relu2 → fc2, whose gradients need what the fully connected layers read. What is made again for fc2's is relu2's result, from
+// fc's, which is kept; for fc's it is relu1's. `fc` itself is a dead node, whatever it costs.
+TEST(EchoTest, AFullyConnectedLayerAddsNoTime) {
+  Builder b;
+  const StorageId x = b.Make("x", 100, true);
+  const StorageId first = b.Do("fc0", {x}, 100);
+  const StorageId one = b.Do("scale1", {first}, 4000), two = b.Do("scale2", {one}, 4000);
+  const StorageId through = b.Do("fc1", {two}, 100);
+  const StorageId three = b.Do("scale3", {through}, 4000), four = b.Do("scale4", {three}, 4000);
+  const StorageId out = b.Do("fc2", {four}, 8);
+  StorageId gradient = b.Do("loss", {out}, 8, Phase::kBackward);
+  gradient = b.Do("fc2_grad", {gradient, four}, 100, Phase::kBackward);
+  gradient = b.Do("fc1_grad", {gradient, two, one}, 100, Phase::kBackward);
+  b.graph.storages[static_cast<size_t>(gradient)].kept = true;
+  ASSERT_TRUE(Check(b.graph).ok()) << Check(b.graph);
+  const EchoPlan plan = PlanByEcho(b.graph, ValuesOf(b.graph));
+  EXPECT_EQ(Count(plan.again), 4);
+  EXPECT_EQ(plan.outcome.runs_again, 4);
+  EXPECT_EQ(plan.outcome.compute, TotalCost(b.graph) + 4);  // four scales of 1 ns; 100 more for each fc that ran again
+}
+
+TEST(EchoTest, SubgraphsAreDisjointAndShareNoEdge) {
+  std::mt19937_64 random(5);
+  int several = 0;
+  for (int i = 0; i < 500; ++i) {
+    const Graph graph = RandomGraph(random, 10 + i % 60);
+    if (!Check(graph).ok()) continue;
+    const Values values = ValuesOf(graph);
+    const EchoPlan plan = PlanByEcho(graph, values);
+    several += plan.subgraphs > 1 ? 1 : 0;
+    for (size_t op = 0; op < graph.operators.size(); ++op) {
+      EXPECT_TRUE(!plan.again[op] || plan.subgraph_of[op] >= 0);
+      EXPECT_TRUE(!graph.operators[op].heavy || plan.subgraph_of[op] == -1);
+    }
+    for (const Value& value : values.values) {
+      if (value.maker < 0 && graph.storages[static_cast<size_t>(value.storage)].kept) continue;
+      int32_t seen = value.maker < 0 ? -1 : plan.subgraph_of[static_cast<size_t>(value.maker)];
+      for (OperatorId use : value.uses) {
+        const int32_t user = plan.subgraph_of[static_cast<size_t>(use)];
+        EXPECT_TRUE(user < 0 || seen < 0 || user == seen) << i;
+        seen = std::max(seen, user);
+      }
+    }
+  }
+  EXPECT_GT(several, 50);
+}
+
+// Two towers of which only one may be computed again.
+TEST(EchoTest, OnlyWhatIsAllowedRunsAgain) {
+  const Graph graph = Broadcasts(8, 1000);
+  const Values values = ValuesOf(graph);
+  std::vector<bool> allowed(graph.operators.size(), true);
+  for (size_t op = 0; op < allowed.size(); ++op) allowed[op] = graph.operators[op].name.starts_with("add");
+  const EchoPlan plan = PlanByEcho(graph, values, {}, {.allowed = &allowed});
+  for (size_t op = 0; op < allowed.size(); ++op) EXPECT_TRUE(allowed[op] || !plan.again[op]);
+  EXPECT_EQ(plan.outcome.runs_again, 0);  // to let go of the sums alone frees nothing
+}
+
 TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
   std::mt19937_64 random(11);
-  int less = 0;
+  int less = 0, lower = 0;
   for (int i = 0; i < 3000; ++i) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
@@ -119,12 +205,17 @@ TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
     const EchoPlan echo = PlanByEcho(graph, values);
     const Rebuilt rebuilt = Rebuild(graph, values, echo.ways, {}, &echo.again);
     ASSERT_EQ(Verify(graph, rebuilt.schedule), "") << i;
-    const Bytes program = Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule)->live_peak;
-    const Bytes plan = Simulate(graph, rebuilt.schedule)->live_peak;
-    EXPECT_LE(plan, program);
-    less += plan < program ? 1 : 0;
+    const Outcome program = *Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule);
+    const Outcome plan = *Simulate(graph, rebuilt.schedule);
+    EXPECT_EQ(plan.live_peak, echo.outcome.live_peak);
+    EXPECT_LE(plan.live_peak, program.live_peak);
+    less += plan.live_peak < program.live_peak ? 1 : 0;
+    const Bytes arena = Pack(ToInstance(plan.stays)).placement.height, of_program = Pack(ToInstance(program.stays)).placement.height;
+    EXPECT_LE(arena, of_program) << i;
+    lower += arena < of_program ? 1 : 0;
   }
   EXPECT_GT(less, 20);
+  EXPECT_GT(lower, 10);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void ExpectTrue(const Graph& graph, const Fitted& fitted, const Schedule& schedu
 TEST(FitTest, WithAllMemoryNothingGoes) {
   const Graph graph = Chain(20);
   const Values values = ValuesOf(graph);
-  Choice choice = NothingGoes(values);
+  Decisions choice = NothingGoes(values);
   Schedule schedule;
   const Fitted fitted = Fitter(graph, values).Fit({}, &choice, nullptr, &schedule);
   ASSERT_TRUE(fitted.fits);
@@ -40,7 +40,7 @@ TEST(FitTest, AChainInEverLess) {
   Fitter fitter(graph, values);
   Nanoseconds before = 0;
   for (Bytes budget = 4200; budget >= 400; budget -= 100) {
-    Choice choice = NothingGoes(values);
+    Decisions choice = NothingGoes(values);
     Schedule schedule;
     const Fitted fitted = fitter.Fit({.budget = budget}, &choice, nullptr, &schedule);
     ASSERT_TRUE(fitted.fits) << budget;
@@ -52,7 +52,7 @@ TEST(FitTest, AChainInEverLess) {
 
 TEST(FitTest, DrawnGraphs) {
   std::mt19937_64 random(11);
-  int fits = 0, again = 0, below = 0;
+  int fits = 0, again = 0, below = 0, copies = 0;
   for (int i = 0; i < 3000; ++i) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
@@ -61,9 +61,10 @@ TEST(FitTest, DrawnGraphs) {
     const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
     for (int part = 0; part < 4; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
+      const bool swap = i % 2 == 0;
       const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random()};
-      Choice choice = NothingGoes(values);
-      for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % 2);
+      Decisions choice = NothingGoes(values);
+      for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
       for (OperatorId& tail : choice.tails) {
         if (random() % 4 == 0) tail = static_cast<OperatorId>(random() % graph.operators.size());
       }
@@ -72,6 +73,7 @@ TEST(FitTest, DrawnGraphs) {
       below += budget < most ? 1 : 0;
       if (!fitted.fits) continue;
       ++fits;
+      for (const Action& action : schedule.actions) copies += action.kind == ActionKind::kPrefetch ? 1 : 0;
       again += fitted.time > TotalCost(graph) ? 1 : 0;
       ExpectTrue(graph, fitted, schedule, budget);
       if (HasFailure()) FAIL() << "graph " << i << ", part " << part;
@@ -80,6 +82,7 @@ TEST(FitTest, DrawnGraphs) {
   EXPECT_GT(below, 1000);
   EXPECT_GT(fits, 1500);
   EXPECT_GT(again, 1000);
+  EXPECT_GT(copies, 500);
 }
 
 // x ─(heavy)─ a ─(cheap)─ b; only b is wanted in the end. Made again from a if a stays, by the heavy operator if not.
@@ -105,9 +108,9 @@ TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   const Values values = ValuesOf(graph);
   Fitter fitter(graph, values);
   const ValueId a = values.outputs[0][0], b = values.outputs[1][0];
-  Choice choice = NothingGoes(values);
+  Decisions choice = NothingGoes(values);
   choice.ways[static_cast<size_t>(values.values[static_cast<size_t>(b)].first_gap)] = Way::kAgain;
-  Choice with = choice;
+  Decisions with = choice;
   with.tails[static_cast<size_t>(a)] = 4;
   EXPECT_EQ(fitter.Fit({}, &choice).time, TotalCost(graph) + 1010);
   EXPECT_EQ(fitter.Fit({}, &with).time, TotalCost(graph) + 10);
@@ -119,7 +122,7 @@ TEST(FitTest, TheSameAgain) {
   const Values values = ValuesOf(graph);
   Fitter fitter(graph, values);
   const FitOptions options = {.budget = 1200, .noise = 0.5, .seed = 3};
-  Choice one = NothingGoes(values), other = one;
+  Decisions one = NothingGoes(values), other = one;
   const Fitted first = fitter.Fit(options, &one);
   const Fitted second = fitter.Fit(options, &other);
   EXPECT_EQ(first.time, second.time);

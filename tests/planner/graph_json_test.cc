@@ -14,7 +14,7 @@ constexpr const char* kDocument = R"({"format": "hotpack-graph", "version": 1,
   "storages": [{"name": "x", "bytes": 4096, "given": true, "kind": "other"}, {"name": "w", "bytes": 8, "given": true, "kept": true, "kind": "weight"},
                {"name": "y", "bytes": 512}, {"name": "z", "bytes": 512, "kept": true}],
   "operators": [{"name": "conv", "cost_ns": 100, "reads": ["x", "w"], "writes": ["y"], "workspace": 77},
-                {"name": "relu", "cost_ns": 5, "reads": ["y"], "writes": ["z"], "in_place": [["y", "z"]], "phase": "backward"},
+                {"name": "relu", "cost_ns": 5, "reads": ["y"], "writes": ["z"], "in_place": [["y", "z"]], "masks": ["y"], "phase": "backward"},
                 {"name": "sgd", "cost_ns": 1, "updates": ["w"], "phase": "update", "collective": true, "random": true}]})";
 
 TEST(GraphJsonTest, WhatADocumentSays) {
@@ -24,6 +24,7 @@ TEST(GraphJsonTest, WhatADocumentSays) {
   EXPECT_EQ(graph->operators[0].reads, (std::vector<StorageId>{0, 1}));
   EXPECT_EQ(graph->operators[0].workspace, 77);
   EXPECT_EQ(graph->operators[1].in_place.size(), 1u);
+  EXPECT_EQ(graph->operators[1].masks, (std::vector<StorageId>{2}));
   EXPECT_EQ(graph->operators[1].phase, Phase::kBackward);
   EXPECT_TRUE(graph->operators[2].once && graph->operators[2].random);
   EXPECT_EQ(graph->storages[1].kind, StorageKind::kWeight);
@@ -75,6 +76,7 @@ TEST(GraphJsonTest, FaultsAreOneLine) {
       {"{\"name\": \"y\"", "{\"name\": \"x\"", "g: storage 'x' is there twice"},
       {"\"reads\": [\"x\", \"w\"]", "\"reads\": [\"x\", \"z\"]",
        "g: a cycle: each of these operators needs the next, and the last the first: conv, relu"},
+      {"\"masks\": [\"y\"]", "\"masks\": [\"z\"]", "g: operator 1 (relu): masks: not a storage that it reads"},
       {"\"given\": true, \"kind\": \"other\"", "\"kind\": \"other\"", "g: operator 0 (conv): uses 'x', which nothing has made"},
   };
   for (const auto& each : cases) {

@@ -121,5 +121,19 @@ TEST(InstanceTest, OneOffsetForWhatComesBack) {
   EXPECT_EQ(ToInstance(swapped.stays).blocks[0].size, 512);
 }
 
+// The memory that a is copied from may not be another's before the copy has ended.
+TEST(SimulatorTest, WorkingInPlaceWaitsForTheCopyOfWhatItTakesOver) {
+  Graph graph;
+  graph.storages.resize(2);
+  graph.storages[0] = {.name = "a", .bytes = 1200};
+  graph.storages[1] = {.name = "b", .bytes = 1200, .kept = true};
+  graph.operators.push_back({.name = "make", .cost = 10, .writes = {0}});
+  graph.operators.push_back({.name = "relu", .cost = 10, .reads = {0}, .writes = {1}, .in_place = {{0, 1}}});
+  const Schedule schedule = {.actions = {{ActionKind::kRun, 0}, {ActionKind::kOffload, 0}, {ActionKind::kRun, 1, {0}}}};
+  const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->time, 10 + 100 + 10);  // 12 bytes a nanosecond
+}
+
 }  // namespace
 }  // namespace hotpack::planner

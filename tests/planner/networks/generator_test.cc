@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -44,7 +45,8 @@ TEST(GeneratorTest, EachOneMakesSoundGraphs) {
         "vgg:19,batch=64,updates=0", "unet", "unet:batch=2,depth=1,image=2", "unet:depth=6,image=128,width=3", "inception:", "inception:batch=1,image=75",
         "stochastic_depth:50,seed=7", "stochastic_depth:101,survival=0,seed=2", "stochastic_depth:50,survival=100", "kmeans", "kmeans:iterations=1,points=1",
         "transformer", "transformer:layers=1,heads=1,width=1,hidden=1,steps=1,batch=1,vocabulary=1", "transformer:2,states=2,stay=0",
-        "resnet:50,workspace=64"}) {
+        "resnet:50,workspace=64", "lstm:steps=9", "lstm:2x8,steps=1,batch=1,inputs=1,classes=1", "nmt:steps=7", "nmt:1,hidden=2,steps=1,batch=1,normalise=1",
+        "deepspeech2:2,frames=60", "deepspeech2:1x3,frames=31,bands=81,batch=1"}) {
     ExpectSound(spec, 1);
   }
 }
@@ -56,9 +58,18 @@ TEST(GeneratorTest, DrawnParametersMakeSoundGraphs) {
     std::string spec = generator.name + ":";
     for (const Key& key : generator.keys) {
       // Small graphs of small steps, but every key is tried beside its standard value.
-      if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" || key.name == "width") continue;
+      if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" || key.name == "width" ||
+          key.name == "hidden") {
+        continue;  // not every number is one of these
+      }
       const int64_t most = std::min(key.most, key.least + 9);
       absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=", key.least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - key.least + 1)));
+    }
+    for (const Key& key : generator.keys) {  // these would be tens of thousands of operators
+      const bool long_sequence = key.name == "frames" || (key.name == "steps" && generator.name != "transformer");
+      if (long_sequence && spec.find(key.name + "=") == std::string::npos) {
+        absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=", key.least + 4);
+      }
     }
     if (spec.find("heads=") != std::string::npos) absl::StrAppend(&spec, ",width=2520");
     ExpectSound(spec, static_cast<uint64_t>(i));
@@ -127,6 +138,37 @@ TEST(GeneratorTest, FaultsAreOneLine) {
   for (const Generator& generator : Generators()) {
     EXPECT_NE(Generate("none").status().message().find(generator.name), std::string::npos) << generator.name;
   }
+}
+
+// Whatever is written, the answer is a graph or one line.
+TEST(GeneratorTest, WrittenInAnyWay) {
+  const std::string specs[] = {"resnet:17,batch=1,image=8", "vgg:11,batch=2", "unet:depth=1", "kmeans:iterations=2", "transformer:1,heads=2,steps=3",
+                               "stochastic_depth:20,seed=9,survival=3", "inception:batch=1"};
+  const std::string letters = "=,:x-.0123 a\n";
+  std::mt19937_64 random(11);
+  int made = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string spec = specs[random() % std::size(specs)];
+    for (uint64_t changes = random() % 4; changes > 0; --changes) {
+      const size_t at = random() % spec.size();
+      if (random() % 3 == 0) {
+        spec.erase(at, 1);
+      } else {
+        spec[at] = letters[random() % letters.size()];
+      }
+      if (spec.empty()) break;
+    }
+    const absl::StatusOr<Graph> graph = Generate(spec);
+    if (graph.ok()) {
+      ++made;
+      EXPECT_TRUE(Check(*graph).ok()) << spec;
+    } else {
+      EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument) << spec;
+      EXPECT_EQ(graph.status().message().find('\n'), absl::string_view::npos) << spec;
+    }
+  }
+  EXPECT_GT(made, 300);
+  EXPECT_LT(made, 2700);
 }
 
 TEST(GeneratorTest, TheHelpNamesEveryKey) {

@@ -1,0 +1,16 @@
+// What gradients read, where frameworks differ.
+#pragma once
+
+#include "planner/networks/network.h"
+#include "planner/networks/training_graph.h"
+
+namespace hotpack::planner {
+
+// As MXNet 0.12 with cuDNN declares it: the gradients of relu, sigmoid and tanh read the layer's input as well as its output
+// (ActivationProp::DeclareBackwardDependency), and dropout's mask has as many bytes as its input.
+void DeclareAsMxnet(Network* network);
+
+// Operator::masks: what the gradient of a relu reads of the layer, and who reads a dropout's mask, as far as these have 4 bytes an element.
+void MarkMasks(const Network& network, Training* training);
+
+}  // namespace hotpack::planner

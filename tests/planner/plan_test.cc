@@ -1,0 +1,34 @@
+#include "planner/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/planner/small_graphs.h"
+
+namespace hotpack::planner {
+namespace {
+
+TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
+  const Graph graph = Chain(50, 512);
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.time_limit_ns = 20'000'000;
+  const std::vector<Bytes> budgets = {5120, 25600, 3584, 15360, 1024, 20480};
+  const std::vector<absl::StatusOr<PlanAnswer>> answers = MakePlans(graph, options, budgets);
+  ASSERT_EQ(answers.size(), budgets.size());
+  EXPECT_EQ(answers[4].status().code(), absl::StatusCode::kResourceExhausted);  // below what every plan needs
+  for (size_t a = 0; a < budgets.size(); ++a) {
+    if (a == 4) continue;
+    ASSERT_TRUE(answers[a].ok()) << answers[a].status();
+    EXPECT_LE(answers[a]->arena, budgets[a]);
+    for (size_t b = 0; b < budgets.size(); ++b) {
+      if (b != 4 && budgets[b] > budgets[a]) {
+        EXPECT_LE(answers[b]->outcome.time, answers[a]->outcome.time);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hotpack::planner
