@@ -261,7 +261,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   hotpack::planner::Figures figures(options);
   for (const auto& graph : hotpack::planner::Graphs(options)) figures.Bounds(graph);
-  for (int percent : {75, 66}) figures.Model(percent);
+  for (int percent : options.smoke ? std::vector{90, 80} : std::vector{75, 66}) figures.Model(percent);
   figures.Print();
   return figures.holds() ? 0 : 1;
 }

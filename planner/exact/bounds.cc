@@ -11,7 +11,7 @@
 namespace hotpack::planner {
 namespace {
 
-constexpr int64_t kBranchedOperators = 200'000;  // branches times operators, at most: seconds
+constexpr int64_t kBranchedOperators = 40'000;  // branches times operators, at most: seconds
 
 // In each of as many stretches of the program the operator at which most is wanted or there, if it is more than the budget.
 std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points) {
@@ -67,10 +67,8 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
     best[i] = *time;
   }
   for (size_t i = points.size(); i-- > 0;) {
-    const std::vector<bool> behind = order.Behind(points[i]);
     for (size_t j = i + 1; j < points.size() && !clock.IsOver(); ++j) {
-      if (!behind[static_cast<size_t>(points[j])]) continue;
-      // What is wanted up to there is wanted up to the end: so the cut can be made.
+      // What is wanted up to there is wanted up to the end: so the cut can be made. Nothing is wanted up to what may run before.
       const Nanoseconds sum = *PointCut(graph, values, order, points[i], points[j]).Time(budget) + best[j];
       if (sum > best[i]) best[i] = sum, next[i] = j;
     }

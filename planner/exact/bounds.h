@@ -44,7 +44,7 @@ struct BoundOptions {
   bool swap = false;         // of plans with copies to the host too
   Machine machine = {};      // its bandwidths count
   int points = 16;           // operators at which cuts are tried, ≥ 1; more are better at low budgets
-  int branches = 200;        // of a branch and bound at each cut of the best sum, at most (fewer for more than 1000 operators); 0: relaxed
+  int branches = 200;        // of a branch and bound at each cut of the best sum, at most (fewer for more than 200 operators); 0: relaxed
   int64_t time_limit_ns = INT64_MAX;  // where it strikes, no more cuts are tried: a bound all the same, and lower
 };
 

@@ -186,16 +186,20 @@ class Builder {
       }
       if (of.size() > 1) AtMost(std::move(sum), 1);
     }
-    // What is held is not made again, where that makes nothing else.
+    // Where an operator runs again it makes all of its results, so that none of them need be held up to there.
     for (OperatorId op = 0; op < std::min(t, operators_); ++op) {
-      if (OneResult(op)) NotBoth(Held(t, values_.outputs[static_cast<size_t>(op)].front()), Run(t, op));
+      for (ValueId output : values_.outputs[static_cast<size_t>(op)]) NotBoth(Held(t, output), Run(t, op));
     }
   }
   bool OneResult(OperatorId op) const { return values_.outputs[static_cast<size_t>(op)].size() == 1; }
 
   void Memory(int32_t t) {
     Sum there;  // V_t_k
-    for (size_t v = 0; v < values_.values.size(); ++v) AddTo(&there, Held(t, static_cast<ValueId>(v)), BytesOf(static_cast<ValueId>(v)));
+    for (size_t v = 0; v < values_.values.size(); ++v) {
+      const auto value = static_cast<ValueId>(v);
+      if (Held(t, value) >= 0) there.terms.push_back({Held(t, value), BytesOf(value)});  // each column once
+      if (Held(t, value) == kOne) there.constant += BytesOf(value);
+    }
     for (OperatorId op = 0; op <= std::min(t, operators_ - 1); ++op) {
       if (Run(t, op) == kZero) continue;
       const Sum made = Made(t, op);
@@ -221,21 +225,10 @@ class Builder {
   }
 
   // Results whose memory is new; contents that are changed in place stay where they are.
-  Sum Made(int32_t t, OperatorId op) {
+  Sum Made(int32_t t, OperatorId op) const {
     Sum sum;
     for (ValueId value : values_.outputs[static_cast<size_t>(op)]) {
-      if (Changes(op, value) || BytesOf(value) == 0) continue;
-      if (OneResult(op) || Held(t, value) == kZero) {
-        AddTo(&sum, Run(t, op), BytesOf(value));
-        continue;
-      }
-      const int32_t made = Add({.name = absl::StrCat("A_", t, "_", value)});
-      Sum least;
-      AddTo(&least, Run(t, op), 1);
-      AddTo(&least, Held(t, value), -1);
-      AddTo(&least, made, -1);
-      AtMost(std::move(least), 0);
-      AddTo(&sum, made, BytesOf(value));
+      if (!Changes(op, value) && BytesOf(value) > 0) AddTo(&sum, Run(t, op), BytesOf(value));
     }
     return sum;
   }

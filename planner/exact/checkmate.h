@@ -16,7 +16,7 @@
 // F is linear by one row a factor, F ≤ 1 - factor, so that it need not be integer; as published, by (7): Σ factors ≤ κ (1 - F) and
 // 1 - F ≤ Σ factors with binary F, whose relaxation is weaker.
 //
-// What a graph has and the paper does not: several results of an operator (A_t_v ≥ R_t_i - S_t_v is charged for each), contents
+// What a graph has and the paper does not: several results of an operator (each has its S and F), contents
 // that are given (held, or gone for good), that are changed in place (of a storage's contents at most one is there; what a run would
 // overwrite is not held), or kept (the last stage, number n, makes again what is to be there at the end), workspace, operators that may run
 // once only, and memory that is taken over in place by operators with one result of the same size. Copies to the host are not in it.

@@ -56,6 +56,16 @@ TEST(KnapsackTest, SavesWhatSavesMost) {
   }
 }
 
+TEST(KnapsackTest, GreedilyByTimeForBytes) {
+  Graph graph = Chain(3);
+  graph.storages[2].bytes = 10;  // the second layer's: 10 ns for 10 bytes
+  graph.operators[0].cost = 50;  // the first one's: 50 ns for 100 bytes
+  const SavedResults saved = SaveResults(graph, ValuesOf(graph), 0.53, {.greedy = true});  // 111 bytes of 210
+  EXPECT_EQ(saved.again, (std::vector<bool>{false, false, true, false, false, false, false}));
+  EXPECT_EQ(saved.time_again, 10);
+  EXPECT_EQ(SaveResults(graph, ValuesOf(graph), 0.1, {.greedy = true}).again[1], false);
+}
+
 TEST(KnapsackTest, WhatMayRunOnceOnlyIsSaved) {
   Graph graph = Chain(3);
   graph.operators[1].once = true;
