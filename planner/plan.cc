@@ -132,8 +132,8 @@ class Planner {
   absl::StatusOr<Schedule> Learn(Bytes bytes) {
     DqnOptions options;
     options.machine = options_.machine;
-    options.training.seed = options_.seed;
-    options.training.time_limit_ns = options_.time_limit_ns;
+    options.learning.seed = options_.seed;
+    options.learning.time_limit_ns = options_.time_limit_ns;
     absl::StatusOr<DqnPlan> plan = PlanByDqn(graph_, values_, bytes, options);
     if (!plan.ok()) return plan.status();
     return std::move(plan->schedule);
