@@ -1,4 +1,4 @@
-// What is resident while a schedule runs, for planners that look for what to let go.
+// What is resident while a schedule runs, and the least that any can do with.
 #pragma once
 
 #include <vector>
@@ -9,5 +9,9 @@ namespace hotpack::planner {
 
 // Bytes resident at each clock value from 0 on. O(stays + clock values).
 std::vector<Bytes> LoadOf(const std::vector<Stay>& stays);
+
+// No plan takes less, in bytes: the operands and the workspace of some operator are there at once, and beside them, unless contents
+// may be swapped, what is given and kept; all that is given at the beginning, and all that is kept at the end. O(size of the graph).
+Bytes LeastMemory(const Graph& graph, bool swap);
 
 }  // namespace hotpack::planner

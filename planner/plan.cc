@@ -12,7 +12,7 @@
 #include "planner/baselines/superneurons.h"
 #include "planner/baselines/tflms.h"
 #include "planner/chen/plans.h"
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/dqn/dqn.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
@@ -83,10 +83,7 @@ class Planner {
       AddWithin("tflms", [this](Bytes bytes) { return ScheduleByTflms(graph_, values_, bytes, options_.machine); });
     }
     if (Is(PlanAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
-    if (Is(PlanAlgorithm::kSearch)) {
-      // if (options_.swap) AddDescent();
-      AddSearch(from);
-    }
+    if (Is(PlanAlgorithm::kSearch)) AddSearch(from);
     return Fastest();
   }
 
@@ -138,21 +135,6 @@ class Planner {
     if (!plan.ok()) return plan.status();
     return std::move(plan->schedule);
   }
-  void AddDescent() {
-    DescentOptions descent;
-    descent.machine = options_.machine;
-    descent.swap = true;
-    descent.seed = options_.seed;
-    descent.levels = 12;
-    descent.improvements = 100'000;
-    descent.improve_all = false;
-    descent.stop_at = budget_;
-    descent.time_limit_ns = options_.time_limit_ns / 2;
-    for (const Plan& plan : Descend(graph_, values_, descent).plans) {
-      if (plan.live_peak <= budget_) Add("search", Rebuild(graph_, values_, plan.ways, options_.machine).schedule);
-    }
-  }
-
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above.
   void AddSearch(const std::vector<const Decisions*>& from) {
     const int64_t limit = options_.time_limit_ns - (steady_clock::now() - begin_).count();

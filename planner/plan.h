@@ -17,7 +17,7 @@ namespace hotpack::planner {
 
 enum class PlanAlgorithm {
   kAuto,          // search, and the others' plans beside it; those that copy to the host where that is asked for; not dqn
-  kSearch,        // hotpack's own (planner/search.h; with copies to the host planner/descent.h too)
+  kSearch,        // hotpack's own (planner/search.h)
   kChen,          // the fastest plan of Chen's searches that fits (planner/chen/plans.h)
   kEcho,          // Echo's one plan, if it fits (planner/echo.h)
   kDtr,           // DTR's heuristic offline (planner/dtr.h)

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/exact/bounds.h"
 #include "tools/file_sink.h"
 #include "tools/output_file.h"

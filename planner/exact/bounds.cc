@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/exact/point_cut.h"
 
 namespace hotpack::planner {

@@ -53,7 +53,7 @@ struct TimeBound {
   std::vector<OperatorId> points;   // whose cuts gave it; empty: each operator once
 };
 
-// No plan needs less, in bytes: LeastMemory() of planner/descent.h, and without copies to the host what has to be there at a cut so that all that
+// No plan needs less, in bytes: LeastMemory() of planner/load.h, and without copies to the host what has to be there at a cut so that all that
 // is wanted behind it can be made at all. O(points · least cuts). Thread-safe.
 Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& options = {});
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/simulator.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "planner/chen.h"
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
 #include "planner/verifier.h"

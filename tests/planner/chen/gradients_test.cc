@@ -115,7 +115,7 @@ class Same {
 void ExpectPlans(const Computable& step, int percent, Same* same) {
   const absl::StatusOr<PlanAnswer> program = MakePlan(step.graph, {});
   ASSERT_TRUE(program.ok()) << program.status();
-  for (const std::string& name : absl::StrSplit(kPlanAlgorithmNames, ", ")) {
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(kPlanAlgorithmNames, ", "))) {
     for (bool swap : {false, true}) {
       PlanOptions options;
       options.algorithm = *PlanAlgorithmFromName(name);
@@ -201,7 +201,7 @@ TEST(GradientsTest, OfEveryPlannerAreTheProgramsOwn) {
       EXPECT_GT(same.again(), 100);
       EXPECT_GT(same.copied(), 20);
       EXPECT_GT(same.in_place(), 20);
-      for (const std::string& name : absl::StrSplit(kPlanAlgorithmNames, ", ")) EXPECT_GT(same.OfPlanner(name), 0) << name;
+      for (const std::string& name : std::vector<std::string>(absl::StrSplit(kPlanAlgorithmNames, ", "))) EXPECT_GT(same.OfPlanner(name), 0) << name;
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/dtr.h"
 #include "planner/exact/cut.h"
 #include "planner/exact/knapsack.h"
@@ -195,25 +195,25 @@ TEST(BoundsTest, BelowEveryPlanner) {
     const Values values = ValuesOf(graph);
     for (const bool swap : {false, true}) {
       const Machine machine = {.bytes_per_ns_to_host = 3.0, .bytes_per_ns_to_device = 2.0};
-      const Frontier frontier = Descend(graph, values, {.machine = machine, .swap = swap, .levels = 8, .improvements = 2, .evaluations = 800});
-      for (const Plan& plan : frontier.plans) {
-        const absl::StatusOr<TimeBound> any = LeastTime(graph, values, plan.live_peak, {.swap = swap, .machine = machine});
-        const absl::StatusOr<TimeBound> ordered = LeastTime(graph, values, plan.live_peak, {.keeps_order = true, .swap = swap, .machine = machine});
+      Search search(graph, values, machine);
+      const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, swap);
+      constexpr int kParts = 8;
+      for (int part = 0; part < kParts; ++part) {
+        const Found plan = search.Run({.budget = least + (most - least) * part / kParts, .swap = swap, .steps = 100});
+        if (!plan.fits) continue;
+        const absl::StatusOr<TimeBound> any = LeastTime(graph, values, plan.peak, {.swap = swap, .machine = machine});
+        const absl::StatusOr<TimeBound> ordered = LeastTime(graph, values, plan.peak, {.keeps_order = true, .swap = swap, .machine = machine});
         ASSERT_TRUE(any.ok() && ordered.ok()) << i << any.status() << ordered.status();
-        EXPECT_LE(ordered->time, plan.time) << i << " " << plan.live_peak << " " << swap;
+        EXPECT_LE(ordered->time, plan.time) << i << " " << plan.peak << " " << swap;
         EXPECT_LE(any->time, ordered->time) << i;
         ++compared;
         with_copies += swap && ordered->time > TotalCost(graph) ? 1 : 0;
+        if (swap) continue;
+        for (const absl::StatusOr<Schedule>& schedule : {ScheduleByDtr(graph, values, plan.peak), ScheduleByKnapsack(graph, values, plan.peak)}) {
+          if (!schedule.ok()) continue;
+          EXPECT_LE(LeastTime(graph, values, plan.peak, {.keeps_order = true})->time, Simulate(graph, *schedule)->time);
+        }
       }
-      if (swap || frontier.plans.empty()) continue;
-      const Bytes budget = frontier.plans.back().live_peak;
-      for (const absl::StatusOr<Schedule>& schedule : {ScheduleByDtr(graph, values, budget), ScheduleByKnapsack(graph, values, budget)}) {
-        if (!schedule.ok()) continue;
-        EXPECT_LE(LeastTime(graph, values, budget, {.keeps_order = true})->time, Simulate(graph, *schedule)->time);
-      }
-      const Found found = Search(graph, values).Run({.budget = budget, .steps = 200});
-      if (!found.fits) continue;
-      EXPECT_LE(LeastTime(graph, values, budget, {.keeps_order = true})->time, found.time);
     }
   }
   printf("%d plans, %d with copies bounded above one run each\n", compared, with_copies);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "planner/descent.h"
+#include "planner/load.h"
 #include "planner/exact/runs.h"
 #include "planner/verifier.h"
 #include "tests/planner/exact/brute_force.h"
