@@ -12,6 +12,7 @@
 #include "planner/chen/chain.h"
 #include "planner/chen/plans.h"
 #include "planner/chen/recursion.h"
+#include "planner/dtr.h"
 #include "planner/echo.h"
 #include "planner/networks/builder.h"
 #include "planner/plan.h"
@@ -111,20 +112,20 @@ class Same {
   std::map<std::string, int> by_name_;
 };
 
+std::vector<std::string> PlannerNames() { return absl::StrSplit(kPlanAlgorithmNames, ", "); }
+
 // By all planners' names, as `hotpack plan --algorithm` has them.
-void ExpectPlans(const Computable& step, int percent, Same* same) {
+void ExpectPlansByName(const Computable& step, int percent, Same* same) {
   const absl::StatusOr<PlanAnswer> program = MakePlan(step.graph, {});
   ASSERT_TRUE(program.ok()) << program.status();
-  for (const std::string& name : std::vector<std::string>(absl::StrSplit(kPlanAlgorithmNames, ", "))) {
-    for (bool swap : {false, true}) {
-      PlanOptions options;
-      options.algorithm = *PlanAlgorithmFromName(name);
-      options.budget = program->arena * percent / 100;
-      options.swap = swap;
-      options.time_limit_ns = 10'000'000;
-      const absl::StatusOr<PlanAnswer> answer = MakePlan(step.graph, options);
-      if (answer.ok()) same->Expect(answer->schedule, name.c_str());
-    }
+  for (const std::string& name : PlannerNames()) {
+    PlanOptions options;
+    options.algorithm = *PlanAlgorithmFromName(name);
+    options.budget = program->arena * percent / 100;
+    options.swap = options.algorithm == PlanAlgorithm::kAuto;
+    options.time_limit_ns = 10'000'000;
+    const absl::StatusOr<PlanAnswer> answer = MakePlan(step.graph, options);
+    if (answer.ok()) same->Expect(answer->schedule, name);
   }
 }
 
@@ -136,7 +137,11 @@ void ExpectAllPlans(const Computable& step, std::mt19937_64* random, Same* same)
   same->Expect(Rebuild(graph, values, DropForward(graph, values, cheap), {}, &cheap).schedule, "drop bn-relu");
   const EchoPlan echo = PlanByEcho(graph, values);
   same->Expect(Rebuild(graph, values, echo.ways, {}, &echo.again).schedule, "echo");
-  for (int percent : {90, 75, 60}) ExpectPlans(step, percent, same);
+  const Bytes whole = Simulate(graph, Baseline(graph))->live_peak;
+  for (int percent : {90, 75, 60}) {
+    const absl::StatusOr<Schedule> dtr = ScheduleByDtr(graph, values, whole * percent / 100);
+    if (dtr.ok()) same->Expect(*dtr, "dtr");
+  }
   for (int k : {1, 2}) {
     for (int levels : {1, 2, 3}) {
       const std::vector<int32_t> counts = RecursivePlan(graph, values, k, levels);
@@ -201,9 +206,17 @@ TEST(GradientsTest, OfEveryPlannerAreTheProgramsOwn) {
       EXPECT_GT(same.again(), 100);
       EXPECT_GT(same.copied(), 20);
       EXPECT_GT(same.in_place(), 20);
-      for (const std::string& name : std::vector<std::string>(absl::StrSplit(kPlanAlgorithmNames, ", "))) EXPECT_GT(same.OfPlanner(name), 0) << name;
     }
   }
+}
+
+TEST(GradientsTest, OfEveryPlannersName) {
+  const Computable step = MakeComputable(ChainNetwork(), Options(true), 11);
+  Same same(step);
+  for (int percent : {92, 80}) ExpectPlansByName(step, percent, &same);
+  for (const std::string& name : PlannerNames()) std::printf("%s: %d runs and copies\n", name.c_str(), same.OfPlanner(name));
+  EXPECT_GT(same.again(), 10);
+  EXPECT_GT(same.copied(), 10);
 }
 
 TEST(GradientsTest, OfDrawnNetworksToo) {
