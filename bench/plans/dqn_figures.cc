@@ -115,7 +115,8 @@ class Figures {
     const std::string what = kNames[planner];
     if (!schedule.ok()) {
       if (!absl::IsResourceExhausted(schedule.status())) Fail(schedule.status().ToString());
-      rows_.push_back({{"case", name}, {"what", what + ", overhead"}, {"ours", nullptr}, {"published", nullptr}, {"unit", "%"}, {"note", schedule.status().message()}});
+      rows_.push_back({{"case", name}, {"what", what + ", overhead"}, {"ours", nullptr}, {"published", nullptr}, {"unit", "%"},
+                       {"note", schedule.status().message()}});
       return std::nullopt;
     }
     const absl::StatusOr<Outcome> outcome = Simulate(program.graph, *schedule);
@@ -163,7 +164,7 @@ std::pair<double, double> Means(const Overheads& a, const Overheads& b) {
 int Main(int argc, char** argv) {
   CLI::App app("The deep Q-network's plans beside memonger's, SuperNeurons' and TFLMS'");
   bool smoke = false;
-  int episodes = 200;
+  int episodes = 100;
   app.add_flag("--smoke", smoke, "tiny networks and few episodes, as a test runs it");
   app.add_option("--episodes", episodes, "of each training")->check(CLI::Range(1, 1'000'000));
   CLI11_PARSE(app, argc, argv);
@@ -171,7 +172,7 @@ int Main(int argc, char** argv) {
   std::vector<Case> cases = {{"ResNet", "resnet:47,batch=128,image=32,classes=10,weights=0", true},
                              {"VGG", "vgg:16,batch=128,image=32,classes=10,weights=0", true},
                              {"UNet", "unet:batch=8,image=128,weights=0", true},
-                             {"LSTM", "lstm:1x512,steps=12,inputs=65,classes=65,weights=0", false}};
+                             {"LSTM", "lstm:1x512,steps=8,inputs=65,classes=65,weights=0", false}};
   if (smoke) {
     cases = {{"ResNet", "resnet:20,batch=8,image=32,classes=10,weights=0", true},
              {"VGG", "vgg:11,batch=8,image=32,classes=10,weights=0", true},

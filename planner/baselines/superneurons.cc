@@ -91,7 +91,8 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
 }
 
 // The tensor cache: where an operator is above the budget, what was used least recently goes to the host.
-void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget, std::vector<Bytes> load, std::vector<Way>* ways) {
+void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget, std::vector<Bytes> load,
+                           std::vector<Way>* ways) {
   std::vector<GapId> gaps;
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   for (size_t g = 0; g < ways->size(); ++g) {
