@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from runs import MB, Context, Failure, Graph, Point, logs, plan, sweep
+from runs import MB, Context, Failure, Graph, Point, Skipped, logs, plan, sweep
 from text_table import render
 
 SEARCH = "search"
@@ -102,6 +102,9 @@ def take(context: Context) -> dict:
     networks, copying = (SMALL, SMALL[:1]) if context.smoke else (NETWORKS, COPYING)
     wanted = [(graph, []) for graph in ([] if context.smoke else logs(context)) + [Graph(spec, spec) for spec in networks]]
     wanted += [(Graph(spec, spec), ["--swap"]) for spec in copying]
+    wanted = [(graph, arguments) for graph, arguments in wanted if not context.only or graph.name in context.only]
+    if not wanted:
+        raise Skipped(f"no graph is called {' or '.join(context.only)}")
     document: dict = {"graphs": [], "rows": [], "missed": []}
     for graph, arguments in wanted:
         try:
@@ -148,7 +151,7 @@ def markdown(document: dict) -> str:
     for swap, title in ((False, "Computing again"), (True, "Computing again and copies to the host")):
         graphs = [row for row in document["graphs"] if row["copies"] == swap]
         if graphs:
-            parts += [f"{title}:", _summaries(graphs), "Time over the time with all memory, at the least budget from half the memory on for which there is a plan:",
-                      _halves(graphs)]
+            parts += [f"{title}:", _summaries(graphs), "Time over the time with all memory, at the least budget from half the memory on for which "
+                      "there is a plan:", _halves(graphs)]
     parts += [f"![Time over memory: {row['graph']}]({row['picture']})" for row in document["graphs"] if row["picture"]]
     return "\n\n".join(parts)

@@ -28,6 +28,7 @@ class Context:
     shared: Path | None = None  # the folder above dtr/
     time_limit: str = "20s"  # of each search
     smoke: bool = False
+    only: tuple[str, ...] = ()  # of the graphs of `budgets` those of these names; empty: all
     pictures: str | None = None  # what their paths begin with; None: none are made
 
     def program(self, name: str) -> Path:
