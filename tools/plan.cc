@@ -55,7 +55,13 @@ double Overhead(const PlanAnswer& answer) {
   return static_cast<double>(answer.outcome.time) / static_cast<double>(answer.baseline_time);
 }
 
-void PrintJson(const PlanAnswer& answer, Bytes budget) {
+// What is live at once in the program itself, which lets go of some storages later than after their last use. Null: that cannot be run.
+nlohmann::ordered_json ProgramPeak(const Graph& graph) {
+  const absl::StatusOr<planner::Outcome> outcome = Simulate(graph, Baseline(graph, planner::Release::kAsTheProgram));
+  return outcome.ok() ? nlohmann::ordered_json(outcome->live_peak) : nlohmann::ordered_json();
+}
+
+void PrintJson(const Graph& graph, const PlanAnswer& answer, Bytes budget) {
   const nlohmann::ordered_json object = {
       {"algorithm", answer.algorithm},
       {"budget", budget},
@@ -68,6 +74,8 @@ void PrintJson(const PlanAnswer& answer, Bytes budget) {
       {"swapped", answer.swapped},
       {"host_peak", answer.outcome.host_peak},
       {"seconds", answer.seconds},
+      {"operators", graph.operators.size()},
+      {"program_peak", ProgramPeak(graph)},
   };
   printf("%s\n", object.dump(2).c_str());
 }
@@ -118,7 +126,7 @@ int RunPlan(const Options& options) {
     const absl::Status written = WriteFile(options.out, FormatScheduleJson(*graph, answer->schedule));
     if (!written.ok()) return Fail(std::string(written.message()));
   }
-  options.json ? PrintJson(*answer, plan.budget) : Print(*graph, *answer, plan.budget);
+  options.json ? PrintJson(*graph, *answer, plan.budget) : Print(*graph, *answer, plan.budget);
   return 0;
 }
 
@@ -167,7 +175,8 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--list-generators", options->list, "Print the networks that GRAPH may name, and their keys");
   command->add_flag("--json", options->json,
                     "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
-                    "recomputed, swapped (counts), host_peak (bytes), seconds");
+                    "recomputed, swapped (counts), host_peak (bytes), seconds; operators (of the graph), program_peak (bytes, live at once in the "
+                    "program)");
   command->footer("Example:\n  hotpack plan unet.log --budget 6GB --out plan.json\n  hotpack plan verify unet.log plan.json");
   command->callback([command, options, exit_code] {
     if (command->get_subcommands().empty()) *exit_code = RunPlan(*options);
