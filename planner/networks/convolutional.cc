@@ -72,7 +72,8 @@ std::vector<Generator> ConvolutionalGenerators() {
     return Vgg({of.at("layers"), of.at("batch"), of.at("image"), of.at("classes"), of.at("workspace") << 20});
   };
   Generator unet = {"unet", "U-Net (Ronneberger, Fischer, Brox 2015), with padding", {},
-                    {BatchKey(8), ImageKey(512), {"depth", 4, 1, 10, "poolings"}, {"width", 64, 1, 4096, "channels at the top"}, ClassesKey(2), WorkspaceKey()}};
+                    {BatchKey(8), ImageKey(512), {"depth", 4, 1, 10, "poolings"}, {"width", 64, 1, 4096, "channels at the top"},
+                     ClassesKey(2), WorkspaceKey()}};
   unet.network = [](const Parameters& of) {
     return UNet({of.at("batch"), of.at("image"), of.at("depth"), of.at("width"), of.at("classes"), of.at("workspace") << 20});
   };

@@ -1,8 +1,10 @@
 #include "planner/networks/generator.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,6 +46,9 @@ absl::Status Fault(const Generator& generator, absl::string_view what) {
 // Debian's Abseil has a string_view of its own.
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
+// On one line, whatever is in it.
+std::string Quoted(absl::string_view text) { return absl::StrCat("'", absl::Utf8SafeCEscape(text), "'"); }
+
 absl::string_view NameOf(absl::string_view spec) { return spec.substr(0, spec.find(':')); }
 
 const Generator* Find(absl::string_view name) {
@@ -54,6 +59,12 @@ const Generator* Find(absl::string_view name) {
 
 std::string NamesOf(const std::vector<Key>& keys) {
   return absl::StrJoin(keys, ", ", [](std::string* out, const Key& key) { absl::StrAppend(out, key.name); });
+}
+
+void AppendKeys(const std::vector<Key>& keys, std::string* text) {
+  for (const Key& key : keys) {
+    absl::StrAppend(text, "  ", key.name, "=", key.standard, "  from ", key.least, " to ", key.most, "; ", key.what, "\n");
+  }
 }
 
 class Reader {
@@ -73,10 +84,10 @@ class Reader {
   absl::Status Part(absl::string_view part, bool first) {
     const size_t equals = part.find('=');
     if (equals != absl::string_view::npos) return Set(part.substr(0, equals), part.substr(equals + 1));
-    if (!first || generator_.places.empty()) return Fault(generator_, absl::StrCat("'", part, "' is no KEY=NUMBER"));
+    if (!first || generator_.places.empty()) return Fault(generator_, absl::StrCat(Quoted(part), " is no KEY=NUMBER"));
     const std::vector<absl::string_view> numbers = absl::StrSplit(part, 'x');
     if (numbers.size() > generator_.places.size()) {
-      return Fault(generator_, absl::StrCat("'", part, "': no more than ", absl::StrJoin(generator_.places, "x"), " stand by their place"));
+      return Fault(generator_, absl::StrCat(Quoted(part), ": no more than ", absl::StrJoin(generator_.places, "x"), " stand by their place"));
     }
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (absl::Status status = Set(generator_.places[i], numbers[i]); !status.ok()) return status;
@@ -87,10 +98,10 @@ class Reader {
   absl::Status Set(absl::string_view name, absl::string_view text) {
     const auto key = std::find_if(generator_.keys.begin(), generator_.keys.end(), [name](const Key& each) { return name == each.name; });
     if (key == generator_.keys.end()) {
-      return Fault(generator_, absl::StrCat("the key '", name, "' is not known; keys are ", NamesOf(generator_.keys)));
+      return Fault(generator_, absl::StrCat("the key ", Quoted(name), " is not known; keys are ", NamesOf(generator_.keys)));
     }
     int64_t number = 0;
-    if (!absl::SimpleAtoi(text, &number)) return Fault(generator_, absl::StrCat(name, ": '", text, "' is no whole number"));
+    if (!absl::SimpleAtoi(text, &number)) return Fault(generator_, absl::StrCat(name, ": ", Quoted(text), " is no whole number"));
     if (number < key->least || number > key->most) {
       return Fault(generator_, absl::StrCat(name, ": ", number, " is not from ", key->least, " to ", key->most));
     }
@@ -112,7 +123,7 @@ absl::StatusOr<Request> Read(absl::string_view spec) {
   const Generator* generator = Find(name);
   if (generator == nullptr) {
     const std::string names = absl::StrJoin(Generators(), ", ", [](std::string* out, const Generator& each) { absl::StrAppend(out, each.name); });
-    return absl::InvalidArgumentError(absl::StrCat("there is no generator '", name, "'; there are ", names));
+    return absl::InvalidArgumentError(absl::StrCat("there is no generator ", Quoted(name), "; there are ", names));
   }
   absl::StatusOr<Parameters> parameters = Reader(*generator).Run(name.size() < spec.size() ? spec.substr(name.size() + 1) : "");
   if (!parameters.ok()) return parameters.status();
@@ -172,11 +183,13 @@ absl::StatusOr<Graph> Generate(std::string_view spec) {
 std::string GeneratorHelp() {
   std::string text = "NAME[:NUMBERS][,KEY=NUMBER...]\n";
   for (const Generator& generator : Generators()) {
-    absl::StrAppend(&text, "\n", generator.name, generator.places.empty() ? "" : ":", absl::StrJoin(generator.places, "x"), "   ", generator.what, "\n");
-    for (const Key& key : generator.keys) {
-      absl::StrAppend(&text, "  ", key.name, "=", key.standard, "  ", key.least, " to ", key.most, ": ", key.what, "\n");
-    }
+    const std::string places = generator.places.empty() ? "" : absl::StrCat(":", absl::StrJoin(generator.places, "x"));
+    absl::StrAppend(&text, "\n", generator.name, places, "   ", generator.what, "\n");
+    const size_t common = generator.network == nullptr ? 0 : TrainingKeys().size();
+    AppendKeys({generator.keys.begin(), generator.keys.end() - static_cast<std::ptrdiff_t>(common)}, &text);
   }
+  absl::StrAppend(&text, "\nKeys of all that train a network\n");
+  AppendKeys(TrainingKeys(), &text);
   return text;
 }
 

@@ -9,8 +9,7 @@ namespace {
 
 class Builder {
  public:
-  explicit Builder(const KMeansOptions& options)
-      : options_(options), n_(static_cast<double>(options.points)), d_(static_cast<double>(options.dimensions)), k_(static_cast<double>(options.clusters)) {}
+  explicit Builder(const KMeansOptions& options) : options_(options) {}
 
   absl::StatusOr<Graph> Run() {
     const StorageId points = Add("points", n_ * d_, true);
@@ -38,7 +37,8 @@ class Builder {
   StorageId Add(std::string name, double elements, bool given) {
     const double bytes = elements * 4;
     too_large_ |= bytes >= 0x1p62;
-    graph_.storages.push_back({std::move(name), too_large_ ? 0 : static_cast<Bytes>(bytes), given ? StorageKind::kOther : StorageKind::kFeatureMap, given, false});
+    const StorageKind kind = given ? StorageKind::kOther : StorageKind::kFeatureMap;
+    graph_.storages.push_back({std::move(name), too_large_ ? 0 : static_cast<Bytes>(bytes), kind, given, false});
     return static_cast<StorageId>(graph_.storages.size()) - 1;
   }
 
@@ -57,7 +57,9 @@ class Builder {
   }
 
   const KMeansOptions& options_;
-  double n_, d_, k_;
+  const double n_ = static_cast<double>(options_.points);
+  const double d_ = static_cast<double>(options_.dimensions);
+  const double k_ = static_cast<double>(options_.clusters);
   Graph graph_;
   bool too_large_ = false;
 };

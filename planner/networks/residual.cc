@@ -47,7 +47,8 @@ absl::StatusOr<std::array<int64_t, 4>> ResNetStages(int64_t n) {
     default: break;
   }
   if (n < 17 || n % 3 != 2) {
-    return absl::InvalidArgumentError(absl::StrCat(n, " convolutions: 50, 101, 152, 200, or 3 · blocks + 5 with at least 4 blocks (17, 20, ..., 1007)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(n, " convolutions: 50, 101, 152, 200, or 3 · blocks + 5 with at least 4 blocks (17, 20, ..., 1007)"));
   }
   const int64_t blocks = (n - 5) / 3;
   const int64_t ends = std::min<int64_t>(3, blocks / 4);

@@ -39,7 +39,8 @@ class Maker {
     const auto is_one = [this](TensorId id) { return id >= 0 && static_cast<size_t>(id) < network_.tensors.size(); };
     for (const Layer& layer : network_.layers) {
       for (const auto* list : {&layer.inputs, &layer.weights, &layer.outputs, &layer.gradient_reads}) {
-        if (!std::all_of(list->begin(), list->end(), is_one)) return absl::InvalidArgumentError(absl::StrCat("layer ", layer.name, ": no such tensor"));
+        if (std::all_of(list->begin(), list->end(), is_one)) continue;
+        return absl::InvalidArgumentError(absl::StrCat("layer ", layer.name, ": no such tensor"));
       }
     }
     if (network_.results.empty()) return absl::InvalidArgumentError("the network has no result to take a loss from");
@@ -116,7 +117,7 @@ class Maker {
     op.phase = Phase::kBackward;
     Append(&op.reads, StorageOf(result.tensor));
     if (result.labels != kNone) Append(&op.reads, StorageOf(result.labels));
-    op.writes.push_back(AddStorage(absl::StrCat(op.name), 4, StorageKind::kOther, false, true));
+    op.writes.push_back(AddStorage(op.name, 4, StorageKind::kOther, false, true));
     double bytes = 2 * BytesOf(result.tensor);
     MakeGradient(result.tensor, &op, &bytes);
     op.cost = CostOf(options_.device, bytes / 4, bytes);
@@ -140,7 +141,7 @@ class Maker {
       const bool stays = weight && options_.gradients_stay;
       gradient = AddStorage(absl::StrCat(of.name, ".gradient"), of.bytes, weight ? StorageKind::kWeight : StorageKind::kFeatureMap, stays,
                             stays || (weight && !options_.updates));
-      op->writes.push_back(gradient);
+      (stays ? op->updates : op->writes).push_back(gradient);
     } else if (options_.accumulation == Accumulation::kInPlace) {
       op->updates.push_back(gradient);
       *bytes += BytesOf(tensor);

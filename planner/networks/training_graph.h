@@ -27,8 +27,8 @@ struct TrainingOptions {
   bool weights = true;           // weights, their gradients and what updates them; else feature maps alone (costs stay the same)
   bool updates = true;           // else the weights' gradients are kept
   int optimizer_states = 1;      // of a weight's size each: 0 plain descent, 1 momentum, 2 Adam
-  bool gradients_stay = true;    // the weights' gradients have memory for good, as in MXNet and Chainer; else from the backward
-                                 // operator that makes them to their update
+  bool gradients_stay = true;    // the weights' gradients have memory for good, as in MXNet and Chainer: they are changed in place, so that
+                                 // no plan does without them; else from the backward operator that makes them to their update
   Accumulation accumulation = Accumulation::kInPlace;
 };
 

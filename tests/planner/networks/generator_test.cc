@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -55,8 +58,10 @@ TEST(GeneratorTest, DrawnParametersMakeSoundGraphs) {
     std::string spec = generator.name + ":";
     for (const Key& key : generator.keys) {
       // Small graphs of small steps, but every key is tried beside its standard value.
-      if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" || key.name == "width") continue;
-      if (generator.name == "nmt" && key.name == "hidden") continue;  // odd ones are no networks
+      if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" || key.name == "width" ||
+          key.name == "hidden") {
+        continue;  // not every number is one of these
+      }
       const int64_t most = std::min(key.most, key.least + 9);
       absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=", key.least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - key.least + 1)));
     }
@@ -135,6 +140,37 @@ TEST(GeneratorTest, FaultsAreOneLine) {
   }
 }
 
+// Whatever is written, the answer is a graph or one line.
+TEST(GeneratorTest, WrittenInAnyWay) {
+  const std::string specs[] = {"resnet:17,batch=1,image=8", "vgg:11,batch=2", "unet:depth=1", "kmeans:iterations=2", "transformer:1,heads=2,steps=3",
+                               "stochastic_depth:20,seed=9,survival=3", "inception:batch=1"};
+  const std::string letters = "=,:x-.0123 a\n";
+  std::mt19937_64 random(11);
+  int made = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string spec = specs[random() % std::size(specs)];
+    for (uint64_t changes = random() % 4; changes > 0; --changes) {
+      const size_t at = random() % spec.size();
+      if (random() % 3 == 0) {
+        spec.erase(at, 1);
+      } else {
+        spec[at] = letters[random() % letters.size()];
+      }
+      if (spec.empty()) break;
+    }
+    const absl::StatusOr<Graph> graph = Generate(spec);
+    if (graph.ok()) {
+      ++made;
+      EXPECT_TRUE(Check(*graph).ok()) << spec;
+    } else {
+      EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument) << spec;
+      EXPECT_EQ(graph.status().message().find('\n'), absl::string_view::npos) << spec;
+    }
+  }
+  EXPECT_GT(made, 300);
+  EXPECT_LT(made, 2700);
+}
+
 TEST(GeneratorTest, TheHelpNamesEveryKey) {
   const std::string help = GeneratorHelp();
   for (const Generator& generator : Generators()) {
@@ -147,6 +183,27 @@ TEST(GeneratorTest, TheHelpNamesEveryKey) {
     }
     for (const std::string& place : generator.places) {
       EXPECT_EQ(std::count_if(generator.keys.begin(), generator.keys.end(), [&place](const Key& key) { return key.name == place; }), 1) << place;
+    }
+  }
+}
+
+// The page's table has every generator, and what its keys are if nothing is said.
+TEST(GeneratorTest, TheDocumentSaysTheSame) {
+  std::ifstream file(std::string(HOTPACK_SOURCE_DIR) + "/docs/networks.md");
+  std::map<std::string, std::string> rows;  // by name
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    absl::StrAppend(&text, line, "\n");
+    if (line.starts_with("| `")) rows[line.substr(3, line.find_first_of(":`", 3) - 3)] = line;
+  }
+  for (const Generator& generator : Generators()) {
+    ASSERT_TRUE(rows.contains(generator.name)) << generator.name;
+    for (const Key& key : generator.keys) {
+      const bool by_place = std::count(generator.places.begin(), generator.places.end(), key.name) > 0;
+      const bool said = rows[generator.name].find(absl::StrCat("`", key.name, "=", key.standard, "`")) != std::string::npos;
+      const bool of_several = text.find(absl::StrCat("`", key.name, "` (", key.standard)) != std::string::npos;
+      const bool as_before = rows[generator.name].find("the same, ") != std::string::npos;
+      EXPECT_TRUE(by_place || said || of_several || as_before) << generator.name << " " << key.name;
     }
   }
 }

@@ -128,6 +128,14 @@ TEST(FamiliesTest, KMeansHoldsOneMatrixOfDistances) {
   const Graph graph = *KMeans({.points = 1000, .dimensions = 8, .clusters = 100, .iterations = 5});
   EXPECT_TRUE(Check(graph).ok());
   EXPECT_EQ(graph.operators.size(), 1u + 4 * 5);
+  const auto name = [&graph](StorageId id) { return graph.storages[static_cast<size_t>(id)].name; };
+  const Operator& means = graph.operators[8];
+  EXPECT_EQ(means.name, "means2");
+  EXPECT_EQ(name(means.reads[0]) + " " + name(means.reads[1]) + " " + name(means.writes[0]), "points labels2 centroids2");
+  const Operator& product = graph.operators[9];
+  EXPECT_EQ(product.name, "product3");
+  EXPECT_TRUE(product.heavy);
+  EXPECT_EQ(name(product.reads[1]), "centroids2");
   const Bytes peak = Simulate(graph, Baseline(graph))->live_peak;
   // points, norms, distances, labels; the centroids have gone by then
   EXPECT_EQ(peak, 4 * (1000 * 8 + 1000 + 1000 * 100 + 1000));

@@ -11,6 +11,7 @@
 #include "planner/rebuild.h"
 #include "planner/schedule.h"
 #include "planner/simulator.h"
+#include "planner/values.h"
 #include "planner/verifier.h"
 
 namespace hotpack::planner {
@@ -71,7 +72,8 @@ TEST(TrainingGraphTest, WhatTheOperatorsOfASmallNetworkAre) {
 
   const Operator& conv = *Find(*graph, "convolution1.backward");
   EXPECT_EQ(NamesOf(*graph, conv.reads), (Names{"convolution1.gradient", "images", "convolution1.weight"}));
-  EXPECT_EQ(NamesOf(*graph, conv.writes), (Names{"convolution1.weight.gradient"}));  // none of the images
+  EXPECT_EQ(NamesOf(*graph, conv.updates), (Names{"convolution1.weight.gradient"}));  // none of the images
+  EXPECT_TRUE(conv.writes.empty());
   EXPECT_TRUE(conv.heavy);
   const Operator& norm = *Find(*graph, "batch_norm1.backward");
   EXPECT_EQ(NamesOf(*graph, norm.reads), (Names{"batch_norm1.gradient", "convolution1", "batch_norm1.scale", "batch_norm1.statistics"}));
@@ -113,6 +115,7 @@ TEST(TrainingGraphTest, OptionsChangeWhatIsThere) {
   const Graph passing = *TrainingGraph(network, {.gradients_stay = false});
   EXPECT_FALSE(FindStorage(passing, "convolution1.weight.gradient")->kept || FindStorage(passing, "convolution1.weight.gradient")->given);
   EXPECT_TRUE(FindStorage(all, "convolution1.weight.gradient")->kept && FindStorage(all, "convolution1.weight.gradient")->given);
+  EXPECT_EQ(NamesOf(passing, Find(passing, "convolution1.backward")->writes), (Names{"convolution1.weight.gradient"}));
   const Graph kept = *TrainingGraph(network, {.updates = false, .gradients_stay = false});
   EXPECT_TRUE(FindStorage(kept, "convolution1.weight.gradient")->kept);
   EXPECT_EQ(Find(kept, "update convolution1.weight"), nullptr);
@@ -144,8 +147,11 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   const absl::StatusOr<Training> training = MakeTraining(*net.Finish());
   ASSERT_TRUE(training.ok()) << training.status();
   const Graph& graph = training->graph;
-  EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->writes), (Names{"tanh2.gradient", "shared.gradient"}));
+  EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->writes), (Names{"tanh2.gradient"}));
+  EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected2.backward")->updates), (Names{"shared.gradient"}));
   EXPECT_EQ(NamesOf(graph, Find(graph, "fully_connected1.backward")->updates), (Names{"shared.gradient"}));
+  EXPECT_TRUE(Find(graph, "tanh1")->in_place.empty());  // not in the memory of what is given
+  EXPECT_EQ(Find(graph, "tanh2")->in_place.size(), 1u);
   EXPECT_EQ(Find(graph, "tanh1.backward"), nullptr);
   EXPECT_EQ(Find(graph, "sigmoid1.backward"), nullptr);
   EXPECT_EQ(training->backward_of[0], -1);
@@ -157,8 +163,24 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   EXPECT_EQ(updates, 1);
 }
 
-// relu may be in the memory of what it reads: nothing wants that behind it.
-TEST(TrainingGraphTest, InPlaceSavesTheOutputsOfBatchNormalisation) {
+// Weights, gradients and states have memory from the beginning to the end of every plan that copies nothing to the host.
+TEST(TrainingGraphTest, GradientsThatStayAreInEveryPlan) {
+  const Network network = SmallNetwork();
+  for (const bool stay : {true, false}) {
+    const Graph graph = *TrainingGraph(network, {.gradients_stay = stay});
+    const Values values = ValuesOf(graph);
+    const Schedule held = Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+    const Outcome outcome = *Simulate(graph, held);
+    Clock last = 0;
+    Bytes throughout = 0;
+    for (const Stay& each : outcome.stays) last = std::max(last, each.end);
+    for (const Stay& each : outcome.stays) throughout += each.begin == 0 && each.end == last ? each.bytes : 0;
+    EXPECT_EQ(throughout, (stay ? 3 : 2) * WeightBytes(network));
+  }
+}
+
+// Nothing wants what batch normalisation makes but relu: it is not held between the passes.
+TEST(TrainingGraphTest, WhatNoGradientReadsIsLetGo) {
   NetworkBuilder net;
   TensorId x = net.Data("x", {1, 16, 32, 32});
   for (int i = 0; i < 20; ++i) x = net.Relu(net.BatchNorm(net.Convolution(x, 16, Square(3))));
@@ -170,6 +192,31 @@ TEST(TrainingGraphTest, InPlaceSavesTheOutputsOfBatchNormalisation) {
   const Bytes map = 16 * 32 * 32 * 4;
   // x, and of each layer what the convolution makes and what relu makes; beside them the gradient.
   EXPECT_NEAR(static_cast<double>(Simulate(graph, held)->live_peak) / static_cast<double>(map), 1 + 2 * 20 + 1, 1.1);
+}
+
+TEST(TrainingGraphTest, DropoutDrawsOnceAndItsGradientReadsTheMask) {
+  NetworkBuilder net;
+  net.Result(net.Dropout(net.FullyConnected(net.Data("x", {4, 8}), 16)));
+  const Graph graph = *TrainingGraph(*net.Finish());
+  EXPECT_TRUE(Find(graph, "dropout1")->random);
+  EXPECT_FALSE(Find(graph, "dropout1.backward")->random);
+  EXPECT_EQ(NamesOf(graph, Find(graph, "dropout1")->writes), (Names{"dropout1", "dropout1.mask"}));
+  EXPECT_EQ(NamesOf(graph, Find(graph, "dropout1.backward")->reads), (Names{"dropout1.gradient", "dropout1.mask"}));
+  EXPECT_EQ(FindStorage(graph, "dropout1.mask")->bytes, 4 * 16);
+  EXPECT_EQ(FindStorage(graph, "dropout1.mask")->kind, StorageKind::kFeatureMap);
+}
+
+// What is declared to work in place does so only where it fits.
+TEST(TrainingGraphTest, NothingTakesOverLessThanItNeeds) {
+  NetworkBuilder net;
+  const TensorId small = net.FullyConnected(net.Data("x", {4, 8}), 8);
+  const TensorId large = net.NewTensor("large", {4, 16}, TensorRole::kFeatureMap);
+  net.Add({.name = "wider", .kind = "wider", .inputs = {small}, .outputs = {large}, .in_place = {{small, large}}, .gradient_in_place = {{large, small}}});
+  net.Result(large);
+  const absl::StatusOr<Graph> graph = TrainingGraph(*net.Finish());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(Find(*graph, "wider")->in_place.empty());
+  EXPECT_EQ(Find(*graph, "wider.backward")->in_place.size(), 1u);
 }
 
 TEST(TrainingGraphTest, CostsFollowTheRoofline) {
