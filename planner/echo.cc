@@ -226,8 +226,7 @@ class Promise {
     const Schedule schedule = OnceOnThePath(plan);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok() || outcome->live_peak > program_.live_peak) return false;
-    const PackResult packed = Pack(ToInstance(outcome->stays, kGranularity), {.time_limit_ns = kPackNs, .enough = std::max<Bytes>(least_arena_, 1)});
-    if (packed.status != PackStatus::kOk || packed.placement.height > least_arena_) return false;
+    if (!Fits(ToInstance(outcome->stays, kGranularity))) return false;
     plan->outcome = *std::move(outcome);
     return true;
   }
@@ -235,6 +234,13 @@ class Promise {
   const Outcome& program() const { return program_; }
 
  private:
+  // Best fit does as a rule, and is the same on every machine; the portfolio has little time.
+  bool Fits(const Instance& instance) const {
+    const PackResult first = Pack(instance, {.algorithm = Algorithm::kBestFit, .time_limit_ns = INT64_MAX});
+    if (first.status != PackStatus::kOk || first.placement.height <= least_arena_) return first.status == PackStatus::kOk;
+    return Pack(instance, {.time_limit_ns = kPackNs, .enough = least_arena_}).placement.height <= least_arena_;
+  }
+
   // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for each step that reads
   // one of them, is taken out.
   Schedule OnceOnThePath(EchoPlan* plan) const {

@@ -42,8 +42,8 @@ struct EchoPlan {
 //
 // The plan's live peak is at most that of the program (each operator once, everything dropped after its last use), and its
 // packed arena at most the program's live peak, so that no arena of the program is smaller: where it would not be so, the subgraphs
-// that save least are left out, half of them at a time. O(edges · log edges), and a simulation and a packing of at most
-// 0.1 s for each attempt. Thread-safe.
+// that save least are left out, half of them at a time. O(edges · log edges), and for each attempt a simulation, a packing by best fit
+// and, if that is too high, one of at most 0.1 s. Thread-safe.
 EchoPlan PlanByEcho(const Graph& graph, const Values& values, const Machine& machine = {}, const EchoOptions& options = {});
 
 }  // namespace hotpack::planner
