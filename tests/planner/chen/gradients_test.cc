@@ -39,10 +39,10 @@ Network ResidualNetwork() {
   return net.Finish().value();
 }
 
-Network ChainNetwork() {
+Network ChainNetwork(int64_t rows = kRows) {
   NetworkBuilder net;
-  const TensorId labels = net.Data("labels", {kRows});
-  TensorId x = net.Data("images", {kRows, kWidth});
+  const TensorId labels = net.Data("labels", {rows});
+  TensorId x = net.Data("images", {rows, kWidth});
   for (int layer = 0; layer < 5; ++layer) x = net.Dropout(net.Tanh(net.BatchNorm(net.FullyConnected(x, kWidth))));
   net.Result(net.Softmax(net.FullyConnected(x, kClasses)), labels);
   return net.Finish().value();
@@ -112,7 +112,12 @@ class Same {
   std::map<std::string, int> by_name_;
 };
 
-std::vector<std::string> PlannerNames() { return absl::StrSplit(kPlanAlgorithmNames, ", "); }
+// But for auto, whose plan is one of theirs.
+std::vector<std::string> PlannerNames() {
+  std::vector<std::string> names = absl::StrSplit(kPlanAlgorithmNames, ", ");
+  std::erase(names, "auto");
+  return names;
+}
 
 // By all planners' names, as `hotpack plan --algorithm` has them.
 void ExpectPlansByName(const Computable& step, int percent, Same* same) {
@@ -122,8 +127,8 @@ void ExpectPlansByName(const Computable& step, int percent, Same* same) {
     PlanOptions options;
     options.algorithm = *PlanAlgorithmFromName(name);
     options.budget = program->arena * percent / 100;
-    options.swap = options.algorithm == PlanAlgorithm::kAuto;
-    options.time_limit_ns = 10'000'000;
+    options.swap = percent % 2 == 0;
+    options.time_limit_ns = 100'000'000;
     const absl::StatusOr<PlanAnswer> answer = MakePlan(step.graph, options);
     if (answer.ok()) same->Expect(answer->schedule, name);
   }
@@ -211,12 +216,13 @@ TEST(GradientsTest, OfEveryPlannerAreTheProgramsOwn) {
 }
 
 TEST(GradientsTest, OfEveryPlannersName) {
-  const Computable step = MakeComputable(ChainNetwork(), Options(true), 11);
+  const Computable step = MakeComputable(ChainNetwork(256), Options(true), 11);  // of which the weights are a small part
   Same same(step);
-  for (int percent : {92, 80}) ExpectPlansByName(step, percent, &same);
-  for (const std::string& name : PlannerNames()) std::printf("%s: %d runs and copies\n", name.c_str(), same.OfPlanner(name));
-  EXPECT_GT(same.again(), 10);
-  EXPECT_GT(same.copied(), 10);
+  for (int percent : {90, 85, 75, 70, 65}) ExpectPlansByName(step, percent, &same);
+  for (const std::string& name : PlannerNames()) {
+    if (name == "dqn") continue;  // in so short a time it may learn nothing
+    EXPECT_GT(same.OfPlanner(name), 0) << name;
+  }
 }
 
 TEST(GradientsTest, OfDrawnNetworksToo) {
