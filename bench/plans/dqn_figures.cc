@@ -142,12 +142,13 @@ void Below(Figures* figures, const Case& of, const Overheads& overheads, Planner
     if (!ours && !theirs) continue;
     pairs.push_back(ours.value_or(-1));
     pairs.push_back(theirs.value_or(-1));
-    // Equal where nothing is left to gain: both without overhead.
     if (!ours || (theirs && *ours >= *theirs && *ours > 0.005)) holds = false;
   }
-  figures->Ordering(of.name + ": DQN's overhead below " + kNames[other] + "'s wherever one of them has a plan", pairs, holds && !pairs.empty());
+  figures->Ordering(of.name + ": DQN's overhead below " + kNames[other] + "'s, or both none, wherever one of them has a plan", pairs, holds && !pairs.empty());
 }
 
+// Between networks the figures depend on how long a network computes for each byte of its feature maps, by the roofline: the paper's explanation
+// (convolutions take longer, so that transfers hide behind them) holds only as far as the network's sizes make it so.
 // Mean of the DQN's overheads at the budgets for which both have a plan.
 std::pair<double, double> Means(const Overheads& a, const Overheads& b) {
   double sum_a = 0, sum_b = 0;
