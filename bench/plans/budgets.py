@@ -16,7 +16,7 @@ NETWORKS = ("resnet:50,batch=32", "resnet:152,batch=32", "vgg:16,batch=64", "une
             "lstm:4x1024,batch=64,steps=64", "nmt:2", "deepspeech2:5x1760,frames=100", "stochastic_depth:101", "kmeans:iterations=60")
 COPYING = ("resnet:50,batch=32", "vgg:16,batch=64", "unet:depth=6,batch=4", "lstm:4x1024,batch=64,steps=64")
 SMALL = ("vgg:11,batch=2,image=32", "lstm:2x8,batch=2,steps=4,classes=8")
-PICTURES = ("unet-6", "transformer-10", "resnet:50,batch=32", "lstm:4x1024,batch=64,steps=64")
+PICTURES = ("unet-6", "transformer-10", "resnet:50,batch=32", "lstm:4x1024,batch=64,steps=64", SMALL[0])
 POINTS = 20
 EPSILON = 2e-6  # of ratios that are printed with six digits
 

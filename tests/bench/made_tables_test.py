@@ -69,7 +69,7 @@ class MadeTablesTest(unittest.TestCase):
     def test_wrong_use_is_one_line(self):
         for program, arguments, word in (("benchmarks", ["none"], "not none"), ("benchmarks", ["--repetitions", "1"], "at least 2"),
                                          ("benchmarks", ["--out", "/nowhere"], "no such directory"), ("packer", ["--nothing"], "unrecognized"),
-                                         ("packer", ["none"], "not none"), ("cost", ["--blocks", "3"], "at least two"),
+                                         ("packer", ["none"], "not none"), ("planner", ["none"], "not none"), ("cost", ["--blocks", "3"], "at least two"),
                                          ("ranks", ["--ranks", "0"], "at least 1"), ("solvers", ["--time-limit", "0"], "above 0"),
                                          ("count_instructions", ["all", "--nothing"], "no option"),
                                          ("count_instructions", ["all", "--build", "/nowhere"], "is not built")):
@@ -111,6 +111,14 @@ class MadeTablesTest(unittest.TestCase):
             self.assertIn("Medians of 1, times from outside", self.table(f"packer {section}"))
         self.assertRegex(self.table("packer heuristics"), r"\| \d\.\d{4} / \d")
         self.assertIn("of one run of `packer_bench`", self.table("packer heuristics"))
+
+    def test_planner(self):
+        self.run_it("bench/planner", "budgets", "exact", "--smoke", "--build", BUILD, "--out", self.results / "planner")
+        shown = self.table("markdown planner_budgets")
+        for part in ("| vgg:11,batch=2,image=32 ", "| vgg:11,batch=2,image=32, copies ", "](../bench/results/planner_budgets_vgg_11_batch_2_image_32.svg)"):
+            self.assertIn(part, shown)
+        if built("exact_figures"):
+            self.assertIn("- yes: no plan is faster than its bound", self.table("markdown planner_exact"))
 
     def test_solvers(self):
         self.run_it("bench/solvers", "--smoke", "--build", BUILD, "--json", self.results / "solvers.json")

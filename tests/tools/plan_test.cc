@@ -61,6 +61,29 @@ TEST_F(PlanCommandTest, EveryPlannerKeepsToTheBudgetAndIsVerified) {
   }
 }
 
+TEST_F(PlanCommandTest, TheProgramsOwnPeak) {
+  const nlohmann::json chain = PlanJson({kGraph});
+  EXPECT_EQ(chain["operators"], 25);
+  EXPECT_EQ(chain["program_peak"], chain["live_peak"]);  // nothing is said of when the program lets go of what
+  // x is used by the first operator alone, and there until the second has run.
+  const std::string log = Write("late.log", R"({"ANNOTATION":"START","INSTRUCTION":"ANNOTATE"}
+{"INSTRUCTION":"CONSTANT","NAME":"x"}
+{"INSTRUCTION":"MEMORY","MEMORY":"4096","NAME":"x"}
+{"ARGS":["x"],"INSTRUCTION":"CALL","NAME":"conv","RESULT":["y"],"TIME":"50"}
+{"INSTRUCTION":"MEMORY","MEMORY":"1024","NAME":"y"}
+{"ALIAS":"-1","INSTRUCTION":"ALIAS","NAME":"y"}
+{"ARGS":["y"],"INSTRUCTION":"CALL","NAME":"conv","RESULT":["z"],"TIME":"50"}
+{"INSTRUCTION":"MEMORY","MEMORY":"2048","NAME":"z"}
+{"ALIAS":"-1","INSTRUCTION":"ALIAS","NAME":"z"}
+{"INSTRUCTION":"RELEASE","NAME":"x"}
+{"INSTRUCTION":"RELEASE","NAME":"y"}
+)");
+  const nlohmann::json late = PlanJson({log});
+  EXPECT_EQ(late["operators"], 2);
+  EXPECT_EQ(late["live_peak"], 4096 + 1024);
+  EXPECT_EQ(late["program_peak"], 4096 + 1024 + 2048);
+}
+
 TEST_F(PlanCommandTest, WithLessMemoryItTakesNoLessTime) {
   int64_t before = 0;
   for (const char* budget : {"20M", "17M", "15M", "13M", "11M"}) {
