@@ -137,7 +137,8 @@ class Planner {
   }
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above.
   void AddSearch(const std::vector<const Decisions*>& from) {
-    const int64_t limit = options_.time_limit_ns - (steady_clock::now() - begin_).count();
+    constexpr int64_t kLeast = 1'000'000;  // whatever the other planners have left
+    const int64_t limit = std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()));
     const steady_clock::time_point begin = steady_clock::now();
     const auto spent = [&] { return (steady_clock::now() - begin).count(); };
     constexpr int kMostRounds = 24;
