@@ -4,12 +4,12 @@
 
 namespace hotpack::planner {
 
-int32_t Network::AddNode() {
+int32_t FlowNetwork::AddNode() {
   out_.emplace_back();
   return static_cast<int32_t>(out_.size()) - 1;
 }
 
-void Network::AddArc(int32_t from, int32_t to, Wide capacity) {
+void FlowNetwork::AddArc(int32_t from, int32_t to, Wide capacity) {
   if (capacity <= 0) return;
   out_[static_cast<size_t>(from)].push_back(static_cast<int32_t>(arcs_.size()));
   arcs_.push_back({to, std::min(capacity, kUncut)});
@@ -17,7 +17,7 @@ void Network::AddArc(int32_t from, int32_t to, Wide capacity) {
   arcs_.push_back({from, 0});
 }
 
-bool Network::Levels() {
+bool FlowNetwork::Levels() {
   level_.assign(out_.size(), -1);
   level_[kSource] = 0;
   std::vector<int32_t> reached = {kSource};
@@ -33,7 +33,7 @@ bool Network::Levels() {
 }
 
 // Depth first without recursion: graphs are as deep as steps are long.
-bool Network::Augment() {
+bool FlowNetwork::Augment() {
   std::vector<int32_t> path;
   int32_t node = kSource;
   while (node != kSink) {
@@ -63,7 +63,7 @@ bool Network::Augment() {
   return true;
 }
 
-void Network::Cut() {
+void FlowNetwork::Cut() {
   while (Levels()) {
     next_.assign(out_.size(), 0);
     while (Augment()) {

@@ -11,7 +11,7 @@ __extension__ typedef __int128 Wide;
 inline constexpr Wide kUncut = Wide{1} << 120;  // no least cut goes through an arc of it, unless all do
 
 // Nodes 0 (the source), 1 (the sink) and those that AddNode() has given. Not thread-safe.
-class Network {
+class FlowNetwork {
  public:
   static constexpr int32_t kSource = 0, kSink = 1;
 

@@ -75,7 +75,7 @@ void PointCut::AddThere(OperatorId at) {
 //   source ─∞► v (wanted) ─per_byte · bytes_v► o = maker(v) ─per_time · cost_o► sink,  o ─∞► what o uses
 // A node is on the source's side if the value is wanted, or the operator runs again; an arc v ► o is cut where v is held.
 PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
-  Network network;
+  FlowNetwork network;
   std::vector<int32_t> run(graph_.operators.size(), -1);
   std::vector<ValueId> open;
   std::fill(node_.begin(), node_.end(), -1);
@@ -88,20 +88,20 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
     int32_t& node = run[static_cast<size_t>(op)];
     if (node >= 0) return node;
     node = network.AddNode();
-    if (fixed_[static_cast<size_t>(op)] == Fixed::kAgain) network.AddArc(Network::kSource, node, kUncut);
-    network.AddArc(node, Network::kSink, fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain ? kUncut : per_time * graph_.operators[static_cast<size_t>(op)].cost);
+    if (fixed_[static_cast<size_t>(op)] == Fixed::kAgain) network.AddArc(FlowNetwork::kSource, node, kUncut);
+    network.AddArc(node, FlowNetwork::kSink, fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain ? kUncut : per_time * graph_.operators[static_cast<size_t>(op)].cost);
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
       if (!there_[static_cast<size_t>(input)]) network.AddArc(node, node_of(input), kUncut);
     }
     return node;
   };
-  for (ValueId value : wanted_) network.AddArc(Network::kSource, node_of(value), kUncut);
+  for (ValueId value : wanted_) network.AddArc(FlowNetwork::kSource, node_of(value), kUncut);
   std::vector<ValueId> values;
   while (!open.empty()) {
     const ValueId value = open.back();
     open.pop_back();
     values.push_back(value);
-    const int32_t to = IsOnce(value) ? Network::kSink : add_run(Of(value).maker);
+    const int32_t to = IsOnce(value) ? FlowNetwork::kSink : add_run(Of(value).maker);
     network.AddArc(node_[static_cast<size_t>(value)], to, per_byte * BytesOf(value));
   }
   network.Cut();

@@ -23,13 +23,13 @@ Nanoseconds Bound(const Graph& graph, Bytes budget, const BoundOptions& options 
 }
 
 TEST(CutTest, OfASmallNetwork) {
-  Network network;
+  FlowNetwork network;
   const int32_t a = network.AddNode(), b = network.AddNode();
-  network.AddArc(Network::kSource, a, 3);
-  network.AddArc(Network::kSource, b, 5);
+  network.AddArc(FlowNetwork::kSource, a, 3);
+  network.AddArc(FlowNetwork::kSource, b, 5);
   network.AddArc(a, b, kUncut);
-  network.AddArc(a, Network::kSink, 2);
-  network.AddArc(b, Network::kSink, 7);
+  network.AddArc(a, FlowNetwork::kSink, 2);
+  network.AddArc(b, FlowNetwork::kSink, 7);
   network.Cut();  // 8 = 3 + 5 from the source; 9 into the sink
   EXPECT_FALSE(network.OnSourceSide(a));
   EXPECT_FALSE(network.OnSourceSide(b));
