@@ -205,7 +205,7 @@ TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, StartsWith("hotpack plan solved: " + graph + ":1: "));
   EXPECT_EQ(Plan({"export", graph, "--budget", "2560", "--out", model}).err,
-            "hotpack plan export: --out: " + model + " is there already (--force replaces it)\n");
+            "hotpack plan export: --out " + model + ": is there already; --force writes over it\n");
   EXPECT_EQ(Plan({"export", Path("nothing"), "--budget", "2560"}).err, "hotpack plan export: " + Path("nothing") + ": No such file or directory\n");
 }
 
