@@ -13,9 +13,10 @@ constexpr ValueId kNothing = -1;
 
 class Runtime {
  public:
-  Runtime(const Graph& graph, const Values& values, Bytes budget)
+  Runtime(const Graph& graph, const Values& values, Bytes budget, int most_runs)
       : graph_(graph), values_(values), budget_(budget), device_(graph.storages.size(), kNothing), pins_(graph.storages.size()),
-        used_at_(values.values.size()), seen_(values.values.size()), made_(values.values.size()) {}
+        used_at_(values.values.size()), seen_(values.values.size()), made_(values.values.size()),
+        most_runs_(static_cast<size_t>(most_runs) * graph.operators.size()) {}
 
   absl::StatusOr<Schedule> Run() {
     for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -94,6 +95,7 @@ class Runtime {
     }
     actions_.push_back({ActionKind::kRun, number, {}});
     clock_ += op.cost;
+    if (++runs_ > most_runs_) return absl::ResourceExhaustedError("it computes the same over and over again");
     for (ValueId output : outputs) {
       if (At(output) == kNothing) live_ += BytesOf(output);
       At(output) = output;
@@ -188,12 +190,14 @@ class Runtime {
   Nanoseconds clock_ = 0;
   OperatorId now_ = 0;
   int64_t stamp_ = 0;
+  const size_t most_runs_;
+  size_t runs_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values, Bytes budget) {
-  return Runtime(graph, values, budget).Run();
+absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values, Bytes budget, int most_runs) {
+  return Runtime(graph, values, budget, most_runs).Run();
 }
 
 }  // namespace hotpack::planner

@@ -14,7 +14,8 @@ namespace hotpack::planner {
 //
 // "Around it" (e*, the evicted neighborhood) are the values from which it follows, or which follow from it, over values that have
 // gone. What is needed and has gone is made again, and what that needs. Values go at once after their last use; given ones
-// stay. ResourceExhausted if an operator cannot be made to fit. O(evictions · resident values · size of their neighborhoods).
-absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values, Bytes budget);
+// stay. ResourceExhausted if an operator cannot be made to fit, or if there would be more than `most_runs` times the program's runs.
+// O(evictions · resident values · size of their neighborhoods).
+absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values, Bytes budget, int most_runs = 100);
 
 }  // namespace hotpack::planner

@@ -216,7 +216,7 @@ void Search::State::Change(Decisions* asked) {
     default: {  // what some are made from stays
       alike_.clear();
       AddAlike(gone_[Draw(gone_.size())], &alike_);
-      for (GapId gap : alike_) HoldSources(gap, asked, Draw(2) == 0 ? 1.0 : 0.0);
+      for (GapId gap : alike_) HoldSources(gap, asked, DrawSources());
       break;
     }
   }
@@ -234,7 +234,7 @@ void Search::State::ExchangeAlike(Decisions* asked, bool sources) {
   const bool swap = options_->swap && Draw(2) == 0;
   for (GapId gap : alike_) {
     LetGo(gap, asked, swap);
-    if (sources) HoldSources(gap, asked, Draw(2) == 0 ? 1.0 : 0.0);
+    if (sources) HoldSources(gap, asked, DrawSources());
     bytes += BytesOf(gap);
   }
   for (int tries = 0; bytes > 0 && tries < 8; ++tries) {

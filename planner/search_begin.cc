@@ -94,7 +94,7 @@ void Search::State::BeginByClasses() {
         Decisions next = choice;
         for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = kind == kToHost ? Way::kSwap : Way::kAgain;
         if (kind == kWithSources) {
-          for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, 1.0);
+          for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, Sources::kCostlier);
         }
         done = next;
         options.most_over = now.over;
@@ -125,26 +125,59 @@ double Search::State::CostAByte(GapId gap) const {
 void Search::State::BeginByThreshold() {
   std::vector<std::pair<double, GapId>> by_cost;
   for (GapId gap : can_go_) {
-    if (fitter_.CanGo(gap)) by_cost.push_back({CostAByte(gap), gap});
+    if (fitter_.CanGo(gap) && IsLong(gap)) by_cost.push_back({CostAByte(gap), gap});
   }
   std::sort(by_cost.begin(), by_cost.end());
-  constexpr int kThresholds = 16;
-  for (const bool tails : {true, false}) {
-    for (int part = 1; part <= kThresholds && Elapsed() < 0.3; ++part) {
-      Decisions choice = NothingGoes(values_);
-      for (size_t i = 0; i < by_cost.size() * static_cast<size_t>(part) / kThresholds; ++i) {
-        const GapId gap = by_cost[i].second;
-        if (!IsLong(gap)) continue;
-        choice.ways[At(gap)] = Way::kAgain;
+  std::vector<GapId> gaps, light;
+  for (const auto& [cost, gap] : by_cost) {
+    gaps.push_back(gap);
+    if (!graph_.operators[At(values_.values[At(values_.gaps[At(gap)].value)].maker)].heavy) light.push_back(gap);
+  }
+  constexpr Sources kAll[] = {Sources::kHeavy, Sources::kCostlier, Sources::kNone};
+  for (const Sources sources : kAll) BeginWithFirst(gaps, sources);
+  // Of those that cost least the ones of the first layers, or of the last.
+  constexpr size_t kThresholds = 8;
+  for (size_t part = kThresholds + 1; part >= 1; --part) {
+    std::vector<GapId> some = part > kThresholds ? light : std::vector<GapId>(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() * part / kThresholds));
+    std::sort(some.begin(), some.end(), [this](GapId a, GapId b) {
+      return std::pair(values_.gaps[At(a)].after, a) < std::pair(values_.gaps[At(b)].after, b);
+    });
+    for (const bool last : {false, true}) {
+      if (last) std::reverse(some.begin(), some.end());
+      for (const Sources sources : kAll) {
+        if (Elapsed() > 0.4 && best_.fits) return;
+        BeginWithFirst(some, sources);
       }
-      if (tails) {
-        for (GapId gap : can_go_) {
-          if (choice.ways[At(gap)] != Way::kHold) HoldSources(gap, &choice, 1.0);
-        }
-      }
-      Begin(choice, {});
     }
   }
+}
+
+void Search::State::BeginWithFirst(const std::vector<GapId>& gaps, Sources sources) {
+  FitOptions options;
+  options.budget = options_->budget;
+  options.mends = false;
+  const auto first = [&](size_t count) {
+    Decisions decisions = NothingGoes(values_);
+    for (size_t i = 0; i < count; ++i) decisions.ways[At(gaps[i])] = Way::kAgain;
+    for (size_t i = 0; i < count; ++i) HoldSources(gaps[i], &decisions, sources);
+    fitter_.Fit(options, &decisions);  // sources stay as long as they help
+    return decisions;
+  };
+  size_t below = 0, fits = gaps.size();
+  Decisions all = first(fits), best = all;
+  if (fitter_.Fit(options, &all).fits) {
+    while (fits - below > 1) {
+      const size_t middle = (below + fits) / 2;
+      Decisions asked = first(middle), done = asked;
+      if (fitter_.Fit(options, &done).fits) {
+        fits = middle;
+        best = std::move(asked);
+      } else {
+        below = middle;
+      }
+    }
+  }
+  Begin(best, {});
 }
 
 bool Search::State::IsLong(GapId gap, size_t part) const {
@@ -152,11 +185,12 @@ bool Search::State::IsLong(GapId gap, size_t part) const {
   return static_cast<size_t>(of.before - of.after) > graph_.operators.size() / part;
 }
 
-void Search::State::HoldSources(GapId gap, Decisions* choice, double likely) {
-  if (!fitter_.CanGo(gap)) return;
+void Search::State::HoldSources(GapId gap, Decisions* choice, Sources sources) {
+  if (!fitter_.CanGo(gap) || sources == Sources::kNone) return;
   const OperatorId until = values_.gaps[At(gap)].before;
+  const Nanoseconds own = graph_.operators[At(values_.values[At(values_.gaps[At(gap)].value)].maker)].cost;
   open_.assign(1, values_.gaps[At(gap)].value);
-  constexpr size_t kMost = 16;
+  constexpr size_t kMost = 24;
   for (size_t i = 0; i < open_.size() && i < kMost; ++i) {
     const OperatorId maker = values_.values[At(open_[i])].maker;
     if (maker < 0) continue;
@@ -164,9 +198,8 @@ void Search::State::HoldSources(GapId gap, Decisions* choice, double likely) {
       const Value& of = values_.values[At(input)];
       const bool dead = !of.left && of.uses.back() < until && of.overwritten >= until && of.maker >= 0;
       if (!dead) continue;
-      const double cost = static_cast<double>(graph_.operators[At(of.maker)].cost);
-      const double target = static_cast<double>(graph_.operators[At(values_.values[At(values_.gaps[At(gap)].value)].maker)].cost);
-      if (cost > likely * target) {
+      const Operator& op = graph_.operators[At(of.maker)];
+      if (sources == Sources::kAll || (sources == Sources::kHeavy ? op.heavy : op.cost > own)) {
         choice->tails[At(input)] = std::max(choice->tails[At(input)], until);
       } else {
         open_.push_back(input);

@@ -45,6 +45,10 @@ class Search::State {
     }
   };
 
+  // What is used up and stays so that others can be made again from it: results of heavy operators, of those that cost more than what goes, or
+  // whatever it is.
+  enum class Sources : uint8_t { kNone, kHeavy, kCostlier, kAll };
+
   // What may be let go at all, and what is alike in it.
   void FindGaps();
   size_t Draw(size_t below) { return static_cast<size_t>(random_() % below); }
@@ -64,14 +68,17 @@ class Search::State {
   void BeginByClasses();
   double CostAByte(GapId gap) const;
 
-  // What costs less a byte than a threshold goes between the passes, and what it is made from stays.
+  // What costs least a byte goes between the passes, as much as it takes, and what it is made from stays.
   void BeginByThreshold();
+  // As many of the first of them as it takes, or all.
+  void BeginWithFirst(const std::vector<GapId>& gaps, Sources sources);
 
   // Goes over a good part of the step.
   bool IsLong(GapId gap, size_t part = 16) const;
 
   // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
-  void HoldSources(GapId gap, Decisions* choice, double likely);
+  void HoldSources(GapId gap, Decisions* choice, Sources sources);
+  Sources DrawSources() { return static_cast<Sources>(1 + Draw(3)); }
 
   // A run of gaps alike around this one: 1, 2, 4, ... of them.
   void AddAlike(GapId gap, std::vector<GapId>* gaps);

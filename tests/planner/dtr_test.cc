@@ -61,5 +61,15 @@ TEST(DtrTest, KeepsToTheBudgetAndComputesTheSame) {
   EXPECT_GT(again, 100);
 }
 
+// In little memory of a large graph it would compute more often than anybody waits for, and writes down.
+TEST(DtrTest, GivesUpWhatWouldNotEnd) {
+  const Graph graph = Chain(1000);
+  const Values values = ValuesOf(graph);
+  EXPECT_TRUE(ScheduleByDtr(graph, values, 1500, 3).ok());
+  const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, values, 1500, 2);
+  EXPECT_EQ(schedule.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(schedule.status().message()), "it computes the same over and over again");
+}
+
 }  // namespace
 }  // namespace hotpack::planner
