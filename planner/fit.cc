@@ -96,6 +96,7 @@ void Fitter::State::Reset(Schedule* schedule) {
   std::fill(made_.begin(), made_.end(), 0);
   std::fill(copied_.begin(), copied_.end(), 0);
   copying_.clear();
+  missed_.clear();
   fetches_.clear();
   next_fetch_ = 0;
   host_bytes_ = 0;
@@ -165,6 +166,7 @@ bool Fitter::State::Find(ValueId value) {
     Place(value);
     return true;
   }
+  if (Of(value).overwritten >= now_ && GapOf(value) < 0) missed_.push_back({value, now_});
   if (in_closure_[At(maker)]) return true;
   in_closure_[At(maker)] = true;
   closure_.push_back(maker);
@@ -292,6 +294,7 @@ Fitted Fitter::Fit(const FitOptions& options, Decisions* choice, const std::vect
   return state_->Fit(options, choice, hold, schedule);
 }
 bool Fitter::CanGo(GapId gap) const { return state_->can_go(gap); }
+const std::vector<std::pair<ValueId, OperatorId>>& Fitter::Missed() const { return state_->missed(); }
 bool Fitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
 
 Decisions NothingGoes(const Values& values) {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "planner/rebuild.h"
@@ -57,6 +58,8 @@ class Fitter {
   // Whether the gap's contents could ever be made again, and whether they could be copied out and back.
   bool CanGo(GapId gap) const;
   bool CanSwap(GapId gap) const;
+  // Of the last call: what was used up and had to be made again for others, and for which operator. To hold it would be a tail.
+  const std::vector<std::pair<ValueId, OperatorId>>& Missed() const;
 
  private:
   class State;

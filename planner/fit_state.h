@@ -20,6 +20,7 @@ class Fitter::State {
     const Gap& of = values_.gaps[At(gap)];
     return of.before > of.after + 1 && bytes_[At(of.value)] > 0;
   }
+  const std::vector<std::pair<ValueId, OperatorId>>& missed() const { return missed_; }
   Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule);
 
  private:
@@ -128,6 +129,7 @@ class Fitter::State {
   std::vector<Way>* ways_ = nullptr;
   std::vector<OperatorId>* tails_ = nullptr;
   std::vector<OperatorId> helped_;       // by value: the last operator for which something was made again from it
+  std::vector<std::pair<ValueId, OperatorId>> missed_;
   Schedule* schedule_ = nullptr;
   std::vector<std::vector<ValueId>> contents_;  // by storage: what it holds, one after the other
   std::vector<ValueId> device_, host_;   // by storage

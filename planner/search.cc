@@ -180,7 +180,7 @@ void Search::State::Change(Decisions* asked) {
     }
     return;
   }
-  switch (Draw(12)) {
+  switch (Draw(13)) {
     case 0: case 1: case 2:  // holds some
       for (size_t i = 0; i < count; ++i) held_.push_back(gone_[Draw(gone_.size())]);
       break;
@@ -211,6 +211,14 @@ void Search::State::Change(Decisions* asked) {
     }
     case 10: {  // the same, and what they are made from stays
       ExchangeAlike(asked, true);
+      break;
+    }
+    case 11: {  // what was missed stays
+      Decisions now = now_.choice;
+      FitOptions options;
+      options.budget = options_->budget;
+      fitter_.Fit(options, &now);
+      HoldMissed(static_cast<OperatorId>(graph_.operators.size() >> Draw(10)), asked);
       break;
     }
     default: {  // what some are made from stays

@@ -18,6 +18,18 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
     fitted = fitter_.Fit(options, &choice, &hold_);
     Remember(fitted, options, done);
   }
+  // What is used up shortly before something is made again from it stays for that.
+  for (const size_t part : {32, 8, 2}) {
+    if (fitted.over == INT64_MAX || fitter_.Missed().empty()) break;
+    Decisions held = choice;
+    HoldMissed(static_cast<OperatorId>(graph_.operators.size() / part), &held);
+    const Decisions asked_again = held;
+    const Fitted next = fitter_.Fit(options, &held, &hold_);
+    if (std::pair(next.over, next.time) >= std::pair(fitted.over, fitted.time)) break;
+    Remember(next, options, asked_again);
+    fitted = next;
+    choice = std::move(held);
+  }
   if (std::pair(fitted.over, fitted.time) < std::pair(now_.over, now_.time)) now_ = {std::move(choice), fitted.over, fitted.time};
 }
 
@@ -183,6 +195,14 @@ void Search::State::BeginWithFirst(const std::vector<GapId>& gaps, Sources sourc
 bool Search::State::IsLong(GapId gap, size_t part) const {
   const Gap& of = values_.gaps[At(gap)];
   return static_cast<size_t>(of.before - of.after) > graph_.operators.size() / part;
+}
+
+void Search::State::HoldMissed(OperatorId most, Decisions* choice) const {
+  for (const auto& [value, at] : fitter_.Missed()) {
+    const Value& of = values_.values[At(value)];
+    const OperatorId used_up = of.uses.empty() ? of.maker : of.uses.back();
+    if (at - used_up <= most) choice->tails[At(value)] = std::max(choice->tails[At(value)], at);
+  }
 }
 
 void Search::State::HoldSources(GapId gap, Decisions* choice, Sources sources) {

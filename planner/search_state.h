@@ -80,6 +80,9 @@ class Search::State {
   void HoldSources(GapId gap, Decisions* choice, Sources sources);
   Sources DrawSources() { return static_cast<Sources>(1 + Draw(3)); }
 
+  // What the last plan made again although it had been used up at most so many operators before stays for that.
+  void HoldMissed(OperatorId most, Decisions* choice) const;
+
   // A run of gaps alike around this one: 1, 2, 4, ... of them.
   void AddAlike(GapId gap, std::vector<GapId>* gaps);
   void Improve();
