@@ -5,6 +5,7 @@
 // cuDevicePrimaryCtxReset takes all resources of the device's context; whether that is to include cuMemCreate's is not
 // said, so there it is given back before.
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -46,6 +47,26 @@ CUcontext PrimaryContext(CUdevice device) {
   return device >= 0 && device < kDevices ? primary_contexts[device].load() : nullptr;
 }
 
+// Held while primary contexts are retained, and from a release until it is known whether it was the last one: a retain in between
+// would make a new context, and the release would take the old one's arena for that of a context that lives. A child that was
+// forked meanwhile finds its parent's number, and takes no notice.
+class PrimaryLock {
+ public:
+  PrimaryLock() {
+    const pid_t self = getpid();
+    for (pid_t owner = 0; !owner_.compare_exchange_weak(owner, self); owner = owner == self ? 0 : owner) {
+      if (owner == self) sched_yield();
+    }
+  }
+  ~PrimaryLock() { owner_.store(0); }
+  PrimaryLock(const PrimaryLock&) = delete;
+  PrimaryLock& operator=(const PrimaryLock&) = delete;
+
+ private:
+  static constinit std::atomic<pid_t> owner_;
+};
+constinit std::atomic<pid_t> PrimaryLock::owner_ = 0;
+
 bool PrimaryIsActive(CUdevice device) {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   unsigned int flags = 0;
@@ -61,8 +82,14 @@ CUresult Release(CUdevice device, ReleasePrimary release) {
   const CUcontext context = scope.Active() ? PrimaryContext(device) : nullptr;
   if (context == nullptr) return release();
   hotpack::ContextEnd end(context);
-  const CUresult result = release();
-  if (result == CUDA_SUCCESS && !PrimaryIsActive(device)) end.Retire(false);
+  CUresult result = CUDA_SUCCESS;
+  bool was_last = false;
+  {
+    const PrimaryLock lock;
+    result = release();
+    was_last = result == CUDA_SUCCESS && !PrimaryIsActive(device);
+  }
+  if (was_last) end.Retire(false);
   return result;
 }
 
@@ -119,7 +146,11 @@ CUresult Hook_cuCtxDestroy_v2(CUcontext context) {
 
 CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   HookScope scope;
-  const CUresult result = HOTPACK_NEXT(cuDevicePrimaryCtxRetain)(context, device);
+  const auto retain = [=] {
+    const PrimaryLock lock;
+    return HOTPACK_NEXT(cuDevicePrimaryCtxRetain)(context, device);
+  };
+  const CUresult result = retain();
   if (scope.Active() && result == CUDA_SUCCESS && device >= 0 && device < kDevices) {
     primary_contexts[device].store(*context);
     // The last release of the one before may be under way in another thread. The new one has the same handle as a rule:
