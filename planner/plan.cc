@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {
     {"echo", PlanAlgorithm::kEcho},         {"dtr", PlanAlgorithm::kDtr},           {"knapsack", PlanAlgorithm::kKnapsack},
     {"dqn", PlanAlgorithm::kDqn},           {"memonger", PlanAlgorithm::kMemonger}, {"superneurons", PlanAlgorithm::kSuperNeurons},
     {"tflms", PlanAlgorithm::kTflms}};
-constexpr int64_t kPackNs = 300'000'000;
+constexpr int64_t kMostPackNs = 300'000'000, kLeastPackNs = 20'000'000;
 
 struct Packed {
   Instance instance;
@@ -188,7 +188,7 @@ class Planner {
     if (!candidate->packed) {
       candidate->packed.emplace();
       candidate->packed->instance = ToInstance(candidate->outcome.stays);
-      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = kPackNs, .enough = budget_ == INT64_MAX ? 0 : budget_});
+      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs), .enough = budget_ == INT64_MAX ? 0 : budget_});
       if (result.status != PackStatus::kOk) return INT64_MAX;
       candidate->packed->placement = std::move(result.placement);
     }

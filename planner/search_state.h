@@ -66,12 +66,17 @@ class Search::State {
 
   // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
   void BeginByClasses();
+  // Segments of the forward pass: what goes from one to the next stays, all else that the backward pass uses is made again.
+  void BeginBySegments();
   double CostAByte(GapId gap) const;
 
   // What costs least a byte goes between the passes, as much as it takes, and what it is made from stays.
   void BeginByThreshold();
   // As many of the first of them as it takes, or all.
   void BeginWithFirst(const std::vector<GapId>& gaps, Sources sources);
+
+  // From the forward pass to the backward pass.
+  bool Crosses(GapId gap) const;
 
   // Goes over a good part of the step.
   bool IsLong(GapId gap, size_t part = 16) const;
