@@ -101,6 +101,16 @@ void Search::State::Remember(const Fitted& fitted, const FitOptions& options, co
   best_recipe_ = {options, asked, hold_};
 }
 
+GapId Search::State::DrawGap(const std::vector<GapId>& gaps) {
+  GapId drawn = gaps[Draw(gaps.size())];
+  constexpr int kTournament = 6;
+  for (int i = Draw(2) == 0 ? 1 : kTournament; i > 1; --i) {
+    const GapId other = gaps[Draw(gaps.size())];
+    if (BytesOf(other) > BytesOf(drawn)) drawn = other;
+  }
+  return drawn;
+}
+
 void Search::State::AddAlike(GapId gap, std::vector<GapId>* gaps) {
   const std::vector<GapId>& alike = classes_.gaps[At(classes_.of[At(gap)])];
   size_t most = 1;  // power
@@ -175,14 +185,14 @@ void Search::State::Change(Decisions* asked) {
   if (now_.over > 0 && (gone_.empty() || Draw(2) == 0)) {  // whatever lets go of more
     if (can_go_.empty()) return;
     for (size_t i = 0; i < count; ++i) {
-      Way& way = asked->ways[At(can_go_[Draw(can_go_.size())])];
+      Way& way = asked->ways[At(DrawGap(can_go_))];
       way = options_->swap && Draw(2) == 0 ? Way::kSwap : way == Way::kHold ? Way::kAgain : Way::kAgainOnce;
     }
     return;
   }
   switch (Draw(13)) {
     case 0: case 1: case 2:  // holds some
-      for (size_t i = 0; i < count; ++i) held_.push_back(gone_[Draw(gone_.size())]);
+      for (size_t i = 0; i < count; ++i) held_.push_back(DrawGap(gone_));
       break;
     case 3: case 4: case 5: {  // holds what follows each other
       const size_t from = Draw(gone_.size());
@@ -190,19 +200,19 @@ void Search::State::Change(Decisions* asked) {
       break;
     }
     case 6:  // holds some alike
-      AddAlike(gone_[Draw(gone_.size())], &held_);
+      AddAlike(DrawGap(gone_), &held_);
       break;
     case 7:  // what is made again for others stays, or goes at once
       for (size_t i = 0; i < count; ++i) {
-        const GapId gap = gone_[Draw(gone_.size())];
+        const GapId gap = DrawGap(gone_);
         Way& way = asked->ways[At(gap)];
         const bool swap = options_->swap && way != Way::kSwap && fitter_.CanSwap(gap) && Draw(2) == 0;
         way = swap ? Way::kSwap : way == Way::kAgain ? Way::kAgainOnce : Way::kAgain;
       }
       break;
     case 8: {  // lets go of some, and holds others
-      for (size_t i = 0; i < count; ++i) LetGo(can_go_[Draw(can_go_.size())], asked, options_->swap && Draw(2) == 0);
-      for (size_t i = 0; i < count; ++i) held_.push_back(gone_[Draw(gone_.size())]);
+      for (size_t i = 0; i < count; ++i) LetGo(DrawGap(can_go_), asked, options_->swap && Draw(2) == 0);
+      for (size_t i = 0; i < count; ++i) held_.push_back(DrawGap(gone_));
       break;
     }
     case 9: {  // lets go of some alike, and holds as much
@@ -223,7 +233,7 @@ void Search::State::Change(Decisions* asked) {
     }
     default: {  // what some are made from stays
       alike_.clear();
-      AddAlike(gone_[Draw(gone_.size())], &alike_);
+      AddAlike(DrawGap(gone_), &alike_);
       for (GapId gap : alike_) HoldSources(gap, asked, DrawSources());
       break;
     }
@@ -237,7 +247,7 @@ void Search::State::LetGo(GapId gap, Decisions* asked, bool swap) {
 
 void Search::State::ExchangeAlike(Decisions* asked, bool sources) {
   alike_.clear();
-  AddAlike(can_go_[Draw(can_go_.size())], &alike_);
+  AddAlike(DrawGap(can_go_), &alike_);
   Bytes bytes = 0;
   const bool swap = options_->swap && Draw(2) == 0;
   for (GapId gap : alike_) {
@@ -247,7 +257,7 @@ void Search::State::ExchangeAlike(Decisions* asked, bool sources) {
   }
   for (int tries = 0; bytes > 0 && tries < 8; ++tries) {
     const size_t before = held_.size();
-    AddAlike(gone_[Draw(gone_.size())], &held_);
+    AddAlike(DrawGap(gone_), &held_);
     for (size_t i = before; i < held_.size(); ++i) bytes -= BytesOf(held_[i]);
   }
 }

@@ -88,6 +88,9 @@ class Search::State {
   // What the last plan made again although it had been used up at most so many operators before stays for that.
   void HoldMissed(OperatorId most, Decisions* choice) const;
 
+  // Any of them, or the largest of a few.
+  GapId DrawGap(const std::vector<GapId>& gaps);
+
   // A run of gaps alike around this one: 1, 2, 4, ... of them.
   void AddAlike(GapId gap, std::vector<GapId>* gaps);
   void Improve();

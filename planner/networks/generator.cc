@@ -49,7 +49,7 @@ absl::string_view View(std::string_view text) { return {text.data(), text.size()
 // On one line, whatever is in it.
 std::string Quoted(absl::string_view text) { return absl::StrCat("'", absl::Utf8SafeCEscape(text), "'"); }
 
-absl::string_view NameOf(absl::string_view spec) { return spec.substr(0, spec.find(':')); }
+absl::string_view NameOf(absl::string_view spec) { return spec.substr(0, spec.find_first_of(":,")); }
 
 const Generator* Find(absl::string_view name) {
   const std::vector<Generator>& all = Generators();

@@ -80,7 +80,7 @@ TEST(GeneratorTest, PlacesAndNamesSayTheSame) {
   EXPECT_EQ(FormatGraphJson(*Generate("resnet:101,batch=2")), FormatGraphJson(*Generate("resnet:batch=2,depth=101")));
   EXPECT_EQ(FormatGraphJson(*Generate("vgg")), FormatGraphJson(*Generate("vgg:16,batch=64")));
   EXPECT_NE(FormatGraphJson(*Generate("vgg")), FormatGraphJson(*Generate("vgg:16,batch=63")));
-  for (const char* spec : {"vgg", "vgg:", "resnet:1007,batch=32"}) EXPECT_TRUE(NamesGenerator(spec)) << spec;
+  for (const char* spec : {"vgg", "vgg:", "resnet:1007,batch=32", "vgg,batch=2"}) EXPECT_TRUE(NamesGenerator(spec)) << spec;
   for (const char* spec : {"", "vg", "vgg.json", "resnet-50", ":"}) EXPECT_FALSE(NamesGenerator(spec)) << spec;
 }
 
@@ -96,6 +96,10 @@ TEST(GeneratorTest, TheSeedDecidesWhichBlocksAreThere) {
   }
   EXPECT_NEAR(sum / 400, 11.75, 0.3);
   EXPECT_NEAR(sum_of_none / 400, 7.5, 0.3);
+}
+
+TEST(GeneratorTest, NumbersByPlaceMayBeLeftOut) {
+  EXPECT_EQ(FormatGraphJson(*Generate("vgg,batch=2")), FormatGraphJson(*Generate("vgg:16,batch=2")));
 }
 
 TEST(GeneratorTest, FaultsAreOneLine) {
