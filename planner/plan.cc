@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,12 +14,12 @@
 #include "planner/baselines/superneurons.h"
 #include "planner/baselines/tflms.h"
 #include "planner/chen/plans.h"
-#include "planner/load.h"
 #include "planner/dqn/dqn.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
 #include "planner/exact/bounds.h"
 #include "planner/exact/knapsack.h"
+#include "planner/load.h"
 #include "planner/search.h"
 #include "planner/verifier.h"
 
@@ -32,6 +34,7 @@ constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {
     {"dqn", PlanAlgorithm::kDqn},           {"memonger", PlanAlgorithm::kMemonger}, {"superneurons", PlanAlgorithm::kSuperNeurons},
     {"tflms", PlanAlgorithm::kTflms}};
 constexpr int64_t kMostPackNs = 300'000'000, kLeastPackNs = 20'000'000;
+constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
 
 struct Packed {
   Instance instance;
@@ -107,8 +110,10 @@ class Planner {
   Candidate* Add(const char* algorithm, Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok()) return nullptr;  // the host has no room
-    least_ = std::min(least_, outcome->live_peak);
-    if (outcome->live_peak > budget_) return nullptr;  // and so is its arena
+    if (outcome->live_peak > budget_) {  // and so is its arena
+      least_ = std::min(least_, outcome->live_peak);
+      return nullptr;
+    }
     candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome), {}, {}});
     return &candidates_.back();
   }
@@ -135,7 +140,8 @@ class Planner {
     if (!plan.ok()) return plan.status();
     return std::move(plan->schedule);
   }
-  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above.
+  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between that and what
+  // did not fit where there is no plan for so little.
   void AddSearch(const std::vector<const Decisions*>& from) {
     constexpr int64_t kLeast = 1'000'000;  // whatever the other planners have left
     const int64_t limit = std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()));
@@ -144,6 +150,7 @@ class Planner {
     constexpr int kMostRounds = 24;
     constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
     Bytes live = budget_;
+    Bytes none = 0, above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
     std::optional<Decisions> choice;
     int improving = 0;
     for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
@@ -162,33 +169,37 @@ class Planner {
         }
       }
       if (!found.fits) {
-        if (!choice) return;
-        if (improving > 0) return;
-        live -= (budget_ - live) / 4 + 1;
-        continue;
-      }
-      choice = std::move(found.choice);
-      Candidate* candidate = Add("search", std::move(found.schedule));
-      if (candidate == nullptr) return;
-      candidate->choice = choice;
-      const Bytes height = Pack(candidate);
-      if (height <= budget_) {
-        if (improving == kImproving) return;
-        ++improving;
-        if (found.steps == 0) return;  // nothing to improve
+        if (!choice || improving > 0) return;
+        none = live;
       } else {
-        live = std::min(live, candidate->outcome.live_peak) - std::max<Bytes>(height - budget_, budget_ / 1000);
-        if (live <= 0 || spent() > 2 * limit) return;
+        choice = std::move(found.choice);
+        Candidate* candidate = Add("search", std::move(found.schedule));
+        if (candidate == nullptr) return;
+        candidate->choice = choice;
+        const Bytes height = Pack(candidate);
+        if (height <= budget_) {
+          if (improving == kImproving) return;
+          ++improving;
+          if (found.steps == 0) return;  // nothing to improve
+          continue;
+        }
+        above = std::min(above, candidate->outcome.live_peak);
+        live = above - std::max<Bytes>(height - budget_, budget_ / 1000);
       }
+      if (live <= none) live = none + (above - none) / 2;
+      if (live <= none || spent() > 2 * limit) return;
     }
   }
 
-  // The arena's height.
-  Bytes Pack(Candidate* candidate) {
+  // The arena's height. `last`: a plan that did not fit in the usual time gets more of it.
+  Bytes Pack(Candidate* candidate, bool last = false) {
+    if (last && candidate->packed && candidate->packed->placement.height > budget_) candidate->packed.reset();
     if (!candidate->packed) {
+      const int64_t limit = last ? kLastPackNs : std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs);
       candidate->packed.emplace();
       candidate->packed->instance = ToInstance(candidate->outcome.stays);
-      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs), .enough = budget_ == INT64_MAX ? 0 : budget_});
+      const Bytes enough = budget_ == INT64_MAX ? 0 : budget_;
+      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .enough = enough});
       if (result.status != PackStatus::kOk) return INT64_MAX;
       candidate->packed->placement = std::move(result.placement);
     }
@@ -201,31 +212,41 @@ class Planner {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::pair(a.outcome.time, a.outcome.live_peak) < std::pair(b.outcome.time, b.outcome.live_peak);
     });
-    for (Candidate& candidate : candidates_) {
-      if (Pack(&candidate) > budget_) continue;
-      if (std::string fault = Verify(graph_, candidate.schedule); !fault.empty()) {
-        return absl::InternalError(absl::StrCat("the plan of ", candidate.algorithm, " is wrong, please report this: ", fault));
-      }
-      PlanAnswer answer;
-      answer.algorithm = candidate.algorithm;
-      answer.schedule = std::move(candidate.schedule);
-      answer.outcome = std::move(candidate.outcome);
-      answer.instance = std::move(candidate.packed->instance);
-      answer.placement = std::move(candidate.packed->placement);
-      answer.choice = std::move(candidate.choice);
-      answer.arena = answer.placement.height;
-      answer.recomputed = answer.outcome.runs_again;
-      answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
-                                     [](const Action& action) { return action.kind == ActionKind::kOffload; });
-      answer.lower_bound_time = answer.baseline_time = TotalCost(graph_);
-      if (answer.outcome.time > answer.baseline_time) {
-        const absl::StatusOr<TimeBound> bound = LeastTime(graph_, values_, budget_, Bounds());
-        if (bound.ok()) answer.lower_bound_time = std::max(answer.lower_bound_time, bound->time);
-      }
-      answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
-      return answer;
+    constexpr std::ptrdiff_t kMostAgain = 4;
+    const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMostAgain, end - candidates_.begin());
+    auto found = std::find_if(candidates_.begin(), end, [this](Candidate& each) { return Pack(&each) <= budget_; });
+    if (found == end) {
+      found = std::find_if(candidates_.begin(), some, [this](Candidate& each) { return Pack(&each, true) <= budget_; });
+      if (found == some) found = end;
     }
-    return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+    if (found == end) {
+      return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+    }
+    return Answer(&*found);
+  }
+
+  absl::StatusOr<PlanAnswer> Answer(Candidate* candidate) {
+    if (std::string fault = Verify(graph_, candidate->schedule); !fault.empty()) {
+      return absl::InternalError(absl::StrCat("the plan of ", candidate->algorithm, " is wrong, please report this: ", fault));
+    }
+    PlanAnswer answer;
+    answer.algorithm = candidate->algorithm;
+    answer.schedule = std::move(candidate->schedule);
+    answer.outcome = std::move(candidate->outcome);
+    answer.instance = std::move(candidate->packed->instance);
+    answer.placement = std::move(candidate->packed->placement);
+    answer.choice = std::move(candidate->choice);
+    answer.arena = answer.placement.height;
+    answer.recomputed = answer.outcome.runs_again;
+    answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
+                                   [](const Action& action) { return action.kind == ActionKind::kOffload; });
+    answer.lower_bound_time = answer.baseline_time = TotalCost(graph_);
+    if (answer.outcome.time > answer.baseline_time) {
+      const absl::StatusOr<TimeBound> bound = LeastTime(graph_, values_, budget_, Bounds());
+      if (bound.ok()) answer.lower_bound_time = std::max(answer.lower_bound_time, bound->time);
+    }
+    answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
+    return answer;
   }
 
   const Graph& graph_;
