@@ -44,6 +44,7 @@ struct Fitted {
   int64_t went = 0;      // times that something had to go that was not asked for
 };
 
+// Not thread-safe.
 class Fitter {
  public:
   // `graph` must pass Check(); both must outlive it.

@@ -155,19 +155,12 @@ class Planner {
     int improving = 0;
     for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
       const int64_t left = std::max(limit / 50, limit - spent());
-      const int64_t share = improving == kImproving ? left : round == 0 ? limit / 4 : left / (round < 4 ? 4 : 2);
+      const int64_t share = improving == kImproving ? left : left / (round > 0 && round < 4 ? 4 : 2);
       SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
-      Found found;
-      if (choice) {
-        found = search_.Run(search, &*choice);
-      } else {
-        search.time_limit_ns /= static_cast<int64_t>(from.size() + 1);
-        found = search_.Run(search);
-        for (const Decisions* other : from) {
-          Found next = search_.Run(search, other);
-          if (next.fits && (!found.fits || next.time < found.time)) found = std::move(next);
-        }
-      }
+      search.anew = !choice;
+      search.from = from;
+      if (choice) search.from = {&*choice};
+      Found found = search_.Run(search);
       if (!found.fits) {
         if (!choice || improving > 0) return;
         none = live;

@@ -49,7 +49,7 @@ AlikeGaps ClassesOf(const Graph& graph, const Values& values, const std::vector<
 
 }  // namespace
 
-Found Search::State::Run(const SearchOptions& options, const Decisions* from) {
+Found Search::State::Run(const SearchOptions& options) {
   options_ = &options;
   FindGaps();
   random_.seed(options.seed);
@@ -57,11 +57,8 @@ Found Search::State::Run(const SearchOptions& options, const Decisions* from) {
   steps_ = 0;
   best_ = {};
   now_ = {};
-  if (from != nullptr) {
-    Begin(*from, {});
-  } else {
-    BeginAnew();
-  }
+  for (const Decisions* from : options.from) Begin(*from, {});
+  if (options.anew) BeginAnew();
   best_standing_ = now_.over == 0 ? now_ : Standing{};
   if (now_.IsThere()) Improve();
   best_.steps = steps_;
@@ -264,6 +261,6 @@ void Search::State::ExchangeAlike(Decisions* asked, bool sources) {
 
 Search::Search(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
 Search::~Search() = default;
-Found Search::Run(const SearchOptions& options, const Decisions* from) { return state_->Run(options, from); }
+Found Search::Run(const SearchOptions& options) { return state_->Run(options); }
 
 }  // namespace hotpack::planner

@@ -1,12 +1,14 @@
 // hotpack's own planner: for a budget the fastest plan that a search over all gaps finds, in the time that it is given.
 //
-//   begin     one pass of planner/fit.h each for several ways to compare contents, and for each threshold of cost a byte: what is
+//   begin     least cuts where the backward pass begins, with the results between 1, 2, 3, ... stretches of the forward pass held; one
+//             pass of planner/fit.h each for several ways to compare contents, and for each threshold of cost a byte: what is
 //             cheaper goes, and what it is made from stays; for classes of layers alike; with copies, for parts of what waits long
 //   improve   ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): holds some of what
 //             went, or lets go of others, one by one or the same gap of many layers alike at once; the fitter mends the rest
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "planner/fit.h"
@@ -19,6 +21,8 @@ struct SearchOptions {
   uint64_t seed = 1;
   int64_t steps = INT64_MAX;          // tried improvements, at most
   int64_t time_limit_ns = INT64_MAX;  // where it strikes, what is found depends on the machine
+  std::vector<const Decisions*> from = {};  // plans to begin with, for whatever budget
+  bool anew = true;                   // and with those that it finds itself
 };
 
 struct Found {
@@ -36,8 +40,8 @@ class Search {
   Search(const Graph& graph, const Values& values, const Machine& machine = {});
   ~Search();
 
-  // Begins anew where `from` is null, else from there. The same for the same options, calls before it and number of steps.
-  Found Run(const SearchOptions& options, const Decisions* from = nullptr);
+  // The same for the same options, calls before it and number of steps. Not thread-safe.
+  Found Run(const SearchOptions& options);
 
  private:
   class State;

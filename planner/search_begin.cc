@@ -36,7 +36,7 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
 void Search::State::BeginAnew() {
   const Decisions nothing = NothingGoes(values_);
   if (options_->swap) BeginBySwaps();
-  BeginBySegments();  // first: with a plan at hand the others give up early
+  BeginByCuts();  // first: with a plan at hand the others give up early
   for (const double wait : {0.5, 0.0, 1.0, 0.25, 0.75, 1.5}) {
     Begin(nothing, {.wait = wait});
     if (Elapsed() > 0.5 && best_.fits) return;
@@ -44,54 +44,6 @@ void Search::State::BeginAnew() {
   for (const double wait : {0.0, 0.5, 1.0, 2.0}) Begin(nothing, {.wait = wait, .neighbors = false});
   BeginByThreshold();
   BeginByClasses();
-}
-
-void Search::State::BeginBySegments() {
-  const auto is_forward = [](const Operator& op) { return op.phase == Phase::kForward; };
-  const auto end = static_cast<OperatorId>(std::find_if_not(graph_.operators.begin(), graph_.operators.end(), is_forward) - graph_.operators.begin());
-  if (end == 0 || At(end) == graph_.operators.size()) return;
-  // By operator of the forward pass: bytes that go from before it to it and behind, and bytes made before it.
-  std::vector<Bytes> over(At(end) + 1), made(At(end) + 1);
-  std::vector<OperatorId> last(values_.values.size(), -1);  // use in the forward pass
-  for (size_t v = 0; v < values_.values.size(); ++v) {
-    const Value& of = values_.values[v];
-    if (of.maker < 0 || of.maker >= end) continue;
-    const Bytes bytes = graph_.storages[At(of.storage)].bytes;
-    made[At(of.maker) + 1] += bytes;
-    const auto behind = std::lower_bound(of.uses.begin(), of.uses.end(), end);
-    if (behind == of.uses.begin()) continue;
-    last[v] = *(behind - 1);
-    over[At(of.maker) + 1] += bytes;
-    over[At(last[v]) + 1] -= bytes;
-  }
-  for (size_t i = 1; i < over.size(); ++i) over[i] += over[i - 1], made[i] += made[i - 1];
-  for (const int segments : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192}) {
-    if (Elapsed() > 0.4 && best_.fits) return;
-    Decisions decisions = NothingGoes(values_);
-    for (GapId gap : can_go_) {
-      if (Crosses(gap) && fitter_.CanGo(gap)) decisions.ways[At(gap)] = Way::kAgain;
-    }
-    // Each cut is where least goes over, a quarter of a segment around where it would be.
-    std::vector<OperatorId> cuts;
-    const double share = static_cast<double>(made.back()) / segments;
-    for (int i = 1; i < segments; ++i) {
-      const auto at = [&](double bytes) { return std::lower_bound(made.begin(), made.end(), static_cast<Bytes>(bytes)) - made.begin(); };
-      const auto from = std::clamp<std::ptrdiff_t>(at(share * (i - 0.25)), 1, end), to = std::clamp<std::ptrdiff_t>(at(share * (i + 0.25)), from, end);
-      cuts.push_back(static_cast<OperatorId>(std::min_element(over.begin() + from, over.begin() + to + 1) - over.begin()));
-    }
-    for (size_t v = 0; v < values_.values.size(); ++v) {
-      const Value& of = values_.values[v];
-      const auto cut = std::upper_bound(cuts.begin(), cuts.end(), of.maker);
-      if (last[v] < 0 || cut == cuts.end() || *cut > last[v]) continue;
-      for (GapId g = of.first_gap; g < of.first_gap + values_.GapsOf(static_cast<ValueId>(v)); ++g) decisions.ways[At(g)] = Way::kHold;
-      decisions.tails[v] = std::min<OperatorId>(of.overwritten - 1, static_cast<OperatorId>(graph_.operators.size()) - 1);
-    }
-    FitOptions options;
-    options.budget = options_->budget;
-    options.mends = false;
-    fitter_.Fit(options, &decisions);  // they stay as long as they help
-    Begin(decisions, {});
-  }
 }
 
 bool Search::State::Crosses(GapId gap) const {
@@ -135,7 +87,7 @@ void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
 }
 
 void Search::State::BeginByClasses() {
-  constexpr double kShare = 0.3;  // of the time
+  constexpr double kShare = 0.2;  // of the time
   const double until = Elapsed() + kShare;
   const size_t count = classes_.gaps.size();
   constexpr size_t kMost = 300;
@@ -212,7 +164,7 @@ void Search::State::BeginByThreshold() {
     for (const bool last : {false, true}) {
       if (last) std::reverse(some.begin(), some.end());
       for (const Sources sources : kAll) {
-        if (Elapsed() > 0.4 && best_.fits) return;
+        if (Elapsed() > 0.3 && best_.fits) return;
         BeginWithFirst(some, sources);
       }
     }

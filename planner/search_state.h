@@ -2,6 +2,7 @@
 //
 //   search.cc         rounds of changes
 //   search_begin.cc   plans to begin with
+//   search_cuts.cc    and those of least cuts
 #pragma once
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/point_cut.h"
 #include "planner/search.h"
 
 namespace hotpack::planner {
@@ -24,7 +26,7 @@ class Search::State {
  public:
   State(const Graph& graph, const Values& values, const Machine& machine)
       : graph_(graph), values_(values), fitter_(graph, values, machine), hold_(values.gaps.size()) {}
-  Found Run(const SearchOptions& options, const Decisions* from);
+  Found Run(const SearchOptions& options);
 
  private:
   static size_t At(int32_t id) { return static_cast<size_t>(id); }
@@ -66,14 +68,22 @@ class Search::State {
 
   // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
   void BeginByClasses();
-  // Segments of the forward pass: what goes from one to the next stays, all else that the backward pass uses is made again.
-  void BeginBySegments();
   double CostAByte(GapId gap) const;
 
   // What costs least a byte goes between the passes, as much as it takes, and what it is made from stays.
   void BeginByThreshold();
   // As many of the first of them as it takes, or all.
   void BeginWithFirst(const std::vector<GapId>& gaps, Sources sources);
+
+  // What the least cut at an operator says (planner/point_cut.h), with more and more bytes held.
+  void BeginByCuts();
+  void BeginByCut(OperatorId at);
+  struct CutPlan {
+    std::pair<Bytes, Nanoseconds> score;  // above the budget, and time; if it is above, none fits, and `fits` holds least
+    Decisions fits, above;
+  };
+  CutPlan BestOf(PointCut* cut, const std::vector<ValueId>& crossing, OperatorId at);
+  Decisions DecisionsOf(const PointCut::Corner& corner, const std::vector<ValueId>& crossing, OperatorId at);
 
   // From the forward pass to the backward pass.
   bool Crosses(GapId gap) const;

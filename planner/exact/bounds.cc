@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/load.h"
-#include "planner/exact/point_cut.h"
+#include "planner/point_cut.h"
 
 namespace hotpack::planner {
 namespace {

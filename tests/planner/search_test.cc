@@ -83,7 +83,7 @@ TEST(SearchTest, ItsPlanIsWhatItSays) {
     EXPECT_EQ(outcome->live_peak, found.peak);
     EXPECT_LE(found.peak, budget);
     // Gone on from itself it is not slower.
-    const Found next = search.Run({.budget = budget, .seed = 2, .steps = 50}, &found.choice);
+    const Found next = search.Run({.budget = budget, .seed = 2, .steps = 50, .from = {&found.choice}, .anew = false});
     EXPECT_LE(next.time, found.time);
   }
 }

@@ -7,7 +7,7 @@
 
 #include "planner/load.h"
 #include "planner/dtr.h"
-#include "planner/exact/cut.h"
+#include "planner/cut.h"
 #include "planner/exact/knapsack.h"
 #include "planner/search.h"
 #include "tests/planner/exact/brute_force.h"

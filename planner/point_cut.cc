@@ -1,4 +1,4 @@
-#include "planner/exact/point_cut.h"
+#include "planner/point_cut.h"
 
 #include <algorithm>
 #include <queue>
@@ -71,6 +71,15 @@ void PointCut::AddThere(OperatorId at) {
   for (ValueId output : values_.outputs[static_cast<size_t>(at)]) add(output);
 }
 
+void PointCut::Hold(const std::vector<ValueId>& values) {
+  for (ValueId value : values) {
+    if (there_[static_cast<size_t>(value)]) continue;
+    there_[static_cast<size_t>(value)] = true;
+    base_ += BytesOf(value);
+    if (std::find(wanted_.begin(), wanted_.end(), value) == wanted_.end()) all_ += BytesOf(value);
+  }
+}
+
 // The choice that is least in per_time · time + per_byte · bytes.
 //   source ─∞► v (wanted) ─per_byte · bytes_v► o = maker(v) ─per_time · cost_o► sink,  o ─∞► what o uses
 // A node is on the source's side if the value is wanted, or the operator runs again; an arc v ► o is cut where v is held.
@@ -95,7 +104,9 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
     }
     return node;
   };
-  for (ValueId value : wanted_) network.AddArc(FlowNetwork::kSource, node_of(value), kUncut);
+  for (ValueId value : wanted_) {
+    if (!there_[static_cast<size_t>(value)]) network.AddArc(FlowNetwork::kSource, node_of(value), kUncut);
+  }
   std::vector<ValueId> values;
   while (!open.empty()) {
     const ValueId value = open.back();
@@ -105,7 +116,7 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
     network.AddArc(node_[static_cast<size_t>(value)], to, per_byte * BytesOf(value));
   }
   network.Cut();
-  Corner corner = {base_, 0, {}};
+  Corner corner = {base_, 0, {}, {}};
   for (size_t op = 0; op < run.size(); ++op) {
     if (run[op] < 0 || !network.OnSourceSide(run[op])) continue;
     corner.time += graph_.operators[op].cost;
@@ -113,31 +124,47 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
   }
   for (ValueId value : values) {
     const bool made = !IsOnce(value) && network.OnSourceSide(run[static_cast<size_t>(Of(value).maker)]);
-    if (network.OnSourceSide(node_[static_cast<size_t>(value)]) && !made) corner.bytes += BytesOf(value);
+    if (!network.OnSourceSide(node_[static_cast<size_t>(value)]) || made) continue;
+    corner.bytes += BytesOf(value);
+    corner.held.push_back(value);
   }
   return corner;
 }
 
-Bytes PointCut::LeastBytes() { return Solve(1, total_).bytes; }
-
-// From the corners of least time and of least bytes to the two that the budget lies between.
-std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
+PointCut::Corner PointCut::Fastest() {
   Bytes most = 1;
   for (const Storage& storage : graph_.storages) most += storage.bytes;
   for (const Value& value : values_.values) most += graph_.storages[static_cast<size_t>(value.storage)].bytes;
-  Corner above = Solve(most, 1);
+  return Solve(most, 1);
+}
+
+PointCut::Corner PointCut::Smallest() { return Solve(1, total_); }
+
+Bytes PointCut::LeastBytes() { return Smallest().bytes; }
+
+std::optional<PointCut::Corner> PointCut::Between(const Corner& above, const Corner& below) {
+  const Wide bytes = above.bytes - below.bytes, time = below.time - above.time;
+  if (bytes <= 0 || time <= 0) return std::nullopt;
+  Corner corner = Solve(bytes, time);
+  if (bytes * corner.time + time * corner.bytes >= bytes * above.time + time * above.bytes) return std::nullopt;
+  return corner;
+}
+
+// From the corners of least time and of least bytes to the two that the budget lies between.
+std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
+  Corner above = Fastest();
   if (above.bytes <= budget) return Relaxation{above.time, above.time, -1, {}};
-  Corner below = Solve(1, total_);
+  Corner below = Smallest();
   if (below.bytes > budget) return std::nullopt;
   for (;;) {
     const Wide bytes = above.bytes - below.bytes, time = below.time - above.time;
     if (time <= 0) return Relaxation{below.time, below.time, -1, {}};
-    Corner corner = Solve(bytes, time);
-    if (bytes * corner.time + time * corner.bytes >= bytes * above.time + time * above.bytes) {
+    std::optional<Corner> corner = Between(above, below);
+    if (!corner) {
       const Wide over = time * (above.bytes - budget);
       return Relaxation{above.time + static_cast<Nanoseconds>((over + bytes - 1) / bytes), below.time, Difference(above, below), {}};
     }
-    (corner.bytes > budget ? above : below) = std::move(corner);
+    (corner->bytes > budget ? above : below) = *std::move(corner);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/exact/cut.h"
+#include "planner/cut.h"
 #include "planner/values.h"
 
 namespace hotpack::planner {
@@ -36,6 +36,7 @@ class PointCut {
   // The arguments must outlive it, but for the order.
   PointCut(const Graph& graph, const Values& values, const RunOrder& order, OperatorId at, OperatorId until);
 
+  void Hold(const std::vector<ValueId>& values);  // in all that follows; made before `at`
   Bytes AllHeld() const { return all_; }  // bytes with everything held that is wanted
   Bytes LeastBytes();                     // with all made again that can be
 
@@ -44,13 +45,19 @@ class PointCut {
   // The same without relaxation, as far as `branches` nodes of a branch and bound go (Land and Doig 1960, best first). At least Time().
   std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches);
 
- private:
   // A choice of operators that run again; a corner of the lower hull of (bytes, time) if it is the least for some price.
   struct Corner {
-    Bytes bytes = 0;
-    Nanoseconds time = 0;
-    std::vector<OperatorId> again;
+    Bytes bytes = 0;        // there when `at` runs
+    Nanoseconds time = 0;   // of what runs again behind it
+    std::vector<OperatorId> again;  // ascending
+    std::vector<ValueId> held;      // wanted behind it, or used by what runs again; but for what is there in any case
   };
+  Corner Fastest();   // of those of the least time the one of the fewest bytes
+  Corner Smallest();  // of those of the fewest bytes the one of the least time
+  // The hull's corner that is farthest below the line between the two; nothing: they are neighbors.
+  std::optional<Corner> Between(const Corner& above, const Corner& below);
+
+ private:
   enum class Fixed : int8_t { kFree, kAgain, kNotAgain };
   struct Relaxation {
     Nanoseconds time = 0;                    // of the optimum, rounded up

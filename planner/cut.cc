@@ -1,4 +1,4 @@
-#include "planner/exact/cut.h"
+#include "planner/cut.h"
 
 #include <algorithm>
 
