@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "planner/load.h"
 #include "planner/exact/point_cut.h"
+#include "planner/load.h"
 
 namespace hotpack::planner {
 namespace {

@@ -2,13 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "planner/chen.h"
-#include "planner/load.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
+#include "planner/load.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"
 

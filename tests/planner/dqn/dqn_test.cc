@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <string>
 
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"

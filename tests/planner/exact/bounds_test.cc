@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "planner/load.h"
 #include "planner/dtr.h"
 #include "planner/exact/cut.h"
 #include "planner/exact/knapsack.h"
+#include "planner/load.h"
 #include "planner/search.h"
 #include "tests/planner/exact/brute_force.h"
 #include "tests/planner/small_graphs.h"
