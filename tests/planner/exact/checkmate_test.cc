@@ -18,6 +18,7 @@
 #include "tests/planner/exact/brute_force.h"
 #include "tests/planner/small_graphs.h"
 #include "tests/preload/subprocess.h"
+#include "tests/runs.h"
 #include "tests/tools/highs.h"
 
 namespace hotpack::planner {
@@ -116,7 +117,7 @@ class CheckmateTest : public ::testing::Test {
 
 TEST_F(CheckmateTest, CbcFindsTheBestPlansOfItsForm) {
   if (!Runs({"/bin/sh", "-c", "command -v cbc >/dev/null"})) GTEST_SKIP() << "cbc is not installed (coinor-cbc)";
-  const std::vector<Case> cases = SmallCases(84);
+  const std::vector<Case> cases = SmallCases(testing::Runs(84));
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& one = cases[i];
     const absl::StatusOr<CheckmateModel> model = BuildCheckmate(one.graph, ValuesOf(one.graph), one.budget, {.as_published = i % 3 == 0});
@@ -128,14 +129,14 @@ TEST_F(CheckmateTest, CbcFindsTheBestPlansOfItsForm) {
     ExpectOptimum(one, *model, Cbc(i, FormatOf(i)), i);
   }
   printf("%d with something made again, %d impossible\n", again_, impossible_);
-  EXPECT_GT(again_, 10);
-  EXPECT_GT(impossible_, 2);
+  EXPECT_GE(again_, testing::Runs(11));
+  EXPECT_GT(impossible_, testing::Runs(2));
 }
 
 TEST_F(CheckmateTest, HighsFindsThemToo) {
   const std::string python = PythonWithHighs();
   if (python.empty()) GTEST_SKIP() << "no python3 with the package highspy";
-  const std::vector<Case> cases = SmallCases(28);
+  const std::vector<Case> cases = SmallCases(testing::Runs(28));
   std::vector<hotpack_test::HighsModel> files;
   std::vector<absl::StatusOr<CheckmateModel>> models;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -149,7 +150,7 @@ TEST_F(CheckmateTest, HighsFindsThemToo) {
   for (size_t i = 0; i < cases.size(); ++i) {
     if (models[i].ok()) ExpectOptimum(cases[i], *models[i], ParseSolverValues(hotpack_test::ReadFile(Path(i, ".highs")), "s"), i);
   }
-  EXPECT_GT(again_, 4);
+  EXPECT_GE(again_, testing::Runs(5));
 }
 
 // Without integers the optimum is lower, and higher where F has a row for each factor than as published.
