@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace hotpack::planner {
 namespace {
@@ -39,6 +40,16 @@ Segments PlanSegments(const Graph& graph, const std::vector<bool>& candidates, B
     }
   }
   return segments;
+}
+
+std::vector<Bytes> BudgetsOfSearch(const Segments& without_budget, int points) {
+  const double middle = std::sqrt(static_cast<double>(without_budget.x) * static_cast<double>(without_budget.y));
+  std::vector<Bytes> budgets = {static_cast<Bytes>(middle)};
+  for (int i = 0; i < points; ++i) {
+    const double exponent = points == 1 ? 0 : static_cast<double>(i) / (points - 1) - 0.5;
+    budgets.push_back(static_cast<Bytes>(middle * std::exp2(exponent)));
+  }
+  return budgets;
 }
 
 std::vector<bool> SplittingPoints(const Graph& graph, const Values& values) {
@@ -102,12 +113,7 @@ std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, c
   };
   add(0);
   if (plans.empty()) return plans;
-  const double middle = std::sqrt(static_cast<double>(plans[0].segments.x) * static_cast<double>(plans[0].segments.y));
-  add(static_cast<Bytes>(middle));
-  for (int i = 0; i < points; ++i) {
-    const double exponent = points == 1 ? 0 : static_cast<double>(i) / (points - 1) - 0.5;
-    add(static_cast<Bytes>(middle * std::exp2(exponent)));
-  }
+  for (Bytes budget : BudgetsOfSearch(plans[0].segments, points)) add(budget);
   return plans;
 }
 

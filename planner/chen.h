@@ -22,6 +22,10 @@ struct Segments {
 // once its results are more than `budget` (B, bytes). O(operators).
 Segments PlanSegments(const Graph& graph, const std::vector<bool>& candidates, Bytes budget);
 
+// Appendix A's values of B behind the first, 0, whose answer is `without_budget`: √(xy), then `points` on [√(xy)/√2, √2·√(xy)] (6 in
+// the paper), evenly in the logarithm.
+std::vector<Bytes> BudgetsOfSearch(const Segments& without_budget, int points);
+
 // Where one result alone goes from what is before to what is behind: nothing else that the forward pass made before is used
 // after it in the forward pass. The places at which a segment may end without keeping more than that result.
 std::vector<bool> SplittingPoints(const Graph& graph, const Values& values);
@@ -44,8 +48,8 @@ struct ChenPlan {
 // Results that are not computed again are kept as long as others are computed from them.
 Schedule ScheduleOf(const Graph& graph, const Values& values, const ChenPlan& plan, const Machine& machine = {});
 
-// Appendix A: B = 0, then √(xy), then `points` on [√(xy)/√2, √2·√(xy)] (6 in the paper), evenly in the logarithm. In the order of
-// the search. Candidates are the splitting points, or all operators where there are fewer than two.
+// Appendix A: B = 0, then the BudgetsOfSearch(). In the order of the search. Candidates are the splitting points, or all operators
+// where there are fewer than two.
 std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, const Machine& machine = {}, int points = 6);
 
 }  // namespace hotpack::planner

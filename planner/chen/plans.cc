@@ -1,7 +1,7 @@
 #include "planner/chen/plans.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -73,12 +73,7 @@ std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, 
     plan.cost = TotalCost(plan.mirrored.graph);
   };
   add(0);
-  const double middle = std::sqrt(static_cast<double>(plans[0].segments.x) * static_cast<double>(plans[0].segments.y));
-  add(static_cast<Bytes>(middle));
-  for (int i = 0; i < points; ++i) {
-    const double exponent = points == 1 ? 0 : static_cast<double>(i) / (points - 1) - 0.5;
-    add(static_cast<Bytes>(middle * std::exp2(exponent)));
-  }
+  for (Bytes budget : BudgetsOfSearch(plans[0].segments, points)) add(budget);
   return plans;
 }
 

@@ -1,6 +1,7 @@
 // Chen et al. 2016's plans whole: the five lines of section 5.1, and the plan for a budget.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,8 +23,8 @@ struct MirrorPlan {
   Nanoseconds cost = 0;         // of all operators of the mirrored graph
 };
 
-// Appendix A as published: B = 0, B = √(xy), and `points` on [√(xy)/√2, √2·√(xy)], evenly in the logarithm, each judged by the
-// static allocation of its mirrored graph. In the order of the search. O(points · size of the graph · log).
+// Appendix A as published: B = 0, then the BudgetsOfSearch(), each judged by the static allocation of its mirrored graph. In the order
+// of the search. O(points · size of the graph · log).
 std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, const std::vector<Cut>& cuts, int points = 6);
 // Twice: with CandidatesOf() the graph, then with its narrow cuts.
 std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, int points = 6);

@@ -1,7 +1,6 @@
 #include "planner/networks/builder.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

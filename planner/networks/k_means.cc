@@ -1,5 +1,6 @@
 #include "planner/networks/k_means.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

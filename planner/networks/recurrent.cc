@@ -1,5 +1,6 @@
 #include "planner/networks/recurrent.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

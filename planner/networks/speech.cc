@@ -1,6 +1,5 @@
 #include "planner/networks/speech.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "planner/networks/builder.h"

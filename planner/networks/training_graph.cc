@@ -1,6 +1,7 @@
 #include "planner/networks/training_graph.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

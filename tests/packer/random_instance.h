@@ -5,20 +5,12 @@
 #include <random>
 
 #include "packer/types.h"
+#include "tests/runs.h"
 
 namespace hotpack::testing {
 
 // $HOTPACK_TEST_SEED, else a fixed number; printed once a program, so that a failure can be had again.
 uint64_t TestSeed();
-
-// How often a property test tries: `runs` times, a tenth of it under a sanitizer.
-constexpr int Runs(int runs) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return runs / 10;
-#else
-  return runs;
-#endif
-}
 
 struct InstanceShape {
   int blocks = 50;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "planner/simulator.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"

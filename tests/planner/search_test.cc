@@ -2,28 +2,44 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "planner/chen.h"
-#include "planner/load.h"
 #include "planner/dtr.h"
 #include "planner/echo.h"
+#include "planner/load.h"
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"
+#include "tests/runs.h"
 
 namespace hotpack::planner {
 namespace {
 
-// The fastest plan of at most so many bytes among all ways to bridge all gaps.
-Nanoseconds BruteForce(const Graph& graph, const Values& values, Bytes budget) {
-  Nanoseconds best = INT64_MAX;
+struct Cost {
+  Bytes peak;
+  Nanoseconds time;
+};
+
+// Of all ways to bridge all gaps.
+std::vector<Cost> AllPlans(const Graph& graph, const Values& values) {
+  std::vector<Cost> plans;
   const auto all = static_cast<size_t>(std::pow(3, values.gaps.size()));
   for (size_t code = 0; code < all; ++code) {
     std::vector<Way> ways;
     for (size_t g = 0, rest = code; g < values.gaps.size(); ++g, rest /= 3) ways.push_back(static_cast<Way>(rest % 3));
     const absl::StatusOr<Outcome> outcome = Simulate(graph, Rebuild(graph, values, ways).schedule);
-    if (outcome.ok() && outcome->live_peak <= budget) best = std::min(best, outcome->time);
+    if (outcome.ok()) plans.push_back({outcome->live_peak, outcome->time});
+  }
+  return plans;
+}
+
+// The time of the fastest of at most so many bytes.
+Nanoseconds BestOf(const std::vector<Cost>& plans, Bytes budget) {
+  Nanoseconds best = INT64_MAX;
+  for (const Cost& plan : plans) {
+    if (plan.peak <= budget) best = std::min(best, plan.time);
   }
   return best;
 }
@@ -33,10 +49,11 @@ TEST(SearchTest, AsFastAsAllPlansOfSmallChains) {
     Graph graph = Chain(layers);
     graph.operators[0].cost = 30;
     const Values values = ValuesOf(graph);
+    const std::vector<Cost> all = AllPlans(graph, values);
     Search search(graph, values);
     for (Bytes budget = 300; budget <= 600; budget += 100) {
       const Found found = search.Run({.budget = budget, .steps = 500});
-      const Nanoseconds best = BruteForce(graph, values, budget);
+      const Nanoseconds best = BestOf(all, budget);
       EXPECT_EQ(found.fits, best < INT64_MAX);
       if (found.fits) {
         EXPECT_EQ(found.time, best) << layers << " layers, " << budget << " bytes";
@@ -48,24 +65,24 @@ TEST(SearchTest, AsFastAsAllPlansOfSmallChains) {
 TEST(SearchTest, AsFastAsAllPlansOfSmallGraphs) {
   std::mt19937_64 random(21);
   int compared = 0, slower = 0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < testing::Runs(400); ++i) {
     const Graph graph = RandomGraph(random, 3 + i % 4);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
     if (values.gaps.size() > 8) continue;
+    const std::vector<Cost> all = AllPlans(graph, values);
     Search search(graph, values);
     const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
     for (int part = 0; part < 3; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
-      const Nanoseconds best = BruteForce(graph, values, budget);
+      const Nanoseconds best = BestOf(all, budget);
       const Found found = search.Run({.budget = budget, .steps = 300});
       if (best == INT64_MAX) continue;
       ++compared;
       slower += !found.fits || found.time > best ? 1 : 0;
-
     }
   }
-  EXPECT_GT(compared, 200);
+  EXPECT_GT(compared, testing::Runs(200));
   EXPECT_EQ(slower, 0);
 }
 
@@ -120,7 +137,7 @@ TEST(SearchTest, TheSameAgain) {
 TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
   std::mt19937_64 random(31);
   int compared = 0, slower = 0, faster = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < testing::Runs(1500); ++i) {
     const Graph graph = RandomGraph(random, 8 + i % 50);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
@@ -144,7 +161,7 @@ TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
       faster += found.fits && found.time < best ? 1 : 0;
     }
   }
-  EXPECT_GT(compared, 300);
+  EXPECT_GT(compared, testing::Runs(300));
   EXPECT_LE(slower, compared / 25);
   EXPECT_GE(faster, compared / 8);
 }

@@ -196,6 +196,29 @@ void RetainAndRelease() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// One thread's release is the last one; another retains the context as soon as the driver has let it go, which is before the first
+// thread can know. SIMGPU_DELAY makes that time longer in some of the rounds.
+void RetainAtTheLastRelease() {
+  for (int round = 0; round < 150; ++round) {
+    Primary(0);
+    const CUdeviceptr block = Alloc(kBlock);
+    Use(block, kBlock);
+    OK(cuMemFree(block));
+    std::thread other([] {
+      unsigned flags = 0;
+      for (int active = 1; active != 0;) OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+      Primary(0);
+      const CUdeviceptr later = Alloc(kBlock);
+      CHECK(InArena(later));
+      Use(later, kBlock);
+      OK(cuMemFree(later));
+      OK(cuDevicePrimaryCtxRelease(0));
+    });
+    OK(cuDevicePrimaryCtxRelease(0));
+    other.join();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -203,6 +226,7 @@ int main(int argc, char** argv) {
       {"devices", Devices},           {"devices_in_threads", DevicesInThreads}, {"contexts", Contexts},
       {"reset", Reset},               {"release", Release},                     {"destroy_live", DestroyLive},
       {"many_contexts", ManyContexts}, {"destroy_refused", DestroyRefused},     {"retain_and_release", RetainAndRelease},
+      {"retain_at_the_last_release", RetainAtTheLastRelease},
   };
   const auto scenario = scenarios.find(argc > 1 ? argv[1] : "");
   CHECK(scenario != scenarios.end());

@@ -54,6 +54,14 @@ TEST(PlainArena, TheSameLives) {
   }
 }
 
+// The arena goes with the context: one that is kept by mistake has addresses that the driver gives to the next.
+TEST(PlainArena, RetainedAtTheLastRelease) {
+  const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_contexts", "retain_at_the_last_release"},
+                                 {{"HOTPACK_ARENA", "plain:256"}, {"SIMGPU_DELAY", "1000"}});
+  EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
+  EXPECT_EQ(result.stats["checker_reports"], 0) << result.outcome.err;
+}
+
 // A library that comes late, with RTLD_DEEPBIND, into a program that knows nothing of CUDA: it is served all the same.
 TEST(Libraries, DeepBindAndLate) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_libraries", "deepbind"});

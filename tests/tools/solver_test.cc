@@ -11,37 +11,17 @@
 #include "packer/csv.h"
 #include "tests/packer/random_instance.h"
 #include "tests/preload/subprocess.h"
+#include "tests/tools/highs.h"
 
 namespace hotpack {
 namespace {
 
 using hotpack_test::Outcome;
+using hotpack_test::PythonWithHighs;
 using hotpack_test::RunProgram;
+using hotpack_test::Runs;
 
 constexpr int kInstances = 8;
-
-// All models in one process: starting Python takes longer than solving.
-constexpr const char* kHighsProgram = R"(
-import sys, highspy
-for model, solution, style in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
-    highs = highspy.Highs()
-    highs.setOptionValue('output_flag', False)
-    highs.setOptionValue('time_limit', 20.0)
-    highs.setOptionValue('mip_rel_gap', 0.0)
-    if highs.readModel(model) != highspy.HighsStatus.kOk: sys.exit(model + ' is not read without a warning')
-    highs.run()
-    highs.writeSolution(solution, int(style))
-)";
-
-bool Runs(const std::vector<std::string>& command) { return RunProgram(command, {{"LD_PRELOAD", ""}}).code == 0; }
-
-// A Python that has highspy: of the build (tools/test puts it there), else the system's. Empty if there is none.
-std::string PythonWithHighs() {
-  for (const std::string python : {HOTPACK_BINARY_DIR "/solvers/bin/python3", "python3"}) {
-    if (Runs({"/bin/sh", "-c", "\"$0\" -c 'import highspy' 2>/dev/null", python})) return python;
-  }
-  return "";
-}
 
 class SolverTest : public ::testing::Test {
  protected:
@@ -106,12 +86,10 @@ TEST_F(SolverTest, HighsFindsTheSameOptima) {
   const std::string python = PythonWithHighs();
   if (python.empty()) GTEST_SKIP() << "no python3 with the package highspy";
   ExportAll();
-  std::vector<std::string> command = {"/bin/sh", "-c", "exec timeout 120 \"$0\" \"$@\"", python, "-c", kHighsProgram};
-  const char* const styles[] = {"0", "1", "4"};  // raw, pretty, sparse
-  for (int i = 0; i < kInstances; ++i) {
-    command.insert(command.end(), {Model(i), Path(i, ".highs"), styles[i % 3]});
-  }
-  const Outcome solved = RunProgram(command);
+  std::vector<hotpack_test::HighsModel> files;
+  const int styles[] = {0, 1, 4};
+  for (int i = 0; i < kInstances; ++i) files.push_back({Model(i), Path(i, ".highs"), styles[i % 3]});
+  const Outcome solved = hotpack_test::SolveByHighs(python, files);
   ASSERT_EQ(solved.code, 0) << solved.out << solved.err;
   for (int i = 0; i < kInstances; ++i) {
     ExpectOptimum(i, Path(i, ".highs"));

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "planner/chen.h"
 #include "planner/chen/mirror.h"
 #include "planner/chen/plans.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <memory>
 #include <random>
+#include <string>
 
 #include "tests/planner/chen/numeric.h"
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "planner/chen.h"
 #include "planner/chen/mirror.h"
 #include "planner/networks/residual.h"

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <string>
 
 #include "planner/verifier.h"
 #include "tests/planner/small_graphs.h"
+#include "tests/runs.h"
 
 namespace hotpack::planner {
 namespace {
@@ -46,7 +47,7 @@ TEST(DqnTest, TooLittleMemoryIsAnErrorWithWhatWasReached) {
 TEST(DqnTest, PlansOfDrawnGraphs) {
   std::mt19937_64 random(14);
   int planned = 0, changed = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < testing::Runs(300); ++i) {
     const Graph graph = RandomGraph(random, 4 + i % 40);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
@@ -59,8 +60,8 @@ TEST(DqnTest, PlansOfDrawnGraphs) {
     EXPECT_EQ(Verify(graph, plan->schedule), "") << i;
     EXPECT_LE(Simulate(graph, plan->schedule)->live_peak, budget) << i;
   }
-  EXPECT_GT(planned, 60);
-  EXPECT_GT(changed, 15);
+  EXPECT_GT(planned, testing::Runs(60));
+  EXPECT_GT(changed, testing::Runs(15));
 }
 
 // "We can train a DQN on a small graph and fine-tune on a large graph" (section 4.4.2): weights do not depend on the number of nodes.

@@ -3,15 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "planner/load.h"
 #include "planner/dtr.h"
 #include "planner/cut.h"
 #include "planner/exact/knapsack.h"
+#include "planner/load.h"
 #include "planner/search.h"
 #include "tests/planner/exact/brute_force.h"
 #include "tests/planner/small_graphs.h"
+#include "tests/runs.h"
 
 namespace hotpack::planner {
 namespace {
@@ -114,7 +113,7 @@ TEST(BoundsTest, NoBudgetForWhatCannotBeMadeAgain) {
 TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
   std::mt19937_64 random(20261122);
   int compared = 0, above_total = 0, tight = 0, in_order_above = 0, impossible = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < testing::Runs(1500); ++i) {
     Graph graph = RandomGraph(random, 2 + i % 5);
     for (Storage& storage : graph.storages) storage.bytes = storage.bytes / 64 % 7 * 10;
     for (Operator& op : graph.operators) {
@@ -153,10 +152,10 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
   RecordProperty("tight", tight);
   printf("%d compared, %d bounds above one run each, %d of them reached, %d higher in order, %d impossible\n", compared, above_total, tight,
          in_order_above, impossible);
-  EXPECT_GT(compared, 500);
-  EXPECT_GT(above_total, 20);
+  EXPECT_GT(compared, testing::Runs(500));
+  EXPECT_GT(above_total, testing::Runs(20));
   EXPECT_GT(tight, above_total / 2);
-  EXPECT_GT(impossible, 5);
+  EXPECT_GT(impossible, testing::Runs(5));
 }
 
 // Chains are where most has to run again: with uneven sizes and costs, against all plans.
@@ -164,7 +163,7 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallChains) {
   std::mt19937_64 random(7);
   const auto draw = [&random](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
   int above_total = 0, tight = 0;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < testing::Runs(150); ++i) {
     Graph graph = Chain(3);
     for (Storage& storage : graph.storages) storage.bytes = draw(1, 6) * 10;
     for (Operator& op : graph.operators) op.cost = draw(1, 40);
@@ -180,14 +179,14 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallChains) {
     }
   }
   printf("%d above one run each, %d of them reached\n", above_total, tight);
-  EXPECT_GT(above_total, 200);
+  EXPECT_GT(above_total, testing::Runs(200));
   EXPECT_GT(tight, above_total / 2);
 }
 
 TEST(BoundsTest, BelowEveryPlanner) {
   std::mt19937_64 random(3);
   int compared = 0, with_copies = 0;
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < testing::Runs(120); ++i) {
     Graph graph = i % 3 == 0 ? Chain(4 + i % 9) : RandomGraph(random, 5 + i % 25);
     for (Storage& storage : graph.storages) storage.bytes += static_cast<Bytes>(random() % 50);
     for (Operator& op : graph.operators) op.in_place.clear(), op.cost += static_cast<Nanoseconds>(random() % 9);
@@ -217,8 +216,8 @@ TEST(BoundsTest, BelowEveryPlanner) {
     }
   }
   printf("%d plans, %d with copies bounded above one run each\n", compared, with_copies);
-  EXPECT_GT(compared, 300);
-  EXPECT_GT(with_copies, 10);
+  EXPECT_GT(compared, testing::Runs(300));
+  EXPECT_GT(with_copies, testing::Runs(10));
 }
 
 // More memory is never worse, and copies never lower what they do not bring back in time.

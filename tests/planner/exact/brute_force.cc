@@ -3,7 +3,6 @@
 #include <map>
 #include <queue>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "planner/exact/runs.h"

@@ -7,40 +7,26 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
 
-#include "planner/load.h"
 #include "planner/exact/runs.h"
+#include "planner/load.h"
 #include "planner/verifier.h"
 #include "tests/planner/exact/brute_force.h"
 #include "tests/planner/small_graphs.h"
 #include "tests/preload/subprocess.h"
+#include "tests/runs.h"
+#include "tests/tools/highs.h"
 
 namespace hotpack::planner {
 namespace {
 
-using hotpack_test::RunProgram;
+using hotpack_test::PythonWithHighs;
+using hotpack_test::Runs;
 using ::testing::HasSubstr;
-
-constexpr const char* kHighsProgram = R"(
-import sys, highspy
-for model, solution, style in zip(sys.argv[1::3], sys.argv[2::3], sys.argv[3::3]):
-    highs = highspy.Highs()
-    highs.setOptionValue('output_flag', False)
-    highs.setOptionValue('threads', 1)
-    highs.setOptionValue('mip_rel_gap', 0.0)
-    if highs.readModel(model) != highspy.HighsStatus.kOk: sys.exit(model + ' is not read without a warning')
-    highs.run()
-    highs.writeSolution(solution, int(style))
-)";
-
-bool Runs(const std::vector<std::string>& command) { return RunProgram(command, {{"LD_PRELOAD", ""}}).code == 0; }
-
-std::string PythonWithHighs() {
-  for (const std::string python : {HOTPACK_BINARY_DIR "/solvers/bin/python3", "python3"}) {
-    if (Runs({"/bin/sh", "-c", "\"$0\" -c 'import highspy' 2>/dev/null", python})) return python;
-  }
-  return "";
-}
 
 struct Case {
   Graph graph;
@@ -131,7 +117,7 @@ class CheckmateTest : public ::testing::Test {
 
 TEST_F(CheckmateTest, CbcFindsTheBestPlansOfItsForm) {
   if (!Runs({"/bin/sh", "-c", "command -v cbc >/dev/null"})) GTEST_SKIP() << "cbc is not installed (coinor-cbc)";
-  const std::vector<Case> cases = SmallCases(84);
+  const std::vector<Case> cases = SmallCases(testing::Runs(84));
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& one = cases[i];
     const absl::StatusOr<CheckmateModel> model = BuildCheckmate(one.graph, ValuesOf(one.graph), one.budget, {.as_published = i % 3 == 0});
@@ -143,28 +129,28 @@ TEST_F(CheckmateTest, CbcFindsTheBestPlansOfItsForm) {
     ExpectOptimum(one, *model, Cbc(i, FormatOf(i)), i);
   }
   printf("%d with something made again, %d impossible\n", again_, impossible_);
-  EXPECT_GT(again_, 10);
-  EXPECT_GT(impossible_, 2);
+  EXPECT_GE(again_, testing::Runs(11));
+  EXPECT_GT(impossible_, testing::Runs(2));
 }
 
 TEST_F(CheckmateTest, HighsFindsThemToo) {
   const std::string python = PythonWithHighs();
   if (python.empty()) GTEST_SKIP() << "no python3 with the package highspy";
-  const std::vector<Case> cases = SmallCases(28);
-  std::vector<std::string> command = {"/bin/sh", "-c", "exec timeout 200 \"$0\" \"$@\"", python, "-c", kHighsProgram};
+  const std::vector<Case> cases = SmallCases(testing::Runs(28));
+  std::vector<hotpack_test::HighsModel> files;
   std::vector<absl::StatusOr<CheckmateModel>> models;
   for (size_t i = 0; i < cases.size(); ++i) {
     models.push_back(BuildCheckmate(cases[i].graph, ValuesOf(cases[i].graph), cases[i].budget));
     if (!models[i].ok()) continue;
     Write(i, models[i]->program, FormatOf(i));
-    command.insert(command.end(), {Model(i, FormatOf(i)), Path(i, ".highs"), i % 3 == 0 ? "4" : "0"});
+    files.push_back({Model(i, FormatOf(i)), Path(i, ".highs"), i % 3 == 0 ? 4 : 0});
   }
-  const hotpack_test::Outcome solved = RunProgram(command);
+  const hotpack_test::Outcome solved = hotpack_test::SolveByHighs(python, files);
   ASSERT_EQ(solved.code, 0) << solved.out << solved.err;
   for (size_t i = 0; i < cases.size(); ++i) {
     if (models[i].ok()) ExpectOptimum(cases[i], *models[i], ParseSolverValues(hotpack_test::ReadFile(Path(i, ".highs")), "s"), i);
   }
-  EXPECT_GT(again_, 4);
+  EXPECT_GE(again_, testing::Runs(5));
 }
 
 // Without integers the optimum is lower, and higher where F has a row for each factor than as published.

@@ -17,6 +17,7 @@
 #include "planner/simulator.h"
 #include "planner/values.h"
 #include "planner/verifier.h"
+#include "tests/runs.h"
 
 namespace hotpack::planner {
 namespace {
@@ -53,7 +54,7 @@ TEST(GeneratorTest, EachOneMakesSoundGraphs) {
 
 TEST(GeneratorTest, DrawnParametersMakeSoundGraphs) {
   std::mt19937_64 random(3);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < testing::Runs(60); ++i) {
     const Generator& generator = Generators()[static_cast<size_t>(i) % Generators().size()];
     std::string spec = generator.name + ":";
     for (const Key& key : generator.keys) {

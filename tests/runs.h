@@ -1,0 +1,15 @@
+// How often a property test tries.
+#pragma once
+
+namespace hotpack::testing {
+
+// `runs` times, a tenth of it under a sanitizer.
+constexpr int Runs(int runs) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return runs / 10;
+#else
+  return runs;
+#endif
+}
+
+}  // namespace hotpack::testing
