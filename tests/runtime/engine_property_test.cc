@@ -285,7 +285,14 @@ TEST(EngineProperty, RandomJobsInManagedMemory) { RunJobs(400, {.small_device = 
 TEST(EngineProperty, RandomJobsInManagedMemoryWithFailingDriver) {
   RunJobs(500, {.fail_every = 60, .small_device = true}, 0);
 }
-TEST(EngineProperty, RandomJobsWithGuardGaps) { RunJobs(500, {.guarded = true}); }
+// Slow as it is under a sanitizer, the planner is later: more of the last deviations are too near the end.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint64_t kGuardedPercent = 95;
+#else
+constexpr uint64_t kGuardedPercent = 97;
+#endif
+
+TEST(EngineProperty, RandomJobsWithGuardGaps) { RunJobs(500, {.guarded = true}, kGuardedPercent); }
 
 }  // namespace
 }  // namespace hotpack
