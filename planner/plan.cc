@@ -155,9 +155,9 @@ class Planner {
     int improving = 0;
     for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
       const int64_t left = std::max(limit / 50, limit - spent());
-      const int64_t share = improving == kImproving ? left : left / (round > 0 && round < 4 ? 4 : 2);
+      const int64_t share = improving == kImproving ? left : left / (improving > 0 && round < 4 ? 4 : 2);
       SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
-      search.anew = !choice;
+      search.anew = improving == 0;
       search.from = from;
       if (choice) search.from = {&*choice};
       Found found = search_.Run(search);

@@ -152,17 +152,22 @@ std::optional<PointCut::Corner> PointCut::Between(const Corner& above, const Cor
 
 // From the corners of least time and of least bytes to the two that the budget lies between.
 std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
+  const auto one = [](Corner corner) {
+    const Nanoseconds time = corner.time;
+    return Relaxation{time, std::move(corner), -1, {}};
+  };
   Corner above = Fastest();
-  if (above.bytes <= budget) return Relaxation{above.time, above.time, -1, {}};
+  if (above.bytes <= budget) return one(std::move(above));
   Corner below = Smallest();
   if (below.bytes > budget) return std::nullopt;
   for (;;) {
     const Wide bytes = above.bytes - below.bytes, time = below.time - above.time;
-    if (time <= 0) return Relaxation{below.time, below.time, -1, {}};
+    if (time <= 0) return one(std::move(below));
     std::optional<Corner> corner = Between(above, below);
     if (!corner) {
       const Wide over = time * (above.bytes - budget);
-      return Relaxation{above.time + static_cast<Nanoseconds>((over + bytes - 1) / bytes), below.time, Difference(above, below), {}};
+      const OperatorId undecided = Difference(above, below);
+      return Relaxation{above.time + static_cast<Nanoseconds>((over + bytes - 1) / bytes), std::move(below), undecided, {}};
     }
     (corner->bytes > budget ? above : below) = *std::move(corner);
   }
@@ -184,28 +189,30 @@ std::optional<Nanoseconds> PointCut::Time(Bytes budget) {
   return relaxation ? std::optional(relaxation->time) : std::nullopt;
 }
 
-std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches) {
+std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches, const std::function<bool(const Corner&)>& visit) {
   if (all_ <= budget) return 0;
   std::priority_queue<Relaxation> open;
   Nanoseconds found = INT64_MAX;  // the least time of a whole choice so far
-  const auto visit = [&](const std::vector<std::pair<OperatorId, Fixed>>& fixed) {
+  bool goes_on = true;
+  const auto look = [&](const std::vector<std::pair<OperatorId, Fixed>>& fixed) {
     for (const auto& [op, way] : fixed) fixed_[static_cast<size_t>(op)] = way;
     std::optional<Relaxation> node = Relax(budget);
     for (const auto& [op, way] : fixed) fixed_[static_cast<size_t>(op)] = Fixed::kFree;
     if (!node) return;
-    found = std::min(found, node->within);
+    found = std::min(found, node->within.time);
+    if (visit) goes_on = visit(node->within) && goes_on;
     node->fixed = fixed;
     open.push(*std::move(node));
   };
-  visit({});
+  look({});
   if (open.empty()) return std::nullopt;
-  for (int i = 0; i < branches && !open.empty() && open.top().time < found && open.top().undecided >= 0; ++i) {
+  for (int i = 0; i < branches && goes_on && !open.empty() && open.top().time < found && open.top().undecided >= 0; ++i) {
     const Relaxation node = open.top();
     open.pop();
     for (const Fixed way : {Fixed::kAgain, Fixed::kNotAgain}) {
       std::vector<std::pair<OperatorId, Fixed>> fixed = node.fixed;
       fixed.push_back({node.undecided, way});
-      visit(fixed);
+      look(fixed);
     }
   }
   // What is left open takes no less than the least of it.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -42,9 +43,6 @@ class PointCut {
 
   // The relaxation's optimum, rounded up (times are integers); nothing if the budget is below LeastBytes(). A few least cuts.
   std::optional<Nanoseconds> Time(Bytes budget);
-  // The same without relaxation, as far as `branches` nodes of a branch and bound go (Land and Doig 1960, best first). At least Time().
-  std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches);
-
   // A choice of operators that run again; a corner of the lower hull of (bytes, time) if it is the least for some price.
   struct Corner {
     Bytes bytes = 0;        // there when `at` runs
@@ -57,11 +55,15 @@ class PointCut {
   // The hull's corner that is farthest below the line between the two; nothing: they are neighbors.
   std::optional<Corner> Between(const Corner& above, const Corner& below);
 
+  // The same as Time() without relaxation, as far as `branches` nodes of a branch and bound go (Land and Doig 1960, best first). At least
+  // Time(). `visit`, if given, sees the choices within the budget that it comes by, and may end it with false.
+  std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches, const std::function<bool(const Corner&)>& visit = {});
+
  private:
   enum class Fixed : int8_t { kFree, kAgain, kNotAgain };
   struct Relaxation {
     Nanoseconds time = 0;                    // of the optimum, rounded up
-    Nanoseconds within = 0;                  // of the corner within the budget
+    Corner within;                           // the corner within the budget
     OperatorId undecided = -1;               // runs again in one of the two corners only; -1: they are one
     std::vector<std::pair<OperatorId, Fixed>> fixed;
     bool operator<(const Relaxation& other) const { return time > other.time; }  // the least first

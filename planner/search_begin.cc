@@ -37,9 +37,9 @@ void Search::State::BeginAnew() {
   const Decisions nothing = NothingGoes(values_);
   if (options_->swap) BeginBySwaps();
   BeginByCuts();  // first: with a plan at hand the others give up early
-  for (const double wait : {0.5, 0.0, 1.0, 0.25, 0.75, 1.5}) {
+  for (const double wait : {0.5, 1.5, 0.0, 1.0, 0.25, 0.75}) {
     Begin(nothing, {.wait = wait});
-    if (Elapsed() > 0.5 && best_.fits) return;
+    if (Elapsed() > 0.7 && best_.fits) return;
   }
   for (const double wait : {0.0, 0.5, 1.0, 2.0}) Begin(nothing, {.wait = wait, .neighbors = false});
   BeginByThreshold();

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "planner/search_state.h"
 
@@ -9,6 +11,13 @@ namespace hotpack::planner {
 namespace {
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
+
+struct CutOf {
+  int count;  // of stretches
+  double skew;  // > 1: the first are larger than the last, which are made again when most is held
+  bool with_last;
+  bool operator<(const CutOf& other) const { return std::tie(count, skew, with_last) < std::tie(other.count, other.skew, other.with_last); }
+};
 
 // The operators up to one, in stretches.
 class Stretches {
@@ -29,19 +38,25 @@ class Stretches {
     for (size_t i = 1; i < over_.size(); ++i) over_[i] += over_[i - 1], made_[i] += made_[i - 1];
   }
 
-  // What goes from one stretch to the next. Each begins where least goes over, a quarter of one around where its share of the bytes does.
-  std::vector<ValueId> Crossing(int count) const {
+  // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at once. Each begins where least goes over, a quarter of one around where its share of the bytes does.
+  std::vector<ValueId> Crossing(const CutOf& of) const {
+    const auto [count, skew, with_last] = of;
     std::vector<OperatorId> cuts;
-    const double share = static_cast<double>(made_.back()) / count;
     for (int i = 1; i < count; ++i) {
-      const auto at = [&](double bytes) { return std::lower_bound(made_.begin(), made_.end(), static_cast<Bytes>(bytes)) - made_.begin(); };
-      const auto from = std::clamp<std::ptrdiff_t>(at(share * (i - 0.25)), 1, end_), to = std::clamp<std::ptrdiff_t>(at(share * (i + 0.25)), from, end_);
+      const auto at = [&](double part) {
+        const double bytes = static_cast<double>(made_.back()) * (1 - std::pow(1 - part / count, skew));
+        return std::lower_bound(made_.begin(), made_.end(), static_cast<Bytes>(bytes)) - made_.begin();
+      };
+      const auto from = std::clamp<std::ptrdiff_t>(at(i - 0.25), 1, end_), to = std::clamp<std::ptrdiff_t>(at(i + 0.25), from, end_);
       cuts.push_back(static_cast<OperatorId>(std::min_element(over_.begin() + from, over_.begin() + to + 1) - over_.begin()));
     }
     std::vector<ValueId> crossing;
     for (size_t v = 0; v < last_.size(); ++v) {
-      const auto cut = std::upper_bound(cuts.begin(), cuts.end(), values_.values[v].maker);
-      if (last_[v] >= 0 && cut != cuts.end() && *cut <= last_[v]) crossing.push_back(static_cast<ValueId>(v));
+      const Value& value = values_.values[v];
+      const auto cut = std::upper_bound(cuts.begin(), cuts.end(), value.maker);
+      const bool goes_over = last_[v] >= 0 && cut != cuts.end() && *cut <= last_[v];
+      const bool of_the_last = with_last && cut == cuts.end() && value.maker < end_ && !value.uses.empty() && value.uses.back() >= end_;
+      if (goes_over || of_the_last) crossing.push_back(static_cast<ValueId>(v));
     }
     return crossing;
   }
@@ -56,6 +71,7 @@ class Stretches {
 }  // namespace
 
 void Search::State::BeginByCuts() {
+  if (can_go_.empty()) return;
   const auto end = static_cast<OperatorId>(graph_.operators.size());
   const auto is_forward = [](const Operator& op) { return op.phase == Phase::kForward; };
   const auto passes = static_cast<OperatorId>(std::find_if_not(graph_.operators.begin(), graph_.operators.end(), is_forward) - graph_.operators.begin());
@@ -75,34 +91,84 @@ void Search::State::BeginByCuts() {
 }
 
 void Search::State::BeginByCut(OperatorId at) {
-  constexpr double kShare = 0.2;  // of the time
+  constexpr double kShare = 0.3;  // of the time
   const double until = Elapsed() + kShare;
   const Stretches stretches(graph_, values_, at);
   const PointCut plain(graph_, values_, RunOrder(graph_, values_, true), at, static_cast<OperatorId>(graph_.operators.size()));
-  std::map<int, CutPlan> plans;  // by count of stretches
-  const auto add = [&](int count) {
-    if (count < 1 || plans.contains(count) || (Elapsed() > until && !plans.empty())) return;
+  std::map<CutOf, CutPlan> plans;
+  const auto add_one = [&](const CutOf& of) {
+    if (plans.contains(of) || (Elapsed() > until && !plans.empty())) return true;
     PointCut cut = plain;
-    const std::vector<ValueId> crossing = stretches.Crossing(count);
+    const std::vector<ValueId> crossing = stretches.Crossing(of);
     cut.Hold(crossing);
-    plans[count] = BestOf(&cut, crossing, at);
+    return (plans[of] = BestOf(&cut, crossing, at)).score.first == 0;
+  };
+  const auto add = [&](int count, double skew) {
+    if (count == 1) add_one({1, 1, false});
+    if (count > 1 && !add_one({count, skew, true})) add_one({count, skew, false});
   };
   const auto best = [&] {
     return std::min_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) { return a.second.score < b.second.score; });
   };
-  for (const int count : {1, 8, 16, 4, 32, 64, 128, 2, 12, 24, 6, 48, 3, 96, 192}) add(count);
-  for (int by : {4, 8, 16}) {  // parts of it
-    const int count = best()->first;
-    add(count - std::max(count / by, 1));
-    add(count + std::max(count / by, 1));
+  for (const int count : {1, 16, 64, 8, 32, 4, 128, 12, 6, 24, 2, 48, 7, 5, 10, 3, 20, 96, 192}) add(count, 1);
+  for (const double skew : {1.4, 2.0}) {
+    add(best()->first.count, skew);
   }
-  constexpr int kMostTried = 8, kLeastTried = 4;
-  for (int i = 0; i < kMostTried && !plans.empty() && (i < kLeastTried || !best_.fits); ++i) {
+  for (const int by : {4, 8, 16}) {  // parts of it
+    const auto [count, skew, with_last] = best()->first;
+    add(count - std::max(count / by, 1), skew);
+    add(count + std::max(count / by, 1), skew);
+  }
+  if (const auto whole = plans.find({1, 1, false}); whole != plans.end()) BeginByBranches(plain, {}, at, whole->second);
+  // The best that fit, and those that nearly do: mended they may be better.
+  constexpr int kMostFitting = 4, kMostMended = 2, kMostInNeed = 8;
+  for (int fitting = 0, mended = 0; !plans.empty();) {
     const auto plan = best();
-    Begin(plan->second.fits, {});
-    if (plan->second.score.first == 0) Begin(plan->second.above, {});
+    if (plan->second.score.first > 0) {
+      if (mended == kMostMended && best_.fits) break;
+      if (mended++ == kMostInNeed) break;
+      Begin(plan->second.fits, {});
+    } else if (fitting++ < kMostFitting) {
+      if (plan->first.count > 1) BeginByBranches(plain, stretches.Crossing(plan->first), at, plan->second);
+      Begin(plan->second.fits, {});
+      Begin(plan->second.above, {});
+    }
     plans.erase(plan);
   }
+}
+
+void Search::State::BeginByBranches(const PointCut& plain, const std::vector<ValueId>& crossing, OperatorId at, const CutPlan& plan) {
+  if (plan.score.first > 0) return;
+  constexpr double kShare = 0.02;  // of the time
+  const double until = Elapsed() + kShare;
+  constexpr size_t kMostWork = 40'000;  // branches times operators
+  FitOptions options;
+  options.budget = options_->budget;
+  options.mends = false;
+  PointCut cut = plain;
+  cut.Hold(crossing);
+  Nanoseconds least = plan.score.second;
+  Decisions found;
+  // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then.
+  for (Bytes room = plan.room; room > 0 && Elapsed() < until;) {
+    Nanoseconds best = INT64_MAX;  // of the choices that were come by
+    Bytes over = 0;
+    cut.TimeWhole(room, static_cast<int>(kMostWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
+      if (corner.time >= best) return Elapsed() < until;
+      best = corner.time;
+      Decisions decisions = DecisionsOf(corner, crossing, at), done = decisions;
+      const Fitted fitted = fitter_.Fit(options, &done);
+      over = std::max<Bytes>(0, fitted.peak - options.budget);
+      if (fitted.fits && fitted.time < least) {
+        least = fitted.time;
+        found = std::move(decisions);
+      }
+      return Elapsed() < until;
+    });
+    if (over == 0) break;
+    room -= over;
+  }
+  if (least < plan.score.second) Begin(found, {});
 }
 
 // Of the hull's corners the one that fits with the most bytes held, and the next.
@@ -114,14 +180,37 @@ Search::State::CutPlan Search::State::BestOf(PointCut* cut, const std::vector<Va
   const auto fits = [&](const PointCut::Corner& corner) {
     Decisions decisions = DecisionsOf(corner, crossing, at), done = decisions;
     const Fitted fitted = fitter_.Fit(options, &done);
-    if (fitted.fits || plan.fits.ways.empty()) plan.score = {fitted.over, fitted.time};
+    if (fitted.fits || plan.above.ways.empty()) {
+      plan.score = {fitted.over, fitted.time};
+      plan.room = corner.bytes + options.budget - fitted.peak;
+    }
     (fitted.fits ? plan.fits : plan.above) = std::move(decisions);
     return fitted.fits;
   };
   PointCut::Corner above = cut->Fastest(), below = cut->Smallest();
   if (!fits(below)) {
-    plan.fits = plan.above;
-    return plan;
+    // What is made again needs memory, too: one with more held may fit. Any corner, the middle ones first.
+    constexpr size_t kMostLooked = 12;
+    std::vector<std::pair<PointCut::Corner, PointCut::Corner>> between = {{above, below}};
+    bool found = false;
+    for (size_t i = 0; i < between.size() && i < kMostLooked && !found; ++i) {
+      std::optional<PointCut::Corner> corner = cut->Between(between[i].first, between[i].second);
+      if (!corner) continue;
+      const Decisions least = plan.above;
+      found = fits(*corner);
+      if (found) {
+        above = between[i].first;
+        below = *std::move(corner);
+        break;
+      }
+      plan.above = least;
+      between.push_back({*corner, between[i].second});
+      between.push_back({between[i].first, *std::move(corner)});
+    }
+    if (!found) {
+      plan.fits = plan.above;
+      return plan;
+    }
   }
   plan.above = plan.fits;
   for (;;) {

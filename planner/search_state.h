@@ -80,8 +80,11 @@ class Search::State {
   void BeginByCut(OperatorId at);
   struct CutPlan {
     std::pair<Bytes, Nanoseconds> score;  // above the budget, and time; if it is above, none fits, and `fits` holds least
+    Bytes room = 0;                       // bytes that may be there at the cut
     Decisions fits, above;
   };
+  // In whole operators between the two, by branch and bound, for a part of the time.
+  void BeginByBranches(const PointCut& plain, const std::vector<ValueId>& crossing, OperatorId at, const CutPlan& plan);
   CutPlan BestOf(PointCut* cut, const std::vector<ValueId>& crossing, OperatorId at);
   Decisions DecisionsOf(const PointCut::Corner& corner, const std::vector<ValueId>& crossing, OperatorId at);
 
