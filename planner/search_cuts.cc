@@ -139,9 +139,9 @@ void Search::State::BeginByCut(OperatorId at) {
 
 void Search::State::BeginByBranches(const PointCut& plain, const std::vector<ValueId>& crossing, OperatorId at, const CutPlan& plan) {
   if (plan.score.first > 0) return;
-  constexpr double kShare = 0.02;  // of the time
-  const double until = Elapsed() + kShare;
-  constexpr size_t kMostWork = 40'000;  // branches times operators
+  constexpr size_t kSmall = 1000;  // operators: what begins larger graphs has more use of the time
+  const double until = Elapsed() + (graph_.operators.size() > kSmall ? 0.02 : crossing.empty() ? 0.2 : 0.05);
+  constexpr size_t kMostWork = 300'000;  // branches times operators
   FitOptions options;
   options.budget = options_->budget;
   options.mends = false;
@@ -149,24 +149,29 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   cut.Hold(crossing);
   Nanoseconds least = plan.score.second;
   Decisions found;
-  // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then.
+  // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then. Or it is nowhere, and
+  // there is room for a little more.
+  constexpr Bytes kSteps = 64;
+  bool fits = false;
   for (Bytes room = plan.room; room > 0 && Elapsed() < until;) {
     Nanoseconds best = INT64_MAX;  // of the choices that were come by
-    Bytes over = 0;
+    Bytes over = 0, below = 0;
     cut.TimeWhole(room, static_cast<int>(kMostWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
       if (corner.time >= best) return Elapsed() < until;
       best = corner.time;
       Decisions decisions = DecisionsOf(corner, crossing, at), done = decisions;
       const Fitted fitted = fitter_.Fit(options, &done);
       over = std::max<Bytes>(0, fitted.peak - options.budget);
+      below = std::max<Bytes>(0, options.budget - fitted.peak);
       if (fitted.fits && fitted.time < least) {
         least = fitted.time;
         found = std::move(decisions);
       }
       return Elapsed() < until;
     });
-    if (over == 0) break;
-    room -= over;
+    if (best == INT64_MAX || (fits && over > 0)) break;
+    fits = fits || over == 0;
+    room += over > 0 ? -over : below + room / kSteps;
   }
   if (least < plan.score.second) Begin(found, {});
 }
@@ -190,10 +195,10 @@ Search::State::CutPlan Search::State::BestOf(PointCut* cut, const std::vector<Va
   PointCut::Corner above = cut->Fastest(), below = cut->Smallest();
   if (!fits(below)) {
     // What is made again needs memory, too: one with more held may fit. Any corner, the middle ones first.
-    constexpr size_t kMostLooked = 12;
+    const size_t most_looked = crossing.empty() ? 12 : 1;
     std::vector<std::pair<PointCut::Corner, PointCut::Corner>> between = {{above, below}};
     bool found = false;
-    for (size_t i = 0; i < between.size() && i < kMostLooked && !found; ++i) {
+    for (size_t i = 0; i < between.size() && i < most_looked && !found; ++i) {
       std::optional<PointCut::Corner> corner = cut->Between(between[i].first, between[i].second);
       if (!corner) continue;
       const Decisions least = plan.above;
