@@ -41,6 +41,14 @@ struct Packed {
   Placement placement;
 };
 
+// Storages as large as their blocks: what is live at once is then what the arena has to hold.
+Graph InArena(Graph graph) {
+  constexpr Bytes kGrain = 512;  // of ToInstance()
+  for (Storage& storage : graph.storages) storage.bytes = RoundUp(storage.bytes, kGrain);
+  for (Operator& op : graph.operators) op.workspace = RoundUp(op.workspace, kGrain);
+  return graph;
+}
+
 // A schedule that fits by what is live at once; whether its arena does is looked at when its turn comes.
 struct Candidate {
   const char* algorithm;
@@ -53,7 +61,7 @@ struct Candidate {
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), values_(ValuesOf(graph)), search_(graph, values_, options.machine) {}
+      : graph_(graph), options_(options), values_(ValuesOf(graph)), in_arena_(InArena(graph)), search_(in_arena_, values_, options.machine) {}
 
   // `from`: plans of the search for other budgets.
   absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Decisions*>& from) {
@@ -176,7 +184,7 @@ class Planner {
           if (found.steps == 0) return;  // nothing to improve
           continue;
         }
-        above = std::min(above, candidate->outcome.live_peak);
+        above = std::min(above, found.peak);
         live = above - std::max<Bytes>(height - budget_, budget_ / 1000);
       }
       if (live <= none) live = none + (above - none) / 2;
@@ -245,6 +253,7 @@ class Planner {
   const Graph& graph_;
   const PlanOptions& options_;
   const Values values_;
+  const Graph in_arena_;
   Search search_;
   steady_clock::time_point begin_;
   Bytes budget_ = 0, least_ = 0, least_memory_ = -1;

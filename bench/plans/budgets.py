@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from runs import MB, Context, Failure, Graph, Point, Skipped, logs, plan, sweep
@@ -106,16 +107,18 @@ def take(context: Context) -> dict:
     if not wanted:
         raise Skipped(f"no graph is called {' or '.join(context.only)}")
     document: dict = {"graphs": [], "rows": [], "missed": []}
-    for graph, arguments in wanted:
-        try:
-            head, rows, said = _sweep_of(context, graph, *arguments)
-        except Failure as reason:
-            print(f"planner: {graph.name}: {reason}", file=sys.stderr)
-            document["missed"].append(f"{graph.name}: {reason}")
-            continue
-        document["graphs"].append(head)
-        document["rows"] += rows
-        document["missed"] += said
+    with ThreadPoolExecutor(context.jobs) as pool:
+        sweeps = [(graph, pool.submit(_sweep_of, context, graph, *arguments)) for graph, arguments in wanted]
+        for graph, sweep_of in sweeps:
+            try:
+                head, rows, said = sweep_of.result()
+            except Failure as reason:
+                print(f"planner: {graph.name}: {reason}", file=sys.stderr)
+                document["missed"].append(f"{graph.name}: {reason}")
+                continue
+            document["graphs"].append(head)
+            document["rows"] += rows
+            document["missed"] += said
     return document
 
 

@@ -30,6 +30,7 @@ class Context:
     smoke: bool = False
     only: tuple[str, ...] = ()  # of the graphs of `budgets` those of these names; empty: all
     pictures: str | None = None  # what their paths begin with; None: none are made
+    jobs: int = 1  # graphs of `budgets` at once
 
     def program(self, name: str) -> Path:
         return self.build / "bin" / name

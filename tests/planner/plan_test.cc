@@ -9,6 +9,21 @@
 namespace hotpack::planner {
 namespace {
 
+// Of 100 bytes each they take 512 of the arena.
+TEST(PlansTest, SmallStoragesTakeWholeGrains) {
+  const Graph graph = Chain(50, 100);
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.time_limit_ns = 20'000'000;
+  for (const Bytes budget : {3584, 5120, 15360}) {
+    options.budget = budget;
+    const absl::StatusOr<PlanAnswer> answer = MakePlan(graph, options);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_LE(answer->arena, budget);
+    EXPECT_GT(answer->recomputed, 0);
+  }
+}
+
 TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
   const Graph graph = Chain(50, 512);
   PlanOptions options;
