@@ -111,9 +111,7 @@ void Search::State::BeginByCut(OperatorId at) {
     return std::min_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) { return a.second.score < b.second.score; });
   };
   for (const int count : {1, 16, 64, 8, 32, 4, 128, 12, 6, 24, 2, 48, 7, 5, 10, 3, 20, 96, 192}) add(count, 1);
-  for (const double skew : {1.4, 2.0}) {
-    add(best()->first.count, skew);
-  }
+  for (const double skew : {1.4, 2.0}) add(best()->first.count, skew);
   for (const int by : {4, 8, 16}) {  // parts of it
     const auto [count, skew, with_last] = best()->first;
     add(count - std::max(count / by, 1), skew);
@@ -153,7 +151,9 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   // there is room for a little more.
   constexpr Bytes kSteps = 64;
   bool fits = false;
-  for (Bytes room = plan.room; room > 0 && Elapsed() < until;) {
+  constexpr int kMostRooms = 16;
+  Bytes room = plan.room;
+  for (int i = 0; i < kMostRooms && room > 0 && Elapsed() < until; ++i) {
     Nanoseconds best = INT64_MAX;  // of the choices that were come by
     Bytes over = 0, below = 0;
     cut.TimeWhole(room, static_cast<int>(kMostWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
