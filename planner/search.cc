@@ -57,8 +57,8 @@ Found Search::State::Run(const SearchOptions& options) {
   steps_ = 0;
   best_ = {};
   now_ = {};
-  for (const Decisions* from : options.from) Begin(*from, {});
   if (options.anew) BeginAnew();
+  for (const Decisions* from : options.from) Begin(*from, {});
   best_standing_ = now_.over == 0 ? now_ : Standing{};
   if (now_.IsThere()) Improve();
   best_.steps = steps_;

@@ -118,15 +118,18 @@ void Search::State::BeginByCut(OperatorId at) {
     add(count + std::max(count / by, 1), skew);
   }
   if (const auto whole = plans.find({1, 1, false}); whole != plans.end()) BeginByBranches(plain, {}, at, whole->second);
-  // The best that fit, and those that nearly do: mended they may be better.
-  constexpr int kMostFitting = 4, kMostMended = 2, kMostInNeed = 8;
+  // The best that fit, and those that would be faster and nearly do: mended they may be better.
+  constexpr int kMostFitting = 4, kMostMended = 3, kMostInNeed = 8;
+  const auto first = best()->second.score;
+  const Nanoseconds to_beat = first.first == 0 ? first.second : INT64_MAX;
   for (int fitting = 0, mended = 0; !plans.empty();) {
     const auto plan = best();
-    if (plan->second.score.first > 0) {
+    const auto [over, time] = plan->second.score;
+    if (over > 0 && time < to_beat) {
       if (mended == kMostMended && best_.fits) break;
       if (mended++ == kMostInNeed) break;
       Begin(plan->second.fits, {});
-    } else if (fitting++ < kMostFitting) {
+    } else if (over == 0 && fitting++ < kMostFitting) {
       if (plan->first.count > 1) BeginByBranches(plain, stretches.Crossing(plan->first), at, plan->second);
       Begin(plan->second.fits, {});
       Begin(plan->second.above, {});
