@@ -59,6 +59,11 @@ class PointCut {
   // Time(). `visit`, if given, sees the choices within the budget that it comes by, and may end it with false.
   std::optional<Nanoseconds> TimeWhole(Bytes budget, int branches, const std::function<bool(const Corner&)>& visit = {});
 
+  // A choice within the budget near `from`, which need not be within it. What can be exchanged there: an operator does not run again, and
+  // no more than that takes; a result is not held. As many as are worth most together, if each were worth what it is alone (a knapsack, by
+  // dynamic programming); and again from there, a few times. Nothing: none was come by. O(operators again and results held · size of the graph).
+  std::optional<Corner> Exchanged(const Corner& from, Bytes budget) const;
+
  private:
   enum class Fixed : int8_t { kFree, kAgain, kNotAgain };
   struct Relaxation {
@@ -78,6 +83,9 @@ class PointCut {
   Corner Solve(Wide per_time, Wide per_byte);
   std::optional<Relaxation> Relax(Bytes budget);
   OperatorId Difference(const Corner& above, const Corner& below) const;
+  Corner CornerOf(const std::vector<bool>& again) const;  // where those run again, if anything needs them
+  std::vector<OperatorId> RunsFor(OperatorId op, std::vector<bool> again, const std::vector<bool>& held) const;
+  std::optional<Corner> ExchangedOnce(const Corner& now, Bytes budget) const;
 
   const Graph& graph_;
   const Values& values_;

@@ -38,7 +38,8 @@ class Stretches {
     for (size_t i = 1; i < over_.size(); ++i) over_[i] += over_[i - 1], made_[i] += made_[i - 1];
   }
 
-  // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at once. Each begins where least goes over, a quarter of one around where its share of the bytes does.
+  // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at once. Each begins
+  // where least goes over, a quarter of one around where its share of the bytes does.
   std::vector<ValueId> Crossing(const CutOf& of) const {
     const auto [count, skew, with_last] = of;
     std::vector<OperatorId> cuts;
@@ -143,11 +144,13 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   constexpr size_t kSmall = 1000;  // operators: what begins larger graphs has more use of the time
   const double until = Elapsed() + (graph_.operators.size() > kSmall ? 0.02 : crossing.empty() ? 0.2 : 0.05);
   constexpr size_t kMostWork = 300'000;  // branches times operators
+  const bool exchanges = graph_.operators.size() <= 3 * kSmall;
   FitOptions options;
   options.budget = options_->budget;
   options.mends = false;
   PointCut cut = plain;
   cut.Hold(crossing);
+  const PointCut::Corner fastest = cut.Fastest();
   Nanoseconds least = plan.score.second;
   Decisions found;
   // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then. Or it is nowhere, and
@@ -159,7 +162,7 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   for (int i = 0; i < kMostRooms && room > 0 && Elapsed() < until; ++i) {
     Nanoseconds best = INT64_MAX;  // of the choices that were come by
     Bytes over = 0, below = 0;
-    cut.TimeWhole(room, static_cast<int>(kMostWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
+    const auto visit = [&](const PointCut::Corner& corner) {
       if (corner.time >= best) return Elapsed() < until;
       best = corner.time;
       Decisions decisions = DecisionsOf(corner, crossing, at), done = decisions;
@@ -171,6 +174,16 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
         found = std::move(decisions);
       }
       return Elapsed() < until;
+    };
+    bool is_first = exchanges;
+    cut.TimeWhole(room, static_cast<int>(kMostWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
+      if (is_first) {
+        is_first = false;
+        for (const PointCut::Corner& from : {corner, fastest}) {
+          if (const std::optional<PointCut::Corner> other = cut.Exchanged(from, room)) visit(*other);
+        }
+      }
+      return visit(corner);
     });
     if (best == INT64_MAX || (fits && over > 0)) break;
     fits = fits || over == 0;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "tests/planner/small_graphs.h"
+#include "tests/runs.h"
 
 namespace hotpack::planner {
 namespace {
@@ -69,6 +71,78 @@ TEST_F(PointCutTest, TheCornerBetweenTwoIsTheBestForTheirPrice) {
   EXPECT_EQ(corner->held, (std::vector<ValueId>{ValueIn(values_, 0), ValueIn(values_, 3)}));
   EXPECT_FALSE(cut.Between(above, *corner).has_value());  // the others are alike: all between lies on the line
   EXPECT_FALSE(cut.Between(*corner, below).has_value());
+}
+
+// 100 bytes too much: the hull's corner makes x1, x2 and x3 again.
+TEST_F(PointCutTest, ExchangesFindWhatTheHullLeavesOut) {
+  for (Operator& op : graph_.operators) op.cost = 1'000'000;
+  const auto set = [&](int layer, Bytes bytes, Nanoseconds cost) {
+    graph_.storages[static_cast<size_t>(layer)].bytes = bytes;
+    graph_.operators[static_cast<size_t>(layer) - 1].cost = cost;
+  };
+  set(1, 60, 60);
+  set(2, 50, 51);
+  set(3, 50, 51);
+  PointCut cut = AtLoss();
+  const Bytes budget = cut.AllHeld() - 100;
+  std::optional<PointCut::Corner> corner;
+  EXPECT_EQ(cut.TimeWhole(budget, 0, [&](const PointCut::Corner& hull) {
+    corner = hull;
+    return true;
+  }), 101);  // x1, and 40 bytes of x2
+  ASSERT_TRUE(corner.has_value());
+  EXPECT_EQ(corner->time, 162);
+  for (const PointCut::Corner& from : {*corner, cut.Fastest(), cut.Smallest()}) {
+    const std::optional<PointCut::Corner> found = cut.Exchanged(from, budget);
+    ASSERT_TRUE(found.has_value()) << from.bytes;
+    EXPECT_EQ(found->bytes, budget) << from.bytes;
+    EXPECT_EQ(found->time, 102) << from.bytes;
+    EXPECT_EQ(found->again, (std::vector<OperatorId>{1, 2})) << from.bytes;
+    EXPECT_EQ(found->held.size(), 6u) << from.bytes;
+  }
+  EXPECT_FALSE(cut.Exchanged(cut.Fastest(), cut.LeastBytes() - 1).has_value());
+}
+
+// An operator runs again, too, for one that does, if what it makes is not held.
+TEST(ExchangesTest, TakeWhatTheyNeed) {
+  Graph graph = Chain(8);
+  graph.operators[2].cost = graph.operators[3].cost = 1;
+  graph.storages[3].bytes = 5;
+  std::erase(graph.operators[13].reads, 3);  // x3 is used up once x4 is made
+  const Values values = ValuesOf(graph);
+  PointCut cut(graph, values, RunOrder(graph, values, true), kLoss, static_cast<OperatorId>(graph.operators.size()));
+  const std::optional<PointCut::Corner> found = cut.Exchanged(cut.Fastest(), cut.AllHeld() - 100);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->again, (std::vector<OperatorId>{2, 3}));
+  EXPECT_EQ(found->time, 2);
+}
+
+TEST(ExchangesTest, AreWithinTheBudgetAndMostlyTheBest) {
+  std::mt19937_64 random(20261123);
+  int none = 0, best = 0, above = 0;
+  for (int i = 0; i < testing::Runs(3000); ++i) {
+    const Graph graph = RandomGraph(random, 8 + i % 12);
+    if (!Check(graph).ok()) continue;
+    const Values values = ValuesOf(graph);
+    const auto count = static_cast<OperatorId>(graph.operators.size());
+    PointCut cut(graph, values, RunOrder(graph, values, true), count / 2, count);
+    const Bytes least = cut.LeastBytes(), budget = least + (cut.AllHeld() - least) * (i % 10) / 10;
+    if (budget >= cut.AllHeld()) continue;
+    std::optional<PointCut::Corner> hull;
+    const std::optional<Nanoseconds> bound = cut.TimeWhole(budget, 200, [&](const PointCut::Corner& corner) {
+      if (!hull) hull = corner;
+      return true;
+    });
+    ASSERT_TRUE(bound.has_value() && hull.has_value()) << i;
+    const std::optional<PointCut::Corner> found = cut.Exchanged(*hull, budget);
+    ASSERT_TRUE(found.has_value()) << i;  // at least itself
+    EXPECT_LE(found->bytes, budget) << i;
+    EXPECT_LE(found->time, hull->time) << i;
+    EXPECT_GE(found->time, *bound) << i;
+    ++(found->time == *bound ? best : above);
+    none += *bound == 0 ? 1 : 0;
+  }
+  EXPECT_GT(best - none, 9 * above);
 }
 
 }  // namespace
