@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <tuple>
 
 #include "planner/search_state.h"
 
@@ -11,13 +10,6 @@ namespace hotpack::planner {
 namespace {
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
-
-struct CutOf {
-  int count;  // of stretches
-  double skew;  // > 1: the first are larger than the last, which are made again when most is held
-  bool with_last;
-  bool operator<(const CutOf& other) const { return std::tie(count, skew, with_last) < std::tie(other.count, other.skew, other.with_last); }
-};
 
 // The operators up to one, in stretches.
 class Stretches {
@@ -40,8 +32,7 @@ class Stretches {
 
   // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at once. Each begins
   // where least goes over, a quarter of one around where its share of the bytes does.
-  std::vector<ValueId> Crossing(const CutOf& of) const {
-    const auto [count, skew, with_last] = of;
+  std::vector<ValueId> Crossing(int count, double skew, bool with_last) const {
     std::vector<OperatorId> cuts;
     for (int i = 1; i < count; ++i) {
       const auto at = [&](double part) {
@@ -100,7 +91,7 @@ void Search::State::BeginByCut(OperatorId at) {
   const auto add_one = [&](const CutOf& of) {
     if (plans.contains(of) || (Elapsed() > until && !plans.empty())) return true;
     PointCut cut = plain;
-    const std::vector<ValueId> crossing = stretches.Crossing(of);
+    const std::vector<ValueId> crossing = stretches.Crossing(of.count, of.skew, of.with_last);
     cut.Hold(crossing);
     return (plans[of] = BestOf(&cut, crossing, at)).score.first == 0;
   };
@@ -111,13 +102,23 @@ void Search::State::BeginByCut(OperatorId at) {
   const auto best = [&] {
     return std::min_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) { return a.second.score < b.second.score; });
   };
-  for (const int count : {1, 16, 64, 8, 32, 4, 128, 12, 6, 24, 2, 48, 7, 5, 10, 3, 20, 96, 192}) add(count, 1);
-  for (const double skew : {1.4, 2.0}) add(best()->first.count, skew);
-  for (const int by : {4, 8, 16}) {  // parts of it
-    const auto [count, skew, with_last] = best()->first;
-    add(count - std::max(count / by, 1), skew);
-    add(count + std::max(count / by, 1), skew);
+  const auto add_all = [&](const std::vector<int>& counts) {
+    for (const int count : counts) add(count, 1);
+  };
+  // Far apart, then around the best, the rest, and around the best again.
+  add(1, 1);
+  add(last_cut_.count, last_cut_.skew);
+  add_all({16, 64, 4, 32, 8, 128});
+  for (const bool rest : {true, false}) {
+    for (const double skew : {1.4, 2.0}) add(best()->first.count, skew);
+    for (const int by : {4, 8, 16}) {  // parts of it
+      const auto [count, skew, with_last] = best()->first;
+      add(count - std::max(count / by, 1), skew);
+      add(count + std::max(count / by, 1), skew);
+    }
+    if (rest) add_all({12, 6, 24, 2, 48, 7, 5, 10, 3, 20, 96, 192});
   }
+  last_cut_ = best()->first;
   if (const auto whole = plans.find({1, 1, false}); whole != plans.end()) BeginByBranches(plain, {}, at, whole->second);
   // The best that fit, and those that would be faster and nearly do: mended they may be better.
   constexpr int kMostFitting = 4, kMostMended = 3, kMostInNeed = 8;
@@ -131,7 +132,7 @@ void Search::State::BeginByCut(OperatorId at) {
       if (mended++ == kMostInNeed) break;
       Begin(plan->second.fits, {});
     } else if (over == 0 && fitting++ < kMostFitting) {
-      if (plan->first.count > 1) BeginByBranches(plain, stretches.Crossing(plan->first), at, plan->second);
+      if (plan->first.count > 1) BeginByBranches(plain, stretches.Crossing(plan->first.count, plan->first.skew, plan->first.with_last), at, plan->second);
       Begin(plan->second.fits, {});
       Begin(plan->second.above, {});
     }

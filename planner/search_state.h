@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,12 @@ class Search::State {
   // What the least cut at an operator says (planner/point_cut.h), with more and more bytes held.
   void BeginByCuts();
   void BeginByCut(OperatorId at);
+  struct CutOf {
+    int count = 1;    // of stretches
+    double skew = 1;  // > 1: the first are larger than the last, which are made again when most is held
+    bool with_last = false;
+    bool operator<(const CutOf& other) const { return std::tie(count, skew, with_last) < std::tie(other.count, other.skew, other.with_last); }
+  };
   struct CutPlan {
     std::pair<Bytes, Nanoseconds> score;  // above the budget, and time; if it is above, none fits, and `fits` holds least
     Bytes room = 0;                       // bytes that may be there at the cut
@@ -125,6 +132,7 @@ class Search::State {
   std::chrono::steady_clock::time_point begin_;
   std::mt19937_64 random_;
   int64_t steps_ = 0;
+  CutOf last_cut_;  // the best one of the last time
   Found best_;
   Recipe best_recipe_;
   Standing now_, best_standing_;
