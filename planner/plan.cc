@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -211,7 +212,7 @@ class Planner {
 
   absl::StatusOr<PlanAnswer> Fastest() {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return std::pair(a.outcome.time, a.outcome.live_peak) < std::pair(b.outcome.time, b.outcome.live_peak);
+      return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) < std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
     });
     constexpr std::ptrdiff_t kMostAgain = 4;
     const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMostAgain, end - candidates_.begin());

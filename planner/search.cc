@@ -10,6 +10,8 @@
 namespace hotpack::planner {
 namespace {
 
+constexpr double kShareToCopyLess = 0.05;  // of the time
+
 size_t At(int32_t id) { return static_cast<size_t>(id); }
 
 // "layer3.conv2" and "layer12.conv2" are alike.
@@ -61,6 +63,7 @@ Found Search::State::Run(const SearchOptions& options) {
   for (const Decisions* from : options.from) Begin(*from, {});
   best_standing_ = now_.over == 0 ? now_ : Standing{};
   if (now_.IsThere()) Improve();
+  if (options.swap && best_.fits) CopyLess();
   best_.steps = steps_;
   if (best_.fits) {
     Decisions choice = best_recipe_.choice;
@@ -81,13 +84,15 @@ void Search::State::FindGaps() {
   classes_ = ClassesOf(graph_, values_, can_go_);
 }
 
+double Search::State::TimeSpent() const {
+  if (options_->time_limit_ns == INT64_MAX) return 0;
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin_;
+  return spent.count() / static_cast<double>(options_->time_limit_ns);
+}
+
 double Search::State::Elapsed() const {
-  double part = options_->steps == INT64_MAX ? 0 : static_cast<double>(steps_) / static_cast<double>(options_->steps);
-  if (options_->time_limit_ns != INT64_MAX) {
-    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - begin_;
-    part = std::max(part, spent.count() / static_cast<double>(options_->time_limit_ns));
-  }
-  return part;
+  const double steps = options_->steps == INT64_MAX ? 0 : static_cast<double>(steps_) / static_cast<double>(options_->steps);
+  return std::max(steps, TimeSpent());
 }
 
 void Search::State::Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked) {
@@ -125,9 +130,9 @@ void Search::State::Improve() {
   double warmth = 0;
   size_t rounds = 0;
   int64_t round_end = 0, round = 1000;
-  const Nanoseconds total = TotalCost(graph_);
-  while (steps_ < options_->steps) {
-    if (steps_ % 16 == 0 && Elapsed() >= 1) break;
+  const double until = options_->swap ? 1 - kShareToCopyLess : 1;
+  while (steps_ < options_->steps && !IsDone()) {
+    if (steps_ % 16 == 0 && Elapsed() >= until) break;
     if (steps_ >= round_end) {
       round_end = steps_ + round;
       warmth = kWarmth[rounds++ % std::size(kWarmth)];
@@ -136,8 +141,43 @@ void Search::State::Improve() {
     }
     ++steps_;
     const double left = static_cast<double>(round_end - steps_) / static_cast<double>(round);
-    const auto worse = best_.fits ? static_cast<Nanoseconds>(warmth * left * static_cast<double>(best_.time - total)) : 0;
+    const auto worse = best_.fits ? static_cast<Nanoseconds>(warmth * left * static_cast<double>(best_.time - total_)) : 0;
     if (!Step(worse)) break;
+  }
+}
+
+void Search::State::CopyLess() {
+  Decisions choice = best_recipe_.choice;
+  fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold);
+  std::vector<GapId> copied;
+  for (GapId gap : can_go_) {
+    if (choice.ways[At(gap)] == Way::kSwap) copied.push_back(gap);
+  }
+  FitOptions options;
+  options.budget = options_->budget;
+  options.mends = false;
+  options.most_over = 0;
+  // Halves, quarters, ..., and each by itself; as much as the time allows.
+  for (size_t count = copied.size(); count > 0; count /= 2) {
+    for (size_t from = 0; from < copied.size(); from += count) {
+      if (TimeSpent() >= 1) return;
+      Decisions asked = choice;
+      bool changed = false;
+      for (size_t i = from; i < std::min(from + count, copied.size()); ++i) {
+        Way& way = asked.ways[At(copied[i])];
+        changed = changed || way == Way::kSwap;
+        if (way == Way::kSwap) way = Way::kHold;
+      }
+      if (!changed) continue;
+      options.most_time = best_.time;
+      Decisions done = asked;
+      const Fitted fitted = fitter_.Fit(options, &done, &hold_);
+      if (!fitted.fits || fitted.time > best_.time) continue;
+      best_.time = fitted.time;
+      best_.peak = fitted.peak;
+      best_recipe_ = {options, std::move(asked), hold_};
+      choice = std::move(done);
+    }
   }
 }
 

@@ -8,7 +8,7 @@ namespace hotpack::planner {
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
   constexpr int kMostTimes = 100;  // the program's time
-  options.most_time = best_.fits ? 2 * best_.time : kMostTimes * (TotalCost(graph_) + 1);
+  options.most_time = best_.fits ? 2 * best_.time : kMostTimes * (total_ + 1);
   options.most_over = best_.fits ? 0 : now_.over;
   Decisions choice = asked;
   Fitted fitted = fitter_.Fit(options, &choice, &hold_);
@@ -36,6 +36,7 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
 void Search::State::BeginAnew() {
   const Decisions nothing = NothingGoes(values_);
   if (options_->swap) BeginBySwaps();
+  if (IsDone()) return;
   BeginByCuts();  // first: with a plan at hand the others give up early
   for (const double wait : {0.5, 1.5, 0.0, 1.0, 0.25, 0.75}) {
     Begin(nothing, {.wait = wait});

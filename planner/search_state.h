@@ -26,7 +26,7 @@ struct AlikeGaps {
 class Search::State {
  public:
   State(const Graph& graph, const Values& values, const Machine& machine)
-      : graph_(graph), values_(values), fitter_(graph, values, machine), hold_(values.gaps.size()) {}
+      : graph_(graph), values_(values), fitter_(graph, values, machine), total_(TotalCost(graph)), hold_(values.gaps.size()) {}
   Found Run(const SearchOptions& options);
 
  private:
@@ -56,8 +56,12 @@ class Search::State {
   void FindGaps();
   size_t Draw(size_t below) { return static_cast<size_t>(random_() % below); }
 
-  // The part of the time that is over.
+  // The part of the time, or of the steps, that is over.
   double Elapsed() const;
+  double TimeSpent() const;  // of the time alone
+
+  // Nothing is faster: all operators one after the other.
+  bool IsDone() const { return best_.fits && best_.time <= total_; }
   void Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked);
   void Begin(const Decisions& asked, FitOptions options);
   void BeginAnew();
@@ -115,6 +119,9 @@ class Search::State {
   void AddAlike(GapId gap, std::vector<GapId>* gaps);
   void Improve();
 
+  // What the best plan copies without need stays: no slower, and it fits.
+  void CopyLess();
+
   // One change. False if there is none to make.
   bool Step(Nanoseconds worse);
   void Change(Decisions* asked);
@@ -125,6 +132,7 @@ class Search::State {
   const Graph& graph_;
   const Values& values_;
   Fitter fitter_;
+  const Nanoseconds total_;  // of all operators
   int swaps_ = -1;  // what `can_go_` and `classes_` are for
   AlikeGaps classes_;
   std::vector<GapId> can_go_;
