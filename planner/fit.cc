@@ -6,6 +6,7 @@ namespace hotpack::planner {
 namespace {
 
 constexpr int kMostRetries = 20;
+constexpr Fitted kGivenUp = {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX};
 
 }  // namespace
 
@@ -33,25 +34,44 @@ Fitted Fitter::State::Fit(const FitOptions& options, Decisions* choice, const st
   for (GapId gap : forbidden_) can_go_[At(gap)] = true;
   forbidden_.clear();
   asked_ = *choice;
+  went_ = 0;
+  fetches_.clear();
+  if (std::find(asked_.ways.begin(), asked_.ways.end(), Way::kSwap) != asked_.ways.end()) {
+    needs_.assign(graph_.operators.size() + 1, 0);
+    begins_ = starts_;
+    if (options.fetching == Fetching::kWithRoom) {
+      copies_take_time_ = false;
+      const bool whole = RunUntilSettled(nullptr);
+      copies_take_time_ = true;
+      if (!whole) return kGivenUp;
+      asked_ = tried_;
+    }
+    PlanFetches();
+  }
+  if (!RunUntilSettled(schedule)) return kGivenUp;
+  for (size_t v = 0; v < tried_.tails.size(); ++v) tried_.tails[v] = std::min(tried_.tails[v], helped_[v]);
+  std::swap(*choice, tried_);
+  if (schedule != nullptr) {
+    std::sort(schedule->saved_states.begin(), schedule->saved_states.end());
+    const auto end = std::unique(schedule->saved_states.begin(), schedule->saved_states.end());
+    schedule->saved_states.erase(end, schedule->saved_states.end());
+  }
+  return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .went = went_};
+}
+
+bool Fitter::State::RunUntilSettled(Schedule* schedule) {
+  const int64_t went_before = went_;
   for (int i = 0; i < kMostRetries; ++i) {
+    went_ = went_before;
     tried_ = asked_;
     ways_ = &tried_.ways;
     tails_ = &tried_.tails;
     again_soon_ = false;
     Reset(schedule);
     const bool whole = Run();
-    if (!whole && !again_soon_) break;
-    if (again_soon_) continue;
-    for (size_t v = 0; v < tried_.tails.size(); ++v) tried_.tails[v] = std::min(tried_.tails[v], helped_[v]);
-    std::swap(*choice, tried_);
-    if (schedule != nullptr) {
-      std::sort(schedule->saved_states.begin(), schedule->saved_states.end());
-      const auto end = std::unique(schedule->saved_states.begin(), schedule->saved_states.end());
-      schedule->saved_states.erase(end, schedule->saved_states.end());
-    }
-    return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .went = went_};
+    if (!again_soon_) return whole;
   }
-  return {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX, .went = went_};
+  return false;
 }
 
 bool Fitter::State::IsWanted(StorageId storage, OperatorId position) const {
@@ -97,18 +117,16 @@ void Fitter::State::Reset(Schedule* schedule) {
   std::fill(copied_.begin(), copied_.end(), 0);
   copying_.clear();
   missed_.clear();
-  fetches_.clear();
+  deferred_.clear();
   next_fetch_ = 0;
   host_bytes_ = 0;
   to_host_ = to_device_ = 0;
   live_ = peak_ = 0;
   clock_ = 0;
-  went_ = 0;
   now_ = -1;
 }
 
 bool Fitter::State::Run() {
-  FindFetches();
   for (size_t v = 0; v < values_.values.size(); ++v) {
     if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
   }
@@ -119,6 +137,7 @@ bool Fitter::State::Run() {
   }
   for (size_t i = 0; i < graph_.operators.size(); ++i) {
     now_ = static_cast<OperatorId>(i);
+    if (!copies_take_time_) begins_[i] = clock_;
     if (!fetches_.empty()) FetchDue();
     if (!Make(values_.inputs[i]) || !RunOperator(now_, false)) return false;
     if (!copying_.empty()) DropCopied();
@@ -127,6 +146,7 @@ bool Fitter::State::Run() {
     }
   }
   now_ = static_cast<OperatorId>(graph_.operators.size());
+  if (!copies_take_time_) begins_.back() = clock_;
   FetchDue();
   left_.clear();
   for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -264,6 +284,7 @@ bool Fitter::State::RunOperator(OperatorId number, bool again) {
     if (again && op.random) schedule_->saved_states.push_back(number);
   }
   peak_ = std::max(peak_, live_ + needed);
+  if (!copies_take_time_) needs_[At(now_)] = std::max(needs_[At(now_)], live_ + needed);
   Wait(op);
   for (int32_t pair : taken_) Remove(device_[At(op.in_place[At(pair)].read)]);
   clock_ += op.cost;

@@ -3,9 +3,8 @@
 //
 //   choice ──► Fitter ──► time, peak, choice with what had to go        (and once more for the schedule itself)
 //
-// What is asked for is done: what goes by kSwap begins its copy back in time for its use, by the program's own times. What does not fit is
-// mended: contents go that can be made again. So every choice is a plan, and a search over them never leaves what is
-// feasible.
+// What is asked for is done. What does not fit is mended: contents go that can be made again. So every choice is a plan, and a search
+// over them never leaves what is feasible.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +23,10 @@ struct Decisions {
 };
 Decisions NothingGoes(const Values& values);
 
+// When copies back begin. In time: so that they end before they are used, by the program's own times; what is in the way goes. With room: by
+// the plan's times, and no sooner than they fit beside all that is live until they are used.
+enum class Fetching : uint8_t { kInTime, kWithRoom };
+
 // How contents are compared: those with the least  cost^1 / (bytes · (time to the next use)^wait)  go first.
 struct FitOptions {
   Bytes budget = INT64_MAX;   // of what is live at once
@@ -31,6 +34,7 @@ struct FitOptions {
   bool neighbors = true;      // the cost counts what has gone that would have to be made for it, and with it
   double noise = 0;           // ≥ 0: each comparison times exp(noise · a number drawn from [-1, 1])
   uint64_t seed = 1;          // of the noise
+  Fetching fetching = Fetching::kWithRoom;
   bool mends = true;          // else nothing goes that is not asked for, and `over` says what does not fit
   Nanoseconds most_time = INT64_MAX;  // what takes longer
   Bytes most_over = INT64_MAX;        // or is more above the budget is given up

@@ -24,7 +24,8 @@ void Fitter::State::Drop(ValueId value) {
   Remove(value);
 }
 
-Nanoseconds Fitter::State::CopyTime(Bytes bytes, double bytes_per_ns) {
+Nanoseconds Fitter::State::CopyTime(Bytes bytes, double bytes_per_ns) const {
+  if (!copies_take_time_) return 0;
   return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
 }
 
@@ -53,29 +54,36 @@ void Fitter::State::DropCopied() {
   });
 }
 
-void Fitter::State::FindFetches() {
-  for (size_t g = 0; g < ways_->size(); ++g) {
-    if ((*ways_)[g] == Way::kSwap) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
+void Fitter::State::PlanFetches() {
+  for (size_t g = 0; g < asked_.ways.size(); ++g) {
+    if (asked_.ways[g] == Way::kSwap) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
   }
-  if (fetches_.empty()) return;
   std::sort(fetches_.rbegin(), fetches_.rend());
   Nanoseconds free = INT64_MAX;
   for (auto& [at, gap] : fetches_) {
     const Gap& of = values_.gaps[At(gap)];
-    free = std::min(free, starts_[At(at)]) - CopyTime(bytes_[At(of.value)], machine_.bytes_per_ns_to_device);
-    const auto op = std::upper_bound(starts_.begin(), starts_.end(), free) - starts_.begin() - 1;  // the last that starts by then
-    at = std::clamp(static_cast<OperatorId>(op), of.after + 1, of.before);
+    const Bytes bytes = bytes_[At(of.value)];
+    free = std::min(free, begins_[At(at)]) - CopyTime(bytes, machine_.bytes_per_ns_to_device);
+    const auto fits = [&] { return options_->fetching == Fetching::kInTime || needs_[At(at) - 1] + bytes <= options_->budget; };
+    while (at > of.after + 1 && begins_[At(at)] > free && fits()) needs_[At(--at)] += bytes;
   }
-  std::sort(fetches_.begin(), fetches_.end());
+  std::stable_sort(fetches_.begin(), fetches_.end(), [this](const auto& a, const auto& b) {
+    return std::pair(a.first, values_.gaps[At(a.second)].before) < std::pair(b.first, values_.gaps[At(b.second)].before);
+  });
 }
 
 void Fitter::State::FetchDue() {
-  for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_) {
-    const GapId gap = fetches_[next_fetch_].second;
+  for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_) deferred_.push_back(fetches_[next_fetch_].second);
+  if (deferred_.empty()) return;
+  if (!copying_.empty()) DropCopied();
+  std::erase_if(deferred_, [this](GapId gap) {
     const ValueId value = values_.gaps[At(gap)].value;
     std::erase_if(copying_, [value](const auto& each) { return each.first == value; });
-    if (GapOf(value) == gap && IsOnHost(value)) Fetch(value);
-  }
+    if (GapOf(value) != gap || !IsOnHost(value)) return true;
+    if (options_->fetching == Fetching::kWithRoom && live_ + bytes_[At(value)] > options_->budget) return false;
+    Fetch(value);
+    return true;
+  });
 }
 
 void Fitter::State::Fetch(ValueId value) {

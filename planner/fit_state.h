@@ -42,6 +42,9 @@ class Fitter::State {
   void Reset(Schedule* schedule);
   bool Run();
 
+  // Again with what was learnt, until nothing is. False: given up.
+  bool RunUntilSettled(Schedule* schedule);
+
   // The gap that is open, or -1: nobody will want it.
   GapId GapOf(ValueId value) const {
     const Value& of = Of(value);
@@ -68,7 +71,7 @@ class Fitter::State {
 
   // What becomes of a value that was just made or used.
   void Settle(ValueId value);
-  static Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns);
+  Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns) const;
 
   // Begins its copy to the host, if there is none; it goes when that has ended.
   void Copy(ValueId value, GapId gap);
@@ -77,8 +80,10 @@ class Fitter::State {
   void DropCopied();
 
   // Before which operator each copy back has to begin so that it ends in time: the last one first, each as late as the one after it leaves
-  // the engine, by the program's own times.
-  void FindFetches();
+  // the engine, and no sooner than there is room until it is used. From a run for which copies took no time.
+  void PlanFetches();
+
+  // Begins those, as soon as they fit.
   void FetchDue();
   bool IsOnHost(ValueId value) const {
     const StorageId storage = Of(value).storage;
@@ -137,6 +142,10 @@ class Fitter::State {
   std::vector<std::pair<ValueId, GapId>> copying_;  // to the host; to go then
   std::vector<std::pair<OperatorId, GapId>> fetches_;  // before which operator they begin, ascending
   size_t next_fetch_ = 0;
+  std::vector<GapId> deferred_;          // due; no room yet
+  bool copies_take_time_ = true;
+  std::vector<Bytes> needs_;             // by operator, as if they took none: the most that is live for it
+  std::vector<Nanoseconds> begins_;      // and when it begins, with what runs again for it; or starts_
   std::vector<ValueId> fetch_now_;
   Bytes host_bytes_ = 0;
   std::vector<int32_t> next_use_;        // by value: index of the use after the present operator

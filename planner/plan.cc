@@ -149,21 +149,68 @@ class Planner {
     if (!plan.ok()) return plan.status();
     return std::move(plan->schedule);
   }
+  // The search's time: what the other planners have left, or a moment.
+  struct SearchTime {
+    int64_t limit_ns;
+    steady_clock::time_point begin = steady_clock::now();
+    int64_t spent() const { return (steady_clock::now() - begin).count(); }
+    int64_t left() const { return std::max(limit_ns / 50, limit_ns - spent()); }
+  };
+  void AddSearch(std::vector<const Decisions*> from) {
+    constexpr int64_t kLeast = 1'000'000;
+    const SearchTime time = {std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
+    if (!options_.swap) return AddSearchWithin(from, time);
+    const std::optional<Found> found = SearchWithCopies(from, time);
+    if (!found) return AddSearchWithin(from, {time.left()});
+    if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr) candidate->choice = found->choice;
+  }
+  // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at both, with all that
+  // may be live at once and with less, down to what every plan needs; and then goes on where the best was found. Nothing: no arena fits.
+  std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, const SearchTime& time) {
+    constexpr int kEighths[] = {0, 4, 2, 6, 1, 5, 3, 7};  // of the way down
+    constexpr int kLooking = std::size(kEighths), kImproving = 3;
+    const Bytes less = std::max<Bytes>(0, budget_ - Least());
+    const size_t given = from.size();
+    std::optional<Found> best;
+    Bytes best_live = 0;
+    bool hindered = false;  // what fits by what is live is much faster
+    SearchOptions search = {.swap = true, .seed = options_.seed};
+    search.passes = [this](const Schedule& schedule) { return HeightOf(schedule) <= budget_; };
+    const auto run = [&](Bytes live, int64_t limit_ns) {
+      search.budget = live;
+      search.time_limit_ns = std::max(limit_ns, time.limit_ns / 50);
+      search.from = from;
+      Found found = search_.Run(search);
+      ++search.seed;
+      hindered = found.fits && (!found.passes || 2 * (found.time - TotalCost(graph_)) > 3 * (found.least_time - TotalCost(graph_)));
+      if (!found.fits || (best && found.time >= best->time) || (!found.passes && !search.passes(found.schedule))) return;
+      best = std::move(found);
+      best_live = live;
+      from.resize(given);
+      from.push_back(&best->choice);
+    };
+    for (int i = 0; i < kLooking && !(best && best->time <= TotalCost(graph_)); ++i) {
+      const Bytes live = budget_ - less / kLooking * kEighths[i];
+      const int64_t share = (time.limit_ns * 6 / 10 - time.spent()) / (kLooking - i);
+      if (live >= best_live || hindered) run(live, i == 0 ? 2 * share : share);
+    }
+    search.anew = false;
+    for (int i = 0; i < kImproving && best && best->time > TotalCost(graph_); ++i) {
+      run(i % 2 == 0 ? best_live : best_live + (budget_ - best_live) / 2, time.left() / (kImproving - i));
+    }
+    return best;
+  }
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between that and what
   // did not fit where there is no plan for so little.
-  void AddSearch(const std::vector<const Decisions*>& from) {
-    constexpr int64_t kLeast = 1'000'000;  // whatever the other planners have left
-    const int64_t limit = std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()));
-    const steady_clock::time_point begin = steady_clock::now();
-    const auto spent = [&] { return (steady_clock::now() - begin).count(); };
+  void AddSearchWithin(const std::vector<const Decisions*>& from, const SearchTime& time) {
     constexpr int kMostRounds = 24;
     constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
     Bytes live = budget_;
-    Bytes none = 0, above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
+    Bytes none = Least() - 1, above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
     std::optional<Decisions> choice;
     int improving = 0;
     for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
-      const int64_t left = std::max(limit / 50, limit - spent());
+      const int64_t left = time.left();
       const int64_t share = improving == kImproving ? left : left / (improving > 0 && round < 4 ? 4 : 2);
       SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
       search.anew = improving == 0;
@@ -186,11 +233,20 @@ class Planner {
           continue;
         }
         above = std::min(above, found.peak);
-        live = above - std::max<Bytes>(height - budget_, budget_ / 1000);
+        live = above - std::clamp<Bytes>(height - budget_, budget_ / 1000, options_.swap ? budget_ / 16 : budget_);
       }
       if (live <= none) live = none + (above - none) / 2;
-      if (live <= none || spent() > 2 * limit) return;
+      if (live <= none || time.spent() > 2 * time.limit_ns) return;
     }
+  }
+
+  // The arena's height, as far as a packer says at once.
+  Bytes HeightOf(const Schedule& schedule) const {
+    const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
+    if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
+    constexpr int64_t kLimitNs = 3'000'000;
+    const PackResult result = hotpack::Pack(ToInstance(outcome->stays), {.time_limit_ns = kLimitNs, .enough = budget_});
+    return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 
   // The arena's height. `last`: a plan that did not fit in the usual time gets more of it.

@@ -58,13 +58,19 @@ Found Search::State::Run(const SearchOptions& options) {
   begin_ = std::chrono::steady_clock::now();
   steps_ = 0;
   best_ = {};
-  now_ = {};
+  now_ = passed_ = {};
+  is_new_ = false;
+  looking_ = {};
+  std::fill(std::begin(best_standing_), std::end(best_standing_), Standing{});
   if (options.anew) BeginAnew();
-  for (const Decisions* from : options.from) Begin(*from, {});
-  best_standing_ = now_.over == 0 ? now_ : Standing{};
+  for (const Decisions* from : options.from) {
+    Begin(*from, {});
+    if (options.swap) Begin(*from, {.fetching = Fetching::kInTime});
+  }
   if (now_.IsThere()) Improve();
-  if (options.swap && best_.fits) CopyLess();
+  if (options.swap) CopyLess(1);
   best_.steps = steps_;
+  best_.least_time = std::min({best_.time, best_standing_[0].time, best_standing_[1].time});
   if (best_.fits) {
     Decisions choice = best_recipe_.choice;
     fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold, &best_.schedule);
@@ -96,11 +102,36 @@ double Search::State::Elapsed() const {
 }
 
 void Search::State::Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked) {
-  if (!fitted.fits || (best_.fits && fitted.time >= best_.time)) return;
+  if (!fitted.fits || !IsBetter(fitted.time, false)) return;
   best_.fits = true;
   best_.time = fitted.time;
   best_.peak = fitted.peak;
   best_recipe_ = {options, asked, hold_};
+}
+
+bool Search::State::Passes(const Recipe& recipe) {
+  const auto begin = std::chrono::steady_clock::now();
+  Decisions choice = recipe.choice;
+  Schedule schedule;
+  fitter_.Fit(recipe.options, &choice, &recipe.hold, &schedule);
+  const bool passes = options_->passes(schedule);
+  looking_ += std::chrono::steady_clock::now() - begin;
+  return passes;
+}
+
+void Search::State::LookAt(const Standing& plan) {
+  constexpr double kShare = 0.3;  // of the time so far
+  if (!options_->passes || plan.over > 0 || !IsBetter(plan.time, true)) return;
+  if (looking_ > kShare * (std::chrono::steady_clock::now() - begin_)) return;
+  const Recipe recipe = {{.budget = options_->budget, .fetching = plan.fetching, .mends = false}, plan.choice, hold_};
+  Decisions choice = recipe.choice;
+  const Fitted fitted = fitter_.Fit(recipe.options, &choice, &recipe.hold);
+  if (!fitted.fits || !IsBetter(fitted.time, true) || !Passes(recipe)) return;
+  best_.fits = best_.passes = true;
+  best_.time = fitted.time;
+  best_.peak = fitted.peak;
+  best_recipe_ = recipe;
+  passed_ = plan;
 }
 
 GapId Search::State::DrawGap(const std::vector<GapId>& gaps) {
@@ -132,12 +163,19 @@ void Search::State::Improve() {
   int64_t round_end = 0, round = 1000;
   const double until = options_->swap ? 1 - kShareToCopyLess : 1;
   while (steps_ < options_->steps && !IsDone()) {
-    if (steps_ % 16 == 0 && Elapsed() >= until) break;
+    if (steps_ % 16 == 0) {
+      if (Elapsed() >= until) break;
+      if (is_new_) LookAt(now_);
+      is_new_ = false;
+    }
     if (steps_ >= round_end) {
       round_end = steps_ + round;
       warmth = kWarmth[rounds++ % std::size(kWarmth)];
       if (rounds % 2 == 0) round *= 2;
-      if (best_standing_.IsThere()) now_ = best_standing_;
+      if (BestStanding().IsThere()) now_ = BestStanding();
+      const Standing& other = best_standing_[rounds / std::size(kWarmth) % 2];  // the other way to fetch, if it does not lag behind
+      if (other.IsThere() && now_.over == 0 && 4 * (other.time - total_) <= 5 * (now_.time - total_)) now_ = other;
+      if (passed_.IsThere() && rounds % 2 == 0) now_ = passed_;
     }
     ++steps_;
     const double left = static_cast<double>(round_end - steps_) / static_cast<double>(round);
@@ -146,7 +184,10 @@ void Search::State::Improve() {
   }
 }
 
-void Search::State::CopyLess() {
+void Search::State::CopyLess(double until) {
+  if (!best_.fits) return;
+  const Found best = best_;
+  const Recipe recipe = best_recipe_;
   Decisions choice = best_recipe_.choice;
   fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold);
   std::vector<GapId> copied;
@@ -155,12 +196,13 @@ void Search::State::CopyLess() {
   }
   FitOptions options;
   options.budget = options_->budget;
+  options.fetching = best_recipe_.options.fetching;
   options.mends = false;
   options.most_over = 0;
   // Halves, quarters, ..., and each by itself; as much as the time allows.
   for (size_t count = copied.size(); count > 0; count /= 2) {
     for (size_t from = 0; from < copied.size(); from += count) {
-      if (TimeSpent() >= 1) return;
+      if (TimeSpent() >= until) break;
       Decisions asked = choice;
       bool changed = false;
       for (size_t i = from; i < std::min(from + count, copied.size()); ++i) {
@@ -179,6 +221,14 @@ void Search::State::CopyLess() {
       choice = std::move(done);
     }
   }
+  if (best_.passes && !Passes(best_recipe_)) {
+    best_ = best;
+    best_recipe_ = recipe;
+    return;
+  }
+  now_ = {std::move(choice), 0, best_.time, options.fetching};
+  BestStanding() = now_;
+  is_new_ = !best_.passes;
 }
 
 bool Search::State::Step(Nanoseconds worse) {
@@ -189,6 +239,7 @@ bool Search::State::Step(Nanoseconds worse) {
   if (gone_.empty() && now_.over == 0) return false;
   FitOptions options;
   options.budget = options_->budget;
+  options.fetching = now_.fetching;
   options.noise = Draw(2) == 0 ? 0.5 : 0.1;
   options.seed = random_();
   options.most_over = now_.over;
@@ -208,8 +259,11 @@ bool Search::State::Step(Nanoseconds worse) {
       fitted = fitter_.Fit(options, &choice, &hold_);
       Remember(fitted, options, asked);
     }
-    if (now_.IsWorseThan(fitted, worse)) now_ = {std::move(choice), fitted.over, fitted.time};
-    if (now_.over == 0 && now_.time < best_standing_.time) best_standing_ = now_;
+    if (now_.IsWorseThan(fitted, worse)) {
+      now_ = {std::move(choice), fitted.over, fitted.time, options.fetching};
+      is_new_ = true;
+    }
+    if (now_.over == 0 && now_.time < BestStanding().time) BestStanding() = now_;
   } else {
     for (GapId gap : held_) hold_[At(gap)] = false;
   }

@@ -30,12 +30,20 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
     fitted = next;
     choice = std::move(held);
   }
-  if (std::pair(fitted.over, fitted.time) < std::pair(now_.over, now_.time)) now_ = {std::move(choice), fitted.over, fitted.time};
+  Standing standing = {std::move(choice), fitted.over, fitted.time, options.fetching};
+  Standing& best = best_standing_[static_cast<size_t>(options.fetching)];
+  if (standing.over == 0 && standing.time < best.time) best = standing;
+  LookAt(standing);
+  if (std::pair(standing.over, standing.time) < std::pair(now_.over, now_.time)) now_ = std::move(standing);
 }
 
 void Search::State::BeginAnew() {
   const Decisions nothing = NothingGoes(values_);
-  if (options_->swap) BeginBySwaps();
+  if (options_->swap) {
+    BeginBySwaps();
+    BeginOneByOne();
+    CopyLess(TimeSpent() + 0.1);
+  }
   if (IsDone()) return;
   BeginByCuts();  // first: with a plan at hand the others give up early
   for (const double wait : {0.5, 1.5, 0.0, 1.0, 0.25, 0.75}) {
@@ -83,7 +91,50 @@ void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
       decisions.ways[At(gap)] = Way::kSwap;
       bytes += static_cast<double>(BytesOf(gap));
     }
-    Begin(decisions, {});
+    for (const Fetching fetching : {Fetching::kInTime, Fetching::kWithRoom}) Begin(decisions, {.fetching = fetching});
+  }
+}
+
+void Search::State::BeginOneByOne() {
+  constexpr double kShare = 0.2;  // of the time
+  const double until = TimeSpent() + kShare;
+  constexpr std::ptrdiff_t kMost = 64;
+  std::vector<GapId> gaps = can_go_;
+  const auto weight = [this](GapId gap) {
+    const Gap& of = values_.gaps[At(gap)];
+    return static_cast<double>(BytesOf(gap)) * (of.before - of.after);
+  };
+  const auto end = gaps.begin() + std::min(kMost, static_cast<std::ptrdiff_t>(gaps.size()));
+  std::partial_sort(gaps.begin(), end, gaps.end(), [&](GapId a, GapId b) { return weight(a) > weight(b); });
+  gaps.erase(end, gaps.end());
+  FitOptions options;
+  options.budget = options_->budget;
+  options.mends = false;
+  Decisions choice = NothingGoes(values_), done = choice;
+  Fitted now = fitter_.Fit(options, &done);
+  while (now.over > 0) {
+    double best_score = 0;
+    Fitted best;
+    GapId best_gap = -1;
+    Way best_way = Way::kHold;
+    options.most_over = now.over;
+    for (GapId gap : gaps) {
+      if (choice.ways[At(gap)] != Way::kHold) continue;
+      for (const Way way : {Way::kSwap, Way::kAgain}) {
+        if (TimeSpent() > until) return;
+        if (!(way == Way::kSwap ? fitter_.CanSwap(gap) : fitter_.CanGo(gap))) continue;
+        done = choice;
+        done.ways[At(gap)] = way;
+        const Fitted fitted = fitter_.Fit(options, &done);
+        if (fitted.over >= now.over) continue;
+        const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
+        if (score > best_score) best_score = score, best = fitted, best_gap = gap, best_way = way;
+      }
+    }
+    if (best_gap < 0) return;
+    choice.ways[At(best_gap)] = best_way;
+    now = best;
+    for (const Fetching fetching : {Fetching::kInTime, Fetching::kWithRoom}) Begin(choice, {.fetching = fetching});
   }
 }
 

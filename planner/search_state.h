@@ -42,6 +42,7 @@ class Search::State {
     Decisions choice;
     Bytes over = INT64_MAX;
     Nanoseconds time = INT64_MAX;
+    Fetching fetching = Fetching::kWithRoom;
     bool IsThere() const { return over < INT64_MAX; }
     bool IsWorseThan(const Fitted& other, Nanoseconds worse) const {
       return std::pair(other.over, other.time) <= std::pair(over, over > other.over ? INT64_MAX : time + worse);
@@ -61,8 +62,17 @@ class Search::State {
   double TimeSpent() const;  // of the time alone
 
   // Nothing is faster: all operators one after the other.
-  bool IsDone() const { return best_.fits && best_.time <= total_; }
+  bool IsDone() const { return best_.fits && best_.time <= total_ && (best_.passes || !options_->passes); }
+
+  // Whether it is to be answered rather than the best one so far: one that passes goes before all that do not.
+  bool IsBetter(Nanoseconds time, bool passes) const {
+    return !best_.fits || std::pair(!passes, time) < std::pair(!best_.passes, best_.time);
+  }
   void Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked);
+
+  // Whether it passes, if it would be the best then, and not too much of the time went into that.
+  void LookAt(const Standing& plan);
+  bool Passes(const Recipe& recipe);
   void Begin(const Decisions& asked, FitOptions options);
   void BeginAnew();
 
@@ -70,6 +80,9 @@ class Search::State {
   // waits longest.
   void BeginBySwaps();
   void BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all);
+
+  // Of what is large and waits long lets go of one after the other, what helps most for its time first: few copies leave few holes.
+  void BeginOneByOne();
 
   // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
   void BeginByClasses();
@@ -109,6 +122,8 @@ class Search::State {
   void HoldSources(GapId gap, Decisions* choice, Sources sources);
   Sources DrawSources() { return static_cast<Sources>(1 + Draw(3)); }
 
+  Standing& BestStanding() { return best_standing_[static_cast<size_t>(now_.fetching)]; }
+
   // What the last plan made again although it had been used up at most so many operators before stays for that.
   void HoldMissed(OperatorId most, Decisions* choice) const;
 
@@ -119,8 +134,8 @@ class Search::State {
   void AddAlike(GapId gap, std::vector<GapId>* gaps);
   void Improve();
 
-  // What the best plan copies without need stays: no slower, and it fits.
-  void CopyLess();
+  // What the best plan copies without need stays: no slower, and it fits. Until that part of the time is over.
+  void CopyLess(double until);
 
   // One change. False if there is none to make.
   bool Step(Nanoseconds worse);
@@ -143,7 +158,11 @@ class Search::State {
   CutOf last_cut_;  // the best one of the last time
   Found best_;
   Recipe best_recipe_;
-  Standing now_, best_standing_;
+  bool is_new_ = false;  // `now_` has not been looked at
+  std::chrono::steady_clock::duration looking_{};
+  Standing passed_;      // the best that passes
+  Standing now_;
+  Standing best_standing_[2];  // by Fetching
   std::vector<bool> hold_;  // by gap, of the step under way
   std::vector<GapId> gone_, held_, alike_;
   std::vector<ValueId> open_;

@@ -1,4 +1,5 @@
-"""The section `budgets`: every planner of `hotpack plan --sweep` on many graphs, from the least memory to what each step needs as it is."""
+"""The section `budgets`: every planner of `hotpack plan --sweep`, and with copies `dqn`, on many graphs, from the least memory to what each
+step needs as it is."""
 
 from __future__ import annotations
 
@@ -8,10 +9,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from runs import MB, Context, Failure, Graph, Point, Skipped, logs, plan, sweep
+from runs import MB, Context, Failure, Graph, Plan, Point, Skipped, logs, plan, sweep
 from text_table import render
 
-SEARCH = "search"
+SEARCH, LEARNT = "search", "dqn"
 # From 200 operators to 15,000; VGG-16 has 111, and none of its family 200.
 NETWORKS = ("resnet:50,batch=32", "resnet:152,batch=32", "vgg:16,batch=64", "unet:depth=6,batch=4", "inception", "transformer:6",
             "lstm:4x1024,batch=64,steps=64", "nmt:2", "deepspeech2:5x1760,frames=100", "stochastic_depth:101", "kmeans:iterations=60")
@@ -82,6 +83,15 @@ def _picture(context: Context, name: str) -> tuple[list[str], str | None]:
     return ["--plot", str(path), "--force"], path.name
 
 
+def _learnt(context: Context, graph: Graph, point: Point) -> Plan | None:
+    """By the planner that a sweep leaves out, as it learns anew for each budget."""
+    found = plan(context, graph, LEARNT, point.budget)
+    if found is None:
+        return None
+    baseline = found["baseline_time"]
+    return Plan(found["time"], found["time"] / baseline, found["lower_bound_time"] / baseline, found["arena"])
+
+
 def _sweep_of(context: Context, graph: Graph, *arguments: str) -> tuple[dict, list[dict], list[str]]:
     """Of one graph: a line of the first table, the rows, what is missed."""
     swap = "--swap" in arguments
@@ -90,6 +100,9 @@ def _sweep_of(context: Context, graph: Graph, *arguments: str) -> tuple[dict, li
     begin = time.monotonic()
     whole = plan(context, graph)
     points = sweep(context, graph, 3 if context.smoke else POINTS, *arguments, *picture)
+    if swap:
+        for point in points:
+            point.plans[LEARNT] = _learnt(context, graph, point)
     seconds = time.monotonic() - begin
     said, at = missed(name, points), half(points)
     print(f"planner: {name}: {len(points)} budgets, {seconds:.0f} s, {len(said)} missed", file=sys.stderr)

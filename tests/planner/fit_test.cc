@@ -64,7 +64,9 @@ TEST(FitTest, DrawnGraphs) {
     for (int part = 0; part < 4; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
       const bool swap = i % 2 == 0;
-      const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random()};
+      const Fetching fetching = i % 4 < 2 ? Fetching::kInTime : Fetching::kWithRoom;
+      const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random(),
+                                  .fetching = fetching};
       Decisions choice = NothingGoes(values);
       for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
       for (OperatorId& tail : choice.tails) {
@@ -117,6 +119,42 @@ TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   EXPECT_EQ(fitter.Fit({}, &choice).time, TotalCost(graph) + 1010);
   EXPECT_EQ(fitter.Fit({}, &with).time, TotalCost(graph) + 10);
   EXPECT_EQ(with.tails[static_cast<size_t>(a)], 4);
+}
+
+// a waits on the host for "last"; "peak" needs the memory until just before.
+TEST(FitTest, CopiesBackWaitUntilThereIsRoom) {
+  Graph graph;
+  constexpr Bytes kBytes[] = {1, 1200, 1000, 1};
+  for (Bytes bytes : kBytes) graph.storages.push_back({.name = std::string(1, static_cast<char>('a' + graph.storages.size())), .bytes = bytes});
+  graph.storages[0].given = graph.storages[3].kept = true;
+  const auto add = [&](const char* name, Nanoseconds cost, std::vector<StorageId> reads, StorageId writes) {
+    graph.operators.push_back({.name = name, .cost = cost, .reads = std::move(reads), .writes = {writes}});
+    graph.operators.back().once = true;
+  };
+  add("first", 10, {0}, 1);
+  graph.storages.push_back({.name = "small", .bytes = 1});
+  add("long", 500, {0}, 4);
+  add("peak", 100, {4}, 2);
+  graph.storages.push_back({.name = "result", .bytes = 1});
+  add("behind", 20, {2}, 5);
+  add("last", 10, {1, 5}, 3);
+  ASSERT_TRUE(Check(graph).ok()) << Check(graph);
+  const Values values = ValuesOf(graph);
+  Fitter fitter(graph, values);
+  constexpr Nanoseconds kCopy = 100;  // 1200 bytes
+  const GapId gap = values.values[static_cast<size_t>(values.outputs[0][0])].first_gap;
+  for (const Bytes budget : {1500, 3000}) {
+    Decisions choice = NothingGoes(values);
+    choice.ways[static_cast<size_t>(gap)] = Way::kSwap;
+    Schedule schedule;
+    const Fitted fitted = fitter.Fit({.budget = budget, .mends = false}, &choice, nullptr, &schedule);
+    ASSERT_TRUE(fitted.fits) << budget;
+    ExpectTrue(graph, fitted, schedule, budget);
+    EXPECT_EQ(fitted.time, TotalCost(graph) + (budget == 1500 ? kCopy : 0));
+  }
+  Decisions choice = NothingGoes(values);
+  choice.ways[static_cast<size_t>(gap)] = Way::kSwap;
+  EXPECT_GT(fitter.Fit({.budget = 1500, .fetching = Fetching::kInTime, .mends = false}, &choice).over, 0);
 }
 
 TEST(FitTest, TheSameAgain) {

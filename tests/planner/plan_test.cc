@@ -24,6 +24,22 @@ TEST(PlansTest, SmallStoragesTakeWholeGrains) {
   EXPECT_GT(answer->recomputed, 0);
 }
 
+TEST(PlansTest, EndsWhereNothingIsFaster) {
+  const absl::StatusOr<Graph> graph = Generate("vgg:16,batch=64");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.swap = true;
+  options.time_limit_ns = 60'000'000'000;
+  options.budget = 5'000'000'000;
+  const absl::StatusOr<PlanAnswer> answer = MakePlan(*graph, options);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->outcome.time, answer->baseline_time);
+  EXPECT_LE(answer->arena, options.budget);
+  EXPECT_LE(answer->swapped, 4);
+  EXPECT_LT(answer->seconds, 50);
+}
+
 TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
   const Graph graph = Chain(50, 512);
   PlanOptions options;

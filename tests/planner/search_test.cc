@@ -105,6 +105,51 @@ TEST(SearchTest, ItsPlanIsWhatItSays) {
   }
 }
 
+int64_t Copies(const Schedule& schedule) {
+  return std::count_if(schedule.actions.begin(), schedule.actions.end(), [](const Action& action) { return action.kind == ActionKind::kOffload; });
+}
+
+TEST(SearchTest, CopiesNoMoreThanItHasTo) {
+  const Graph graph = Chain(40, 100, 1000);  // a copy takes 9 ns
+  const Values values = ValuesOf(graph);
+  const Bytes whole = Simulate(graph, Baseline(graph))->live_peak;
+  Search search(graph, values);
+  for (const int gone : {1, 4, 10}) {
+    const Found found = search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100});
+    ASSERT_TRUE(found.fits);
+    EXPECT_EQ(found.time, TotalCost(graph));
+    EXPECT_EQ(found.steps, 0);  // nothing is faster
+    EXPECT_EQ(Copies(found.schedule), gone);
+    Decisions all = NothingGoes(values);  // what can be copied
+    std::fill(all.ways.begin(), all.ways.end(), Way::kSwap);
+    const Found less = search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});
+    EXPECT_EQ(less.time, TotalCost(graph));
+    EXPECT_EQ(Copies(less.schedule), gone);
+  }
+}
+
+TEST(SearchTest, WhatPassesGoesBeforeWhatIsFaster) {
+  const Graph graph = Chain(40, 100, 10);
+  const Values values = ValuesOf(graph);
+  const Bytes whole = Simulate(graph, Baseline(graph))->live_peak;
+  SearchOptions options = {.budget = whole - 1500, .swap = true, .steps = 2000};
+  Search search(graph, values);
+  const Found any = search.Run(options);
+  ASSERT_TRUE(any.fits);
+  EXPECT_FALSE(any.passes);
+  ASSERT_GT(Copies(any.schedule), 0);
+  options.passes = [](const Schedule& schedule) { return Copies(schedule) == 0; };
+  const Found again = search.Run(options);
+  ASSERT_TRUE(again.passes);
+  EXPECT_EQ(Copies(again.schedule), 0);
+  EXPECT_GT(again.time, any.time);
+  EXPECT_EQ(Verify(graph, again.schedule), "");
+  options.passes = [](const Schedule&) { return false; };
+  const Found none = search.Run(options);
+  EXPECT_TRUE(none.fits);
+  EXPECT_FALSE(none.passes);
+}
+
 // Griewank's bound: with room for s results a chain of l layers takes at most r more passes, if l ≤ (s + r)! / (s! r!).
 TEST(SearchTest, AChainInTheLeastMemory) {
   const Graph graph = Chain(64);
