@@ -160,9 +160,15 @@ class Planner {
     constexpr int64_t kLeast = 1'000'000;
     const SearchTime time = {std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
     if (!options_.swap) return AddSearchWithin(from, time);
-    const std::optional<Found> found = SearchWithCopies(from, time);
-    if (!found) return AddSearchWithin(from, {time.left()});
-    if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr) candidate->choice = found->choice;
+    constexpr size_t kMost = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
+    if (graph_.operators.size() > kMost) return AddSearchWithin(from, time);
+    const std::optional<Found> found = SearchWithCopies(from, {time.limit_ns / 2});
+    if (found) {
+      if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr) candidate->choice = found->choice;
+      if (found->time <= TotalCost(graph_)) return;
+      from.push_back(&found->choice);
+    }
+    AddSearchWithin(from, {time.left()});
   }
   // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at both, with all that
   // may be live at once and with less, down to what every plan needs; and then goes on where the best was found. Nothing: no arena fits.
