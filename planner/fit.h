@@ -3,8 +3,8 @@
 //
 //   choice ──► Fitter ──► time, peak, choice with what had to go        (and once more for the schedule itself)
 //
-// What is asked for is done. What does not fit is mended: contents go that can be made again. So every choice is a plan, and a search
-// over them never leaves what is feasible.
+// What is asked for is done; contents that go by kSwap begin their copy back as Fetching says. What does not fit is mended: contents go
+// that can be made again. So every choice is a plan, and a search over them never leaves what is feasible.
 #pragma once
 
 #include <cstdint>

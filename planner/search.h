@@ -27,7 +27,7 @@ struct SearchOptions {
   std::vector<const Decisions*> from = {};  // plans to begin with, for whatever budget
   bool anew = true;                   // and with those that it finds itself
   // If given: what a plan is to pass besides, such as that its arena fits. Looked at for a part of the time, where a plan is faster than
-  // all that have passed; where none has, the answer is the fastest of the others.
+  // all that have passed, so what is found depends on the machine; where none has passed, the answer is the fastest of the others.
   std::function<bool(const Schedule&)> passes = {};
 };
 
@@ -48,7 +48,7 @@ class Search {
   Search(const Graph& graph, const Values& values, const Machine& machine = {});
   ~Search();
 
-  // The same for the same options, calls before it and number of steps. Not thread-safe.
+  // The same for the same options, calls before it and number of steps, unless a time limit strikes or `passes` is given. Not thread-safe.
   Found Run(const SearchOptions& options);
 
  private:

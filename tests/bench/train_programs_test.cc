@@ -72,8 +72,7 @@ TEST_P(TrainPrograms, AreServedWithoutAReport) {
 }
 
 // As they are: static shapes are served by script, evaluations and a shorter last batch included; varying ones stay near
-// their live peak. Plans take time, and a simulated iteration takes none, so the programs run long enough for both; on a machine that is
-// busy with other work a program runs once more, for longer.
+// their live peak. Plans take time, and a simulated iteration takes none, so the programs run long enough for both.
 class TrainDefaults : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, TrainDefaults, testing::ValuesIn(Programs()),
                          [](const auto& param) { return Words(param.param).front(); });
@@ -85,19 +84,16 @@ TEST_P(TrainDefaults, ShareAndMemory) {
   const bool short_run = name.find("mlp") != std::string::npos;
   const TemporaryDirectory directory;
   const std::string stats_path = directory.path() + "/json";
-  for (const bool longer : {false, true}) {
-    Command options = short_run ? Command{"--steps", "300"} : Command{};
-    if (longer) options.insert(options.end(), {"--epochs", "48"});
-    const Outcome outcome = Simulate(name, options, stats_path);
-    ASSERT_EQ(outcome.code, 0) << outcome.err;
-    const auto stats = nlohmann::json::parse(hotpack_test::ReadFile(stats_path));
-    EXPECT_EQ(stats["checker_reports"], 0) << outcome.err;
-    const int64_t live = stats["live_peak"], reserved = stats["reserved_peak"];
-    EXPECT_LE(reserved * 100, live * 110 + 4 * kMiB * 100 + (varies ? 0 : live)) << stats;
-    const int64_t requests = stats["requests_steady"], planned = stats["planned_steady"];
-    if (varies || (requests > 0 && planned * 100 >= requests * 99)) return;
-    if (longer) ADD_FAILURE() << "never served by script: " << stats;
-  }
+  const Outcome outcome = Simulate(name, short_run ? Command{"--steps", "300"} : Command{}, stats_path);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto stats = nlohmann::json::parse(hotpack_test::ReadFile(stats_path));
+  EXPECT_EQ(stats["checker_reports"], 0) << outcome.err;
+  const int64_t live = stats["live_peak"], reserved = stats["reserved_peak"];
+  EXPECT_LE(reserved * 100, live * 110 + 4 * kMiB * 100 + (varies ? 0 : live)) << stats;
+  if (varies) return;
+  const int64_t requests = stats["requests_steady"], planned = stats["planned_steady"];
+  EXPECT_GT(requests, 0) << stats;
+  EXPECT_GE(planned * 100, requests * 99) << stats;
 }
 
 class TrainCommandLine : public testing::TestWithParam<std::string> {};
