@@ -31,7 +31,7 @@ std::vector<int32_t> FirstFitOrder(const Timeline& timeline) {
 }
 
 void RunOneSolver(const Timeline& timeline, const PackOptions& options, int64_t deadline_ns, Incumbent* incumbent) {
-  StopCheck stop(deadline_ns, options.cancel);
+  StopCheck stop(deadline_ns, options.cancel, options.clock);
   constexpr Bytes kAnyHeight = std::numeric_limits<Bytes>::max();
   Placement placement;
   const bool done =
@@ -79,7 +79,7 @@ void SolveInstance(const Instance& instance, const PackOptions& options, int64_t
   }
   Incumbent incumbent{Stacked(timeline), "stacked"};
   if (options.algorithm == Algorithm::kAuto || options.algorithm == Algorithm::kExact) {
-    StopCheck stop(deadline_ns, options.cancel);
+    StopCheck stop(deadline_ns, options.cancel, options.clock);
     UseStart(instance, timeline, options.start, &stop, &incumbent);
     Solution solution = Solve(instance, timeline, options, std::move(incumbent), result->lower_bound,
                               {.enough = std::max(options.capacity, options.enough), .decide = options.capacity > 0}, deadline_ns);
@@ -96,13 +96,13 @@ void SolveInstance(const Instance& instance, const PackOptions& options, int64_t
 }  // namespace
 
 PackResult Pack(const Instance& instance, const PackOptions& options) {
-  const int64_t begin_ns = MonotonicNanoseconds();
+  const int64_t begin_ns = NanosecondsOn(options.clock);
   PackResult result;
   result.algorithm = AlgorithmName(options.algorithm);
   result.status = CheckInstance(instance);
   if (result.status == PackStatus::kOk && !instance.blocks.empty()) SolveInstance(instance, options, begin_ns, &result);
   result.proven_optimal = result.status == PackStatus::kOk && result.placement.height == result.lower_bound;
-  result.nanoseconds = MonotonicNanoseconds() - begin_ns;
+  result.nanoseconds = NanosecondsOn(options.clock) - begin_ns;
   return result;
 }
 

@@ -10,6 +10,8 @@
 
 namespace hotpack {
 
+class WorkClock;  // packer/stop.h
+
 enum class Algorithm {
   kAuto,      // portfolio: everything below, best result; stops at the lower bound
   kBestFit,   // the best-fit heuristic as published (Sekiyama 2018, §3.2)
@@ -28,6 +30,9 @@ struct PackOptions {
   uint64_t seed = 1;                          // same seed, one thread, no time-out: same placement
   int threads = 1;                            // ≥ 1
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best found so far
+  // null: the time limit is of the machine's clock. Otherwise of this one, which advances with the work done, so that the
+  // same instance always has the same placement. One thread works then, whatever `threads` says. Not owned.
+  WorkClock* clock = nullptr;
   // Offsets for all blocks to begin from, or null; looked at with kAuto and kExact. Where they are a placement the result
   // is never higher. Where they are none any more (sizes grew, blocks were pinned) blocks are placed anew in the order of
   // these offsets, each as low as it can be. Its `height` is not looked at.
@@ -47,7 +52,7 @@ struct PackResult {
   Placement placement;          // valid when status is kOk
   Bytes lower_bound = 0;        // proved: no placement is lower. The load's maximum, or more where a search ended
   bool proven_optimal = false;  // height == lower_bound
-  int64_t nanoseconds = 0;      // wall clock of the solve
+  int64_t nanoseconds = 0;      // of the solve: wall clock, or of PackOptions::clock
   const char* algorithm = "";   // what produced the placement, a static string
 };
 

@@ -154,7 +154,7 @@ class Heuristics {
 
 // What one thread does.
 void RunThread(Shared* shared, int index) {
-  StopCheck stop(shared->deadline_ns, shared->options.cancel);
+  StopCheck stop(shared->deadline_ns, shared->options.cancel, shared->options.clock);
   SharedBest& best = shared->best;
   std::optional<Heuristics> heuristics;
   if (shared->options.algorithm == Algorithm::kAuto) {
@@ -215,7 +215,7 @@ class Helpers {
 void RunPortfolio(const Timeline& timeline, const PackOptions& options, int64_t deadline_ns, SharedBest* best) {
   if (best->done()) return;
   Shared shared(timeline, options, deadline_ns, best);
-  const Helpers helpers(&shared, options.threads);
+  const Helpers helpers(&shared, options.clock != nullptr ? 1 : options.threads);
   RunThread(&shared, 0);
 }
 

@@ -9,7 +9,7 @@
 
 namespace hotpack {
 
-// Improves on `best` until it is done, the deadline (a value of MonotonicNanoseconds()) has passed, or options.cancel is
+// Improves on `best` until it is done, the deadline (a value of NanosecondsOn(options.clock)) has passed, or options.cancel is
 // set. With kAuto: dives with a few fixed keys; then the squeaky wheel (packer/squeaky.h), now and then first-fit, and
 // the exact search (packer/exact_solver.h, unless the instance is too large for it) in turns, which grow longer. With
 // kExact the exact search alone. Deterministic for a seed with one thread and no time-out. Thread-safe.

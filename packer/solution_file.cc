@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "packer/highs_columns.h"
 
 namespace hotpack {
 namespace {
@@ -62,6 +63,9 @@ class Lines {
     return words;
   }
 
+  // `text`: a part of the line.
+  Word WordOf(absl::string_view text) const { return {text, static_cast<size_t>(text.data() - line_.data()) + 1}; }
+
   absl::Status Error(size_t column, absl::string_view reason) const {
     return absl::InvalidArgumentError(
         absl::StrCat(name_, ":", std::max<size_t>(number_, 1), ":", column, ": ", reason));
@@ -102,6 +106,18 @@ class Variables {
     return absl::OkStatus();
   }
 
+  // Whether the model (packer/model_writer.h) has such a name: u_UNIT_W, xI, kI or zI_J. Add checks the first two further.
+  bool IsKnown(const Word& name) const {
+    if (absl::StartsWith(name.text, "u_")) return true;
+    const absl::string_view rest = name.text.substr(1);
+    int64_t number = 0;
+    if (absl::StartsWith(name.text, "x")) return !rest.empty() && ParseInteger(rest, &number);
+    if (absl::StartsWith(name.text, "k")) return IsBlock(rest);
+    const size_t middle = rest.find('_');
+    return absl::StartsWith(name.text, "z") && middle != absl::string_view::npos && IsBlock(rest.substr(0, middle)) &&
+           IsBlock(rest.substr(middle + 1));
+  }
+
   // Moves all into `solution`. `zero_if_missing`: the format leaves out variables that are zero.
   absl::Status Finish(bool zero_if_missing, SolverSolution* solution) {
     if (!height_) return lines_.ErrorAtEnd("there is no height: a variable named like u_512_2048 is missing");
@@ -120,6 +136,11 @@ class Variables {
   static bool ParseInteger(absl::string_view text, int64_t* number) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
     return error == std::errc() && end == text.data() + text.size() && absl::ascii_isdigit(text[0]);
+  }
+
+  bool IsBlock(absl::string_view text) const {
+    int64_t block = 0;
+    return !text.empty() && ParseInteger(text, &block) && static_cast<size_t>(block) < x_.size();
   }
 
   absl::Status AddHeight(const Word& name, double number) {
@@ -164,26 +185,25 @@ absl::StatusOr<SolverSolution> ParseCbc(Lines lines, size_t blocks) {
   return solution;
 }
 
-// "# Columns N" and its lines; N is negative in the sparse style, which has the index as a third word.
 absl::Status ParseHighsColumns(Lines* lines, size_t blocks, SolverSolution* solution) {
-  const std::vector<Word> head = lines->Words();
-  int32_t count = 0;
-  if (head.size() != 3 || !absl::SimpleAtoi(head[2].text, &count)) {
-    return lines->Error(1, absl::StrCat("expected the number of columns, found ", Quoted(lines->line())));
-  }
-  const bool sparse = count < 0;
-  const size_t words_in_line = sparse ? 3 : 2;
+  std::optional<HighsColumns> columns = HighsColumns::FromHead(lines->line());
+  if (!columns) return lines->Error(1, absl::StrCat("expected the number of columns, found ", Quoted(lines->line())));
   Variables variables(*lines, blocks);
-  const int64_t columns = std::abs(int64_t{count});
-  for (int64_t i = 0; i < columns; ++i) {
-    if (!lines->Next()) return lines->ErrorAtEnd(absl::StrCat("the file ends within its ", columns, " columns"));
-    const std::vector<Word> words = lines->Words();
-    if (words.size() != words_in_line) {
-      return lines->Error(1, absl::StrCat("expected a name and its value, found ", Quoted(lines->line())));
+  for (int64_t i = 0; i < columns->count(); ++i) {
+    if (!lines->Next()) return lines->ErrorAtEnd(absl::StrCat("the file ends within its ", columns->count(), " columns"));
+    HighsColumn column;
+    if (const std::string fault = columns->Read(lines->line(), &column); !fault.empty()) return lines->Error(1, fault);
+    const Word name = lines->WordOf(column.name), value = lines->WordOf(column.value);
+    // A misspelt name would leave its variable at zero.
+    if (columns->sparse() && !variables.IsKnown(name)) {
+      return lines->Error(name.column, absl::StrCat("the model has no variable ", Quoted(name.text)));
     }
-    if (absl::Status status = variables.Add(words[0], words[1]); !status.ok()) return status;
+    if (absl::Status status = variables.Add(name, value); !status.ok()) return status;
   }
-  return variables.Finish(sparse, solution);
+  if (absl::Status status = variables.Finish(columns->sparse(), solution); !status.ok()) return status;
+  if (!lines->Next()) return absl::OkStatus();
+  const std::string fault = columns->CheckLineAfter(lines->line());
+  return fault.empty() ? absl::OkStatus() : lines->Error(1, fault);
 }
 
 absl::StatusOr<SolverSolution> ParseHighs(Lines lines, size_t blocks) {
@@ -200,7 +220,7 @@ absl::StatusOr<SolverSolution> ParseHighs(Lines lines, size_t blocks) {
       if (!lines.Next()) break;
       solution.has_solution = absl::StripAsciiWhitespace(lines.line()) == "Feasible";
       if (!solution.has_solution) return solution;
-    } else if (primal && absl::StartsWith(line, "# Columns")) {
+    } else if (primal && HighsColumns::IsHead(line)) {
       if (absl::Status status = ParseHighsColumns(&lines, blocks, &solution); !status.ok()) return status;
       return solution;
     }

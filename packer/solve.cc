@@ -52,7 +52,7 @@ class PartsSolver {
 
   // Offers what it finds. Raises best's lower bound where a part proves more.
   void Run(SharedBest* best) {
-    StopCheck stop(deadline_ns_, options_.cancel);
+    StopCheck stop(deadline_ns_, options_.cancel, options_.clock);
     for (const Part& part : parts_) best->RaiseLower(split_.floor_height + part.solution.lower);
     OfferWhole(best);
     for (uint64_t pass = 0; !best->done() && !stop.Now(); ++pass) {
@@ -60,7 +60,7 @@ class PartsSolver {
       if (left == 0) break;
       for (Part& part : parts_) {
         if (part.done || best->done()) continue;
-        const int64_t now = MonotonicNanoseconds();
+        const int64_t now = NanosecondsOn(options_.clock);
         Improve(&part, pass, now + std::max<int64_t>(deadline_ns_ - now, 0) / static_cast<int64_t>(left--), best);
       }
       OfferWhole(best);
@@ -136,7 +136,7 @@ Placement Stacked(const Timeline& timeline) {
 
 Solution Solve(const Instance& instance, const Timeline& timeline, const PackOptions& options, Incumbent start,
                Bytes lower, Goal goal, int64_t deadline_ns) {
-  StopCheck stop(deadline_ns, options.cancel);
+  StopCheck stop(deadline_ns, options.cancel, options.clock);
   SharedBest best(std::move(start), lower, goal);
   if (!best.done()) Publish(timeline, &stop, &best);
   if (!best.done() && !stop.Now()) {

@@ -3,6 +3,7 @@
 #include "preload/arena_factory.h"
 #include "preload/collector_load.h"
 #include "preload/driver_access.h"
+#include "preload/driver_blocks.h"
 #include "preload/graph_memory.h"
 #include "preload/kernel_table.h"
 #include "preload/out_of_memory.h"
@@ -14,7 +15,9 @@
 namespace hotpack {
 namespace {
 
-[[gnu::always_inline]] inline bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, DeviceAddress* address) {
+// `for_graphs`: a graph that is being captured may use the block.
+[[gnu::always_inline]] inline bool AllocateIn(CUcontext context, uint64_t bytes, CUstream stream, bool for_graphs,
+                                              DeviceAddress* address) {
   ContextArena* arena = ArenaFor(context);
   if (arena == nullptr) {
     if (IsRecording()) {
@@ -37,9 +40,9 @@ namespace {
     status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   }
   if (status == EngineStatus::kOk) {
-    if (Order().OrderReuse(context, stream, after)) [[likely]] {
+    if (Order().OrderReuse(arena, stream, after)) [[likely]] {
       arena->origins.Note(*arena->engine, *address, stream != kNoStream);
-      if (!simple) [[unlikely]] GraphBlocks().Allocated(arena, *address);
+      if (!simple && for_graphs) [[unlikely]] GraphBlocks().Allocated(arena, *address);
       return true;
     }
     arena->engine->Release(*address, StreamTag(stream), &after);  // this memory cannot be had now
@@ -63,14 +66,16 @@ bool Answer(EngineStatus status, CUresult* result) {
   return status != EngineStatus::kNotOurs;
 }
 
-[[gnu::noinline]] bool ReleaseOrdered(ContextArena* arena, DeviceAddress address, CUstream stream, CUresult* result) {
-  if (stream != kNoStream && kHooksPresent && Order().IsCapturing(stream)) return false;
+[[gnu::noinline]] bool ReleaseOrdered(ContextArena* arena, DeviceAddress address, CUstream stream, CUresult* result,
+                                      ReleaseKind kind) {
+  const bool to_graph = kind == ReleaseKind::kOrdered && stream != kNoStream && kHooksPresent;
+  if (to_graph && Order().IsCapturing(stream)) return false;
   bool again = false;
   if (GraphBlocks().Keep(address, &again)) {
     *result = again ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     return true;
   }
-  if (!Answer(Order().Release(arena, address, stream), result)) return false;
+  if (!Answer(Order().Release(arena, address, stream, kind), result)) return false;
   Order().Drain(stream);
   return true;
 }
@@ -87,19 +92,20 @@ bool Allocate(uint64_t bytes, DeviceAddress* address) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
   const CUcontext context = CurrentContext(*driver);
-  return context != nullptr && AllocateIn(context, bytes, kNoStream, address);
+  return context != nullptr && AllocateIn(context, bytes, kNoStream, true, address);
 }
 
-bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address) {
+bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address, bool for_graphs) {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
   const CUcontext context = ContextOf(*driver, stream);
   if (context == nullptr) return false;
-  if (Order().IsCapturing(stream)) {
+  // Where captures are only announced, private pools serve the capture's requests, and others may be served as ever.
+  if (!Order().ByContexts() && Order().IsCapturing(stream)) {
     NotePassedThrough();
     return false;
   }
-  return AllocateIn(context, bytes, stream, address);
+  return AllocateIn(context, bytes, stream, for_graphs, address);
 }
 
 void NotePassedThrough() {
@@ -112,14 +118,14 @@ void NotePassedThrough() {
   }
 }
 
-bool Release(DeviceAddress address, CUstream stream, CUresult* result) {
+bool Release(DeviceAddress address, CUstream stream, CUresult* result, ReleaseKind kind) {
   ContextArena* arena = Arenas().FindOwner(address);
   if (arena == nullptr) {
     if (IsRecording()) RecordRelease(address, stream);
     return false;
   }
   if (Order().OneStream()) [[likely]] return Answer(arena->engine->Release(address, StreamTag(stream)), result);
-  return ReleaseOrdered(arena, address, stream, result);
+  return ReleaseOrdered(arena, address, stream, result, kind);
 }
 
 void ContextEnd::Prepare() {
@@ -137,6 +143,7 @@ void ContextEnd::Retire(bool alive) {
   ContextArena* arena = Arenas().Remove(context_);
   Order().ForgetContext(context_, arena);
   GraphBlocks().ForgetContext(context_, arena);
+  BlocksOfDriver().ForgetContext(context_);
   if (IsRecording()) EndRecording(context_);
   ForgetKernels();
   if (arena == nullptr) return;

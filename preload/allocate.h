@@ -15,14 +15,15 @@ bool Allocate(uint64_t bytes, DeviceAddress* address);
 
 // cuMemAllocAsync and its like: for the context of `stream`. False on a capturing stream (the driver makes a graph
 // node), or left to the driver for another reason.
-bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address);
+// `for_graphs`: false if a graph that is being captured, on another stream, never uses the block.
+bool AllocateAsync(uint64_t bytes, CUstream stream, DeviceAddress* address, bool for_graphs = true);
 
 // Counts an allocation request that is left to the driver.
 void NotePassedThrough();
 
-// A release of `address` that may be ours. `stream`: as in StreamOrder::Release. False: not ours, the driver's business;
-// also a cuMemFreeAsync on a capturing stream (it must name a graph allocation, which ours are not).
-bool Release(DeviceAddress address, CUstream stream, CUresult* result);
+// A release of `address` that may be ours. `stream`, `kind`: as in StreamOrder::Release. False: not ours, the driver's
+// business; also a cuMemFreeAsync on a capturing stream (it must name a graph allocation, which ours are not).
+bool Release(DeviceAddress address, CUstream stream, CUresult* result, ReleaseKind kind = ReleaseKind::kOrdered);
 
 // The end of a context, around the driver's call that brings it: while it lives no arena is made for the context.
 class ContextEnd {

@@ -15,6 +15,7 @@
 #include "preload/debug_options.h"
 #include "preload/device_limits.h"
 #include "preload/driver_access.h"
+#include "preload/driver_blocks.h"
 #include "preload/graph_memory.h"
 #include "preload/launch_notes.h"
 #include "preload/log.h"
@@ -88,6 +89,7 @@ void AfterForkInChild() {
   Arenas().AbandonAfterFork();
   Order().ResetAfterFork();
   GraphBlocks().ResetAfterFork();
+  BlocksOfDriver().ResetAfterFork();
   ForgetPlanStores();
   ForgetRecordings();
   ForgetCollectorsAfterFork();
@@ -127,6 +129,10 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
   options.trace = NewTrace();
   options.note_launches = NotesLaunches();
   options.guard = GetOptions().guard;
+  if (GetOptions().wait_plan) {
+    options.logical_time = true;
+    options.plan_time_limit_ns = kLogicalPlanLimitNs;
+  }
   options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
   options.say = Say;
   if (PlanStore* store = NewPlanStore(*driver, *arena->memory)) {

@@ -1,7 +1,8 @@
-// hotpack_malloc, hotpack_free, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
+// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
 #include "preload/allocate.h"
 #include "preload/device_limits.h"
 #include "preload/driver_access.h"
+#include "preload/driver_blocks.h"
 #include "preload/hook_scope.h"
 #include "preload/out_of_memory.h"
 #include "preload/recorder.h"
@@ -15,8 +16,8 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   CUdeviceptr address = 0;
   hotpack::HookScope scope;
   hotpack::DeviceAddress served = 0;
-  hotpack::Order().Named(stream);
-  if (scope.Active() && hotpack::AllocateAsync(bytes, stream, &served)) {
+  if (scope.Active()) hotpack::Order().Named(stream);
+  if (scope.Active() && hotpack::AllocateAsync(bytes, stream, &served, !hotpack::Order().Promised())) {
     *pointer = reinterpret_cast<void*>(served);
     return CUDA_SUCCESS;
   }
@@ -24,10 +25,7 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   const hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().Find(hotpack::CurrentContext(*driver)) : nullptr;
   if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto ask = [&] {
-    result = CUDA_ERROR_NOT_SUPPORTED;
-    if (driver->MemAllocAsync != nullptr) result = driver->MemAllocAsync(&address, bytes, stream);
-    if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemAlloc != nullptr) result = driver->MemAlloc(&address, bytes);
-    return result;
+    return result = hotpack::BlocksOfDriver().Allocate(*driver, &address, bytes, stream);
   };
   result = hotpack::WithRoom(scope, nullptr, bytes, ask);
   hotpack::RecordAnswer(result, &address);
@@ -35,18 +33,24 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   return result;
 }
 
-int Free(void* pointer, CUstream stream) {
+int Free(void* pointer, CUstream stream, hotpack::ReleaseKind kind) {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   if (driver == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   CUresult result = CUDA_SUCCESS;
   hotpack::HookScope scope;
-  hotpack::Order().Named(stream);
-  if (scope.Active() && hotpack::Release(address, stream, &result)) return result;
-  result = CUDA_ERROR_NOT_SUPPORTED;
-  if (driver->MemFreeAsync != nullptr) result = driver->MemFreeAsync(address, stream);
-  if (result == CUDA_ERROR_NOT_SUPPORTED && driver->MemFree != nullptr) result = driver->MemFree(address);
-  return result;
+  if (scope.Active()) hotpack::Order().Named(stream);
+  if (scope.Active() && hotpack::Release(address, stream, &result, kind)) return result;
+  return hotpack::BlocksOfDriver().Free(*driver, address, stream);
+}
+
+int FreeAs(hotpack::ReleaseKind kind, void* pointer, void* stream) {
+  if (pointer == nullptr) return CUDA_SUCCESS;
+  try {
+    return Free(pointer, static_cast<CUstream>(stream), kind);
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
 }
 
 }  // namespace
@@ -62,21 +66,19 @@ int hotpack_malloc(void** pointer, size_t bytes, void* stream) {
   }
 }
 
-int hotpack_free(void* pointer, void* stream) {
-  if (pointer == nullptr) return CUDA_SUCCESS;
-  try {
-    return Free(pointer, static_cast<CUstream>(stream));
-  } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-}
+int hotpack_free(void* pointer, void* stream) { return FreeAs(hotpack::ReleaseKind::kOrdered, pointer, stream); }
+
+int hotpack_free_pooled(void* pointer, void* stream) { return FreeAs(hotpack::ReleaseKind::kPooled, pointer, stream); }
 
 int hotpack_record_use(void* pointer, void* stream) {
   const auto address = reinterpret_cast<CUdeviceptr>(pointer);
   hotpack::HookScope scope;
   hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().FindOwner(address) : nullptr;
-  if (arena == nullptr) return CUDA_ERROR_NOT_FOUND;
   try {
+    if (arena == nullptr) {
+      const bool found = hotpack::BlocksOfDriver().RecordUse(address, static_cast<CUstream>(stream));
+      return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    }
     hotpack::DeviceAddress base = 0;
     uint64_t bytes = 0;
     if (!arena->engine->FindBlock(address, &base, &bytes)) return CUDA_ERROR_NOT_FOUND;
@@ -92,6 +94,7 @@ uint64_t hotpack_trim(void) {
   hotpack::HookScope scope;
   try {
     hotpack::Arenas().ForEach([&](hotpack::ContextArena* arena) { given += arena->engine->Trim(); });
+    if (const hotpack::CudaDriver* driver = hotpack::Driver()) hotpack::BlocksOfDriver().Trim(*driver);
   } catch (...) {
     // no host memory for the lists of what to give back
   }

@@ -40,7 +40,16 @@ size_t List(int device, bool blocks, hotpack_extent* out, size_t capacity) {
 extern "C" {
 
 void hotpack_keep_streams(void) {
-  if (!hotpack::kHooksPresent) hotpack::Order().KeepStreams();
+  hotpack::Order().KeepStreams();
+}
+
+void hotpack_except_stream(void* stream) {
+  hotpack::HookScope scope;
+  try {
+    if (scope.Active()) hotpack::Order().StreamMayEnd(static_cast<CUstream>(stream));
+  } catch (...) {
+    // no host memory: the stream has no number yet, so nothing is asked of it
+  }
 }
 
 void hotpack_capture_begin(void) {

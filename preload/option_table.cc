@@ -164,12 +164,19 @@ bool ParseTraceLimit(const char* value, Options* options) {
   return bytes != 0;
 }
 
+bool ParseWaitPlan(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->wait_plan = value[0] == '1';
+  return true;
+}
+
 bool IsKnownVariable(const char* name, size_t length) {
   for (const OptionRow& row : kOptionRows) {
     if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
   }
   // The build's and the tests' (docs/environment.md).
-  for (const char* other : {"HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME", "HOTPACK_TORCH_PYTHON"}) {
+  for (const char* other : {"HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME", "HOTPACK_TORCH_PYTHON",
+                            "HOTPACK_HIGHS_PYTHON"}) {
     if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
   }
   return StartsWith(name, length, "HOTPACK_TEST_");

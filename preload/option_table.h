@@ -47,7 +47,9 @@ namespace hotpack {
     "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
   X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")    \
   X(TraceLimit, "HOTPACK_TRACE_LIMIT_MB", "--trace-limit-mb", "a number of mebibytes", "8192",                         \
-    "largest size of that file; recording stops there and the file stays valid")
+    "largest size of that file; recording stops there and the file stays valid")                                       \
+  X(WaitPlan, "HOTPACK_WAIT_PLAN", "--wait-plan", "0 or 1", "0",                                                       \
+    "whether plans come in logical time: a request that asks for one waits for it; `--simulate` sets it")
 
 struct OptionRow {
   const char* variable;

@@ -30,6 +30,7 @@ struct Options {
   bool launches = false;                  // HOTPACK_LAUNCHES=1: launches are noted in the trace
   const char* iteration_range = nullptr;  // HOTPACK_ITERATION_RANGE: patterns of ranges that begin an iteration
   const char* interrupt_range = nullptr;  // HOTPACK_INTERRUPT_RANGE: patterns of ranges that interrupt the monitoring
+  bool wait_plan = false;                 // HOTPACK_WAIT_PLAN: plans come in logical time
   const char* plan = nullptr;             // HOTPACK_PLAN: where the plan is kept from run to run (preload/plan_store.h)
 };
 

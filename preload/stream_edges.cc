@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "preload/current_scope.h"
+#include "preload/order_cost.h"
 #include "preload/stream_order.h"
 
 namespace hotpack {
@@ -36,9 +37,10 @@ class StreamOrder::NoCapture {
   const bool ok_;
 };
 
+// Where captures are announced, those of other libraries than PyTorch are not. The streams that have been named are asked.
 bool StreamOrder::EnterSynchronize() {
   syncing_.fetch_add(1);
-  if (captures_.load() == 0) return true;
+  if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;
   syncing_.fetch_sub(1);
   return false;
 }
@@ -95,6 +97,12 @@ bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
     const UsedStreams::Stream& other = others[i];
     const bool by_legacy = other.kind == StreamKind::kBlocking || other.kind == StreamKind::kPerThread;
     if (other.number != stream && !by_legacy && !Gather(*driver, other, stream, tick)) return false;
+  }
+  // The legacy stream's next operation comes after its blocking streams. A program may leave that operation out, and use the
+  // block on one of these at once, because it comes after the legacy stream in any case.
+  if (streams_.Get(stream).kind == StreamKind::kLegacy) {
+    const CUevent own = streams_.Record(*driver, stream, tick);
+    if (own == nullptr || !streams_.Wait(*driver, stream, stream, own)) return false;
   }
   streams_.NoteKnownAll(stream, tick);
   return true;
@@ -173,6 +181,12 @@ uint64_t StreamOrder::CaptureTick() const {
 // An event on every stream that can be told to wait by none later; or the host waits, now that it still may.
 void StreamOrder::RecordAll(uint64_t tick) {
   const CudaDriver* driver = Driver();
+  if (ByContexts()) {
+    ContextEvents::Contexts contexts;
+    const size_t contexts_count = streams_.AnyCapturing(*driver) ? 0 : context_events_.List(&contexts);
+    for (size_t i = 0; i < contexts_count; ++i) context_events_.Record(*driver, contexts[i], tick);
+    return;
+  }
   UsedStreams::Stream streams[UsedStreams::kCapacity];
   const size_t count = streams_.List(streams);
   for (size_t i = 0; i < count; ++i) {
@@ -206,6 +220,7 @@ bool StreamOrder::SynchronizeOne(CUcontext context) {
   if (driver == nullptr) return true;
   const NoCapture none(this);
   if (!none) return false;
+  ++order_cost.host_waits;
   const bool push = context != nullptr && CurrentContext(*driver) != context;
   if (push) {
     const CUresult pushed = driver->CtxPushCurrent(context);
@@ -234,6 +249,7 @@ bool StreamOrder::SynchronizeContexts() {
 }
 
 bool StreamOrder::Synchronize(CUcontext context) {
+  if (ByContexts()) FindContexts();
   bool done = SynchronizeOne(context);
   bool others = false;
   {
@@ -249,6 +265,7 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
   if (driver == nullptr) return true;
   const NoCapture none(this);
   if (!none) return false;
+  ++order_cost.host_waits;
   const CUresult result = driver->StreamSynchronize(stream);
   return result == CUDA_SUCCESS || IsOver(result);
 }
@@ -259,14 +276,11 @@ bool StreamOrder::WaitOnHost() {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;
   const uint64_t tick = CaptureTick();
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  const bool exchanged = driver->ThreadExchangeStreamCaptureMode != nullptr &&
-                         driver->ThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+  const RelaxedCaptureMode relaxed(*driver);
   UsedStreams::Stream streams[UsedStreams::kCapacity];
   const size_t count = streams_.List(streams);
   bool done = true;
   for (size_t i = 0; i < count && done; ++i) done = streams_.WaitOnHost(*driver, streams[i].number);
-  if (exchanged) driver->ThreadExchangeStreamCaptureMode(&mode);
   if (done) Settle(tick);
   return done;
 }

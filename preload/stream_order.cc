@@ -8,6 +8,7 @@
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
 #include "preload/options.h"
+#include "preload/order_cost.h"
 
 namespace hotpack {
 
@@ -33,7 +34,7 @@ uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind k
   if (!alone) {
     NotSimple();
     state_.compare_exchange_strong(expected, kSeveral);
-    if (!Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();
+    if (!ByContexts() && !Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();
   }
   streams_.Joined(number);
   return number;
@@ -101,6 +102,7 @@ void StreamOrder::NoteContext(CUcontext context) {
     if (std::find(contexts_->begin(), contexts_->end(), context) != contexts_->end()) return;
     contexts_->push_back(context);
   }
+  if (ByContexts() && !context_events_.Add(context)) BecomeSynchronous();  // more contexts than it has room for
   int expected = kOne;
   if (GetOptions().free_sync_always) {
     NotSimple();
@@ -110,33 +112,41 @@ void StreamOrder::NoteContext(CUcontext context) {
 }
 
 void StreamOrder::KeepStreams() {
+  promised_.store(true);
   std::lock_guard<std::mutex> lock(mutex_);
   if (contexts_ == nullptr || contexts_->empty()) kept_.store(true);  // else something was given without a number
 }
 
 // --- releases --------------------------------------------------------------------------------------------------------
 
-EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream) {
+EngineStatus StreamOrder::Release(ContextArena* arena, DeviceAddress address, CUstream stream, ReleaseKind kind) {
   Engine* engine = arena->engine;
+  const bool pooled = kind == ReleaseKind::kPooled;
   const bool host = !Seen() || state_.load() == kSynchronous;
   if (host || (stream == kNoStream && GetOptions().free_sync_always)) {
     // Without hooks captures are not seen: the stream is asked.
     const bool capturing = !Seen() && IsCapturing(stream);
     ReuseAfter uses;
     if (!capturing && use_count_.load(std::memory_order_acquire) != 0) TakeUses(address, &uses);
-    const bool all = stream == kNoStream || !uses.empty();
+    const bool all = stream == kNoStream || pooled || !uses.empty();
     if (!capturing && (all ? SynchronizeContexts() : SynchronizeStream(stream))) {
       return engine->Release(address, StreamTag(stream));
     }
     return ReleaseLater(arena, address, stream);
   }
-  if (AnyCapture()) return ReleaseLater(arena, address, stream);
-  const ReuseAfter after = StampOf(stream, address);
-  return engine->Release(address, StreamTag(stream), &after);
+  // A pooled release needs no event while a capture is active, unless the block has users that were told of.
+  if (AnyCapture() && (!pooled || HasUses(address))) return ReleaseLater(arena, address, stream);
+  const ReuseAfter after = StampOf(stream, address, kind);
+  const EngineStatus status = engine->Release(address, StreamTag(stream), &after);
+  if (pooled && ByContexts() && crossing_.Has(PooledBlock(address))) {
+    const OrderCostScope cost(engine);
+    RecordContexts(tick_.load());
+  }
+  return status;
 }
 
 // The point that comes after all uses of the block at `address`, which is being released.
-ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
+ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address, ReleaseKind kind) {
   uint32_t number = kAllStreams;
   if (stream != kNoStream) {
     const CudaDriver* driver = Driver();
@@ -151,8 +161,9 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
   }
   const uint64_t tick = tick_.fetch_add(1) + 1;
   streams_.NoteRelease(number, tick);
-  after.Add(number, tick);
-  if (streams_.TakeWanted(number) || host_waits_.load(std::memory_order_relaxed)) {
+  const bool pooled = kind == ReleaseKind::kPooled;
+  after.Add(number, tick, pooled ? PooledBlock(address) : 0);
+  if (!pooled && (streams_.TakeWanted(number) || host_waits_.load(std::memory_order_relaxed))) {
     if (EnterSynchronize()) {
       streams_.Record(*Driver(), number, tick_.load());
       LeaveSynchronize();
@@ -164,12 +175,20 @@ ReuseAfter StreamOrder::StampOf(CUstream stream, DeviceAddress address) {
 
 void StreamOrder::RecordUse(DeviceAddress address, CUcontext context, CUstream stream) {
   NotSimple();
-  const uint32_t number = Seen() ? NumberOf(stream, context) : kAllStreams;
+  const std::vector<uint32_t> users = Seen() ? UsersOf(context, stream) : std::vector<uint32_t>{kAllStreams};
   std::lock_guard<std::mutex> lock(mutex_);
   if (uses_ == nullptr) uses_ = new std::unordered_map<DeviceAddress, std::vector<uint32_t>>;
   std::vector<uint32_t>& streams = (*uses_)[address];
-  if (std::find(streams.begin(), streams.end(), number) == streams.end()) streams.push_back(number);
+  for (const uint32_t number : users) {
+    if (std::find(streams.begin(), streams.end(), number) == streams.end()) streams.push_back(number);
+  }
   use_count_.store(uses_->size(), std::memory_order_release);
+}
+
+bool StreamOrder::HasUses(DeviceAddress address) {
+  if (use_count_.load(std::memory_order_acquire) == 0) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return uses_ != nullptr && uses_->count(address) != 0;
 }
 
 void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
@@ -185,8 +204,9 @@ void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
   }
   for (const uint32_t stream : streams) {
     const uint64_t tick = tick_.fetch_add(1) + 1;
-    // A stream that has gone left no event that is late enough: any stream, then, which waits for the barrier.
-    const bool gone = stream == kAllStreams || streams_.Get(stream).gone;
+    // A stream that has gone left no event that is late enough: any stream, then, which waits for the barrier. Where
+    // streams may go without a word, the event is recorded now, as long as the program still answers for the stream.
+    const bool gone = stream == kAllStreams || streams_.Get(stream).gone || (ByContexts() && !RecordNow(stream));
     if (!gone) streams_.NoteRelease(stream, tick);
     after->Add(gone ? kAllStreams : stream, tick);
   }
@@ -194,26 +214,47 @@ void StreamOrder::TakeUses(DeviceAddress address, ReuseAfter* after) {
 
 // --- requests --------------------------------------------------------------------------------------------------------
 
-bool StreamOrder::OrderAfter(CUcontext context, CUstream stream, const ReuseAfter& after) {
+bool StreamOrder::OrderAfter(ContextArena* arena, CUstream stream, const ReuseAfter& after) {
   const uint64_t tick = tick_.load();
-  const uint32_t number = stream == kNoStream ? kAllStreams : NumberOf(stream, context);
-  if (number == kAllStreams ? Barrier() : OrderStream(number, after)) return true;
+  const uint32_t number = stream == kNoStream ? kAllStreams : NumberOf(stream, arena->context);
+  if (AsksNothing(number, after)) return true;
+  const OrderCostScope cost(arena->engine);
+  if (ByContexts()) return OrderByContexts(stream, number, after) || OrderOnHost(after, tick);
+  return (number == kAllStreams ? Barrier() : OrderStream(number, after)) || OrderOnHost(after, tick);
+}
+
+bool StreamOrder::OrderOnHost(const ReuseAfter& after, uint64_t tick) {
   if (SynchronizeContexts()) {
     Settle(tick);
     return true;
   }
+  if (ByContexts()) return WaitOnHostForContexts(after.LatestTick());
   return after.LatestTick() <= CaptureTick() && WaitOnHost();
+}
+
+// All of it is the stream's own.
+bool StreamOrder::AsksNothing(uint32_t stream, const ReuseAfter& after) const {
+  const uint64_t settled = settled_.load(std::memory_order_acquire);
+  if (after.all_tick > settled || stream == kAllStreams) return false;
+  for (uint32_t i = 0; i < after.count; ++i) {
+    if (after.points[i].stream != stream && after.points[i].tick > settled) return false;
+  }
+  return true;
 }
 
 bool StreamOrder::OrderStream(uint32_t stream, const ReuseAfter& after) {
   const uint64_t settled = settled_.load(std::memory_order_acquire);
+  uint64_t needed = after.all_tick;
   for (uint32_t i = 0; i < after.count; ++i) {
     const ReuseAfter::Point& point = after.points[i];
-    if (point.stream == stream || point.tick <= settled || streams_.Knows(stream, point.stream, point.tick)) continue;
-    if (!Edge(point.stream, point.tick, stream)) return false;
+    if (point.stream == stream || point.tick <= settled) continue;
+    if (point.pooled_block != 0) {
+      needed = std::max(needed, point.tick);
+    } else if (!streams_.Knows(stream, point.stream, point.tick) && !Edge(point.stream, point.tick, stream)) {
+      return false;
+    }
   }
-  if (after.all_tick <= settled || streams_.KnowsAll(stream, after.all_tick)) return true;
-  return Join(stream, after.all_tick);
+  return needed <= settled || streams_.KnowsAll(stream, needed) || Join(stream, needed);
 }
 
 void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
@@ -248,7 +289,12 @@ void StreamOrder::ForgetContext(CUcontext context, const ContextArena* arena) {
 void StreamOrder::ResetAfterFork() {
   new (&mutex_) std::mutex;  // another thread of the parent may have held it
   streams_.ResetAfterFork();
+  context_events_.ResetAfterFork();
   simple_.store(Seen());
+  leaving_.store(false);
+  left_.store(false);
+  past_tick_.store(0);
+  found_devices_.store(0);
   state_.store(kOne);
   captures_.store(0);
   beginning_.store(false);

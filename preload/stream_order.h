@@ -17,6 +17,8 @@
 //      - a request that names stream T: for each release on S ≠ T an event of S that was recorded after it is waited for by T. Which
 //        releases T is known to come after is remembered; an event is recorded when it is needed, or, on streams
 //        that were needed lately, at the release. A release on "any stream": T waits for all used streams.
+//    Of a pooled release (hotpack_free_pooled) on S the uses may be on any stream, too, but S itself needs no order: a
+//    request on S gets nothing to wait for, one on T ≠ S what a release on "any stream" gives.
 //      - a request without stream (cuMemAlloc): what it is given may be used anywhere, so all used streams wait for all
 //        used streams, by way of the legacy stream of the context (*barrier*), unless one was made since the release.
 //        Streams used later join (2), after the barrier.
@@ -40,10 +42,22 @@
 // 8. When the driver refuses an event, or there are more streams than numbers, the host waits: for all contexts that
 //    were seen. If that is not possible either (a capture), the request is not served.
 //
-// Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, and captures are asked
-// for at each call. Unless the program has promised (hotpack_keep_streams) to name every stream that uses a block, to destroy
-// none of them and to announce captures: then a stream is seen when it is first named, which is before its work uses a block
-// that was another's, and all of the above holds.
+// Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, a pooled one for all contexts,
+// and captures are asked for at each call.
+//
+// 9. Unless the program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce captures. Then
+//    - A release on "any stream" (pooled, or of a user that cannot be told to record) is ordered by an event of each whole
+//      context (ContextEvents): it covers streams that were never named and streams that have ended. Recorded when it is
+//      needed, or at the release if the block's memory went to another stream before (CrossingBlocks). The host waits where
+//      the driver has no such events.
+//    - A stream needs not join (2): what was released before the second stream was named has one tick, `past_tick_`, which
+//      counts for all memory until that work is done.
+//    - What a stream is known to come after is its own only as long as the handle is (UsedStreams::Identify).
+//    - A use that was told of is recorded at the release, as long as the program answers for that stream's handle.
+//    - Before an event of a context is recorded, or the host waits, all named streams are asked whether they capture:
+//      either would invalidate a capture that nobody has announced. Then, and on a capturing stream, a request whose
+//      memory would have to wait is not served (preload/driver_blocks.h has another place for it).
+//    - A pooled release during a capture is handed over at once, unless it has users: its own stream needs no event.
 #pragma once
 
 #include <atomic>
@@ -52,6 +66,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "preload/context_events.h"
+#include "preload/crossing_blocks.h"
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/used_streams.h"
@@ -78,15 +94,27 @@ inline uint32_t StreamTag(CUstream stream) {
   return stream == kNoStream ? 0 : StreamOrdinal(stream) | kStreamOrdered;
 }
 
+// Which work may still use a block when it is released.
+enum class ReleaseKind : uint8_t {
+  kOrdered,  // work that comes before this point of the stream that is named (cuMemFreeAsync), or any if none is
+  kPooled,   // any that was submitted; the stream that is named needs no order (hotpack_free_pooled)
+};
+
 class StreamOrder {
  public:
-  // Gives the block at `address` back to its arena, at once or, during a capture, later. `stream`: the stream whose work
-  // so far may still be using it, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
-  EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream);
+  // Gives the block at `address` back to its arena, at once or, during a capture, later. `stream`: the stream that is
+  // named, or kNoStream for work on all streams. kInvalidValue: no live block starts there.
+  EngineStatus Release(ContextArena* arena, DeviceAddress address, CUstream stream, ReleaseKind kind);
 
   // hotpack_keep_streams. Before the first request; later it has no effect.
   void KeepStreams();
-  // A request, a release or a use names the stream: if nobody else sees it, it joins now.
+  // True if the program's word is all that is known of streams, and order is kept by events of whole contexts (9.).
+  bool ByContexts() const { return !kHooksPresent && kept_.load(std::memory_order_relaxed); }
+  // hotpack_keep_streams was called, with or without an effect: private pools serve what graphs use.
+  bool Promised() const { return promised_.load(std::memory_order_relaxed); }
+  // hotpack_except_stream: the promise does not hold for this one, which may be destroyed without a word.
+  void StreamMayEnd(CUstream stream);
+  // A request, a release or a use names the stream: if it has no number yet, it gets one.
   void Named(CUstream stream) {
     if (kept_.load(std::memory_order_relaxed) && reinterpret_cast<uintptr_t>(stream) > 1 &&
         streams_.Find(stream) == kAllStreams) [[unlikely]]
@@ -99,11 +127,11 @@ class StreamOrder {
     return simple_.load() && __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) == 0;
   }
 
-  // Work that is submitted to `stream` of `context` from now on (kNoStream: to any) comes after `after`. False: not
-  // possible now.
-  bool OrderReuse(CUcontext context, CUstream stream, const ReuseAfter& after) {
+  // Work that is submitted to `stream` of the arena's context from now on (kNoStream: to any) comes after `after`. False:
+  // not possible now.
+  bool OrderReuse(ContextArena* arena, CUstream stream, const ReuseAfter& after) {
     return after.empty() || (after.LatestTick() <= settled_.load(std::memory_order_acquire)) ||
-           OrderAfter(context, stream, after);
+           OrderAfter(arena, stream, after);
   }
 
   // The live block at `address` is used by work on `stream`, beside the stream that its release will name. Forgotten with
@@ -134,10 +162,18 @@ class StreamOrder {
   // After the driver's cuStreamEndCapture or cuStreamDestroy; `over`: the stream is not capturing any more.
   void CaptureMayHaveEnded(CUstream stream, bool over);
 
+  // A capture is active that has been announced, or seen by hooks.
   bool AnyCapture() const { return captures_.load() > 0; }
 
   // True if `stream` is taking part in a capture. Asks the driver only if a capture may be active.
   bool IsCapturing(CUstream stream) const;
+
+  // No capture is active, as far as is known. (One that nobody announces may begin at any moment.)
+  bool MayWait() {
+    const bool may = EnterSynchronize();
+    if (may) LeaveSynchronize();
+    return may;
+  }
 
   // Waits for all work of `context` (null: the current one), and, if there are several, of all contexts. False: a capture
   // is active.
@@ -163,13 +199,28 @@ class StreamOrder {
   class NoCapture;
 
   // stream_order.cc: releases and requests
-  ReuseAfter StampOf(CUstream stream, DeviceAddress address);
+  ReuseAfter StampOf(CUstream stream, DeviceAddress address, ReleaseKind kind);
   void TakeUses(DeviceAddress address, ReuseAfter* after);
+  bool HasUses(DeviceAddress address);
   uint32_t NumberOf(CUstream stream, CUcontext context);
   uint32_t AddStream(CUstream stream, CUcontext context, StreamKind kind);
-  bool OrderAfter(CUcontext context, CUstream stream, const ReuseAfter& after);
+  bool OrderAfter(ContextArena* arena, CUstream stream, const ReuseAfter& after);
+  bool AsksNothing(uint32_t stream, const ReuseAfter& after) const;
   bool OrderStream(uint32_t stream, const ReuseAfter& after);
+  bool OrderOnHost(const ReuseAfter& after, uint64_t tick);
   void BecomeSynchronous();
+
+  // stream_contexts.cc: order by events of whole contexts (9.)
+  bool OrderByContexts(CUstream stream, uint32_t number, const ReuseAfter& after);
+  bool WaitForContexts(uint32_t stream, uint64_t needed);
+  bool RecordContexts(uint64_t tick);
+  bool WaitOnHostForContexts(uint64_t needed);
+  void FindContexts();
+  void StampPast();
+  void TrySettlePast();
+  std::vector<uint32_t> UsersOf(CUcontext context, CUstream stream);
+  bool RecordNow(uint32_t stream);
+  bool AsksCapturing(CUstream stream) const;
 
   // stream_edges.cc: what is said to the driver
   bool Edge(uint32_t from, uint64_t tick, uint32_t to);
@@ -193,16 +244,23 @@ class StreamOrder {
   size_t TakeBatch(CUstream seen, Waiting* batch, size_t capacity);
   void DrainSome(CUstream seen);
 
-  void NotSimple() { simple_.store(false); }
+  void NotSimple();
   bool Seen() const { return kHooksPresent || kept_.load(std::memory_order_relaxed); }  // streams and captures are
 
   static constexpr size_t kFixed = 1024;  // then the heap
 
   UsedStreams streams_;
+  ContextEvents context_events_;
+  CrossingBlocks crossing_;
   std::atomic<uint64_t> tick_{1};     // of the last release; the first has 2
   std::atomic<uint64_t> settled_{0};  // releases up to it come before whatever is submitted from now on
   std::atomic<bool> kept_{false};     // without hooks: KeepStreams
+  std::atomic<bool> promised_{false};
+  std::atomic<uint64_t> found_devices_{0};  // FindContexts: bit d, of device d
   std::atomic<bool> simple_{true};    // false for good with the first stream, capture, use, or release that had to wait
+  std::atomic<bool> leaving_{false};  // a thread is at the end of `simple_`, or it is over
+  std::atomic<bool> left_{false};     // ... it is over
+  std::atomic<uint64_t> past_tick_{0};  // 9.: releases up to here were not stamped; 0: none, or they are settled
   std::atomic<int> state_{kOne};
   std::atomic<bool> host_waits_{false};
   std::atomic<int> captures_{0};

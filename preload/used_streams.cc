@@ -101,6 +101,8 @@ uint32_t UsedStreams::Add(CUstream handle, CUcontext context, StreamKind kind, b
     slot.context = context;
     slot.thread = ThreadNumber();
     slot.finished = false;
+    slot.may_end = false;
+    slot.id = 0;
     slot.last_release.store(0);
     slot.wanted.store(0);
     slot.known_all.store(0);
@@ -191,7 +193,7 @@ size_t UsedStreams::List(Stream* streams) const {
   for (uint32_t i = 0; i < count_; ++i) {
     const Slot& slot = slots_[i];
     if (slot.state == State::kFree) continue;
-    streams[listed++] = {i, slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished};
+    streams[listed++] = {i, slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished, slot.may_end};
   }
   return listed;
 }
@@ -199,7 +201,7 @@ size_t UsedStreams::List(Stream* streams) const {
 UsedStreams::Stream UsedStreams::Get(uint32_t number) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const Slot& slot = slots_[number];
-  return {number, slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished};
+  return {number, slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished, slot.may_end};
 }
 
 // A call under way with a stream's handle, or with its events, which it may outlive. False: gone.
@@ -234,11 +236,59 @@ class UsedStreams::Use {
 };
 
 bool UsedStreams::Wait(const CudaDriver& driver, uint32_t number, uint32_t from, CUevent event) {
-  const Use waiter(this, number, Use::kHandle), source(this, from, Use::kEvent);
+  const Use source(this, from, Use::kEvent);
+  return source ? WaitFor(driver, number, event) : static_cast<bool>(Use(this, number, Use::kHandle));
+}
+
+bool UsedStreams::WaitFor(const CudaDriver& driver, uint32_t number, CUevent event) {
+  const Use waiter(this, number, Use::kHandle);
   if (!waiter || driver.StreamWaitEvent == nullptr) return false;
-  if (!source) return true;
+  ++order_cost.waits;
   CurrentScope scope(driver, waiter.context);
   return driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;
+}
+
+void UsedStreams::SetMayEnd(uint32_t number) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  slots_[number].may_end = true;
+}
+
+void UsedStreams::Identify(const CudaDriver& driver, uint32_t number) {
+  const Use use(this, number, Use::kHandle);
+  if (!use || reinterpret_cast<uintptr_t>(use.handle) <= 2) return;  // default streams live as long as their context
+  Slot& slot = slots_[number];
+  unsigned long long id = 0;
+  {
+    CurrentScope scope(driver, use.context);
+    if (driver.StreamGetId == nullptr || driver.StreamGetId(use.handle, &id) != CUDA_SUCCESS) id = 0;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (id != 0 && (slot.id == 0 || slot.id == id)) {
+    slot.id = id;
+    return;
+  }
+  slot.id = id;
+  slots_[number].known_all.store(0);
+  for (uint32_t i = 0; i < kCapacity; ++i) known_[number][i].store(0, std::memory_order_relaxed);
+}
+
+bool UsedStreams::AnyCapturing(const CudaDriver& driver) {
+  if (driver.StreamIsCapturing == nullptr) return false;
+  Stream streams[kCapacity];
+  const size_t count = List(streams);
+  for (size_t i = 0; i < count; ++i) {
+    if (streams[i].gone || streams[i].may_end || streams[i].kind == StreamKind::kPerThread) continue;
+    const Use use(this, streams[i].number, Use::kHandle);
+    if (!use) continue;
+    CurrentScope scope(driver, use.context);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult result = driver.StreamIsCapturing(use.handle, &status);
+    // Asked of the legacy stream the driver refuses while a blocking stream of its context captures.
+    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 bool UsedStreams::WaitOnHost(const CudaDriver& driver, uint32_t number) {
@@ -278,6 +328,7 @@ CUevent UsedStreams::Record(const CudaDriver& driver, uint32_t number, uint64_t 
     if (event == nullptr) result = driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (result == CUDA_SUCCESS) result = driver.EventRecord(event, use.handle);
   }
+  ++order_cost.events;
   std::lock_guard<std::mutex> lock(mutex_);
   slot.events[k] = event;
   slot.ticks[k] = result == CUDA_SUCCESS ? tick : 0;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "preload/order_cost.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/reuse.h"
 
@@ -39,6 +40,7 @@ class UsedStreams {
     StreamKind kind;
     bool gone;       // its handle means nothing any more
     bool finished;   // ... and its work is done
+    bool may_end;    // it may be destroyed without a word: its handle is good only while a call names it
   };
 
   // The number of a stream that was added under this handle; kAllStreams: none was. Lock-free.
@@ -58,6 +60,14 @@ class UsedStreams {
   // What is gone and has no release after `tick` frees its number.
   void Recycle(uint64_t tick);
 
+  // The stream may be destroyed without a word. The handle is good now.
+  void SetMayEnd(uint32_t number);
+  // Another stream may have got the handle since the number was given: it knows of nothing then. The handle is good now.
+  // Without the driver's word for it (cuStreamGetId, CUDA 12.0) any stream but a default one counts as another one.
+  void Identify(const CudaDriver& driver, uint32_t number);
+  // Whether one of the streams is capturing, or may be: the driver is asked of each that cannot have ended.
+  bool AnyCapturing(const CudaDriver& driver);
+
   // Copies of all streams that have a number; at most kCapacity. Ascending.
   size_t List(Stream* streams) const;
   Stream Get(uint32_t number) const;
@@ -71,6 +81,8 @@ class UsedStreams {
   CUevent LatestEvent(uint32_t number) const;  // recorded last; null
   // The stream's coming work waits for the event, one of stream `from`. The same; true if `from` went with its context.
   bool Wait(const CudaDriver& driver, uint32_t number, uint32_t from, CUevent event);
+  // The stream's coming work waits for the event, which is of no stream (preload/context_events.h).
+  bool WaitFor(const CudaDriver& driver, uint32_t number, CUevent event);
   // The host waits for the latest event of the stream; true also if there is none.
   bool WaitOnHost(const CudaDriver& driver, uint32_t number);
   // The host waits for all work of the stream; true also if the stream is gone (it has left an event).
@@ -101,6 +113,8 @@ class UsedStreams {
     State state;
     StreamKind kind;
     bool finished;
+    bool may_end;
+    uint64_t id;  // the driver's; 0: not asked for yet
     CUstream handle;
     CUcontext context;
     uint64_t thread;  // of a per-thread stream

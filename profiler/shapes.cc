@@ -124,11 +124,16 @@ void JoinShort(const std::vector<uint64_t>& level, std::vector<uint64_t>* cuts) 
 
 }  // namespace
 
-std::vector<Shape> FindShapes(const HistoryTail& tail) {
+std::vector<uint64_t> PieceBounds(const HistoryTail& tail) {
   if (tail.units.size() < 2 * kLeastRequests) return {};
   std::vector<uint64_t> level = Levels(tail), cuts = Cuts(level);
   JoinShort(level, &cuts);
-  Pieces pieces = Spell(tail, std::move(cuts));
+  return cuts;
+}
+
+std::vector<Shape> FindShapes(const HistoryTail& tail) {
+  if (tail.units.size() < 2 * kLeastRequests) return {};
+  Pieces pieces = Spell(tail, PieceBounds(tail));
   pieces = Spell(tail, CutsThatPart(pieces));
   std::vector<Shape> shapes(pieces.kinds);
   for (size_t k = 0; k < pieces.letters.size(); ++k) {

@@ -22,6 +22,10 @@ struct Shape {
   uint64_t length = 0;           // requests
 };
 
+// Where the pieces of a history begin, as FindShapes sees them, whether they come again or not: indices into the tail,
+// ascending; the last one ends the last piece. Fewer than two: there is no piece. O(n).
+std::vector<uint64_t> PieceBounds(const HistoryTail& tail);
+
 // The shapes that a history's end is made of, those with most requests in all first. A piece begins where least is live
 // between two hills, the first such place; a hill rises above a sixteenth of the range. What has not been released within
 // half the tail counts as staying. O(n log n).

@@ -13,15 +13,18 @@ namespace hotpack {
   X(CtxPopCurrent, cuCtxPopCurrent_v2)                                  \
   X(CtxGetDevice, cuCtxGetDevice)                                       \
   X(CtxSynchronize, cuCtxSynchronize)                                   \
+  X(CtxRecordEvent, cuCtxRecordEvent)                                   \
   X(StreamSynchronize, cuStreamSynchronize)                             \
   X(StreamIsCapturing, cuStreamIsCapturing)                             \
   X(StreamGetCtx, cuStreamGetCtx)                                       \
   X(StreamGetFlags, cuStreamGetFlags)                                   \
+  X(StreamGetId, cuStreamGetId)                                         \
   X(StreamWaitEvent, cuStreamWaitEvent)                                 \
   X(EventCreate, cuEventCreate)                                         \
   X(EventDestroy, cuEventDestroy_v2)                                    \
   X(EventRecord, cuEventRecord)                                         \
   X(EventSynchronize, cuEventSynchronize)                               \
+  X(EventQuery, cuEventQuery)                                           \
   X(UserObjectCreate, cuUserObjectCreate)                               \
   X(UserObjectRelease, cuUserObjectRelease)                             \
   X(GraphRetainUserObject, cuGraphRetainUserObject)                     \
@@ -31,7 +34,9 @@ namespace hotpack {
   X(DeviceGetName, cuDeviceGetName)                                     \
   X(DeviceGetMemPool, cuDeviceGetMemPool)                               \
   X(DeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool)                 \
+  X(DeviceGetCount, cuDeviceGetCount)                                   \
   X(DevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState)               \
+  X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain)                   \
   X(MemGetAllocationGranularity, cuMemGetAllocationGranularity)         \
   X(MemAddressReserve, cuMemAddressReserve)                             \
   X(MemAddressFree, cuMemAddressFree)                                   \
@@ -46,6 +51,10 @@ namespace hotpack {
   X(MemFree, cuMemFree_v2)                                              \
   X(MemAllocAsync, cuMemAllocAsync)                                     \
   X(MemFreeAsync, cuMemFreeAsync)                                       \
+  X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync)                     \
+  X(MemPoolCreate, cuMemPoolCreate)                                     \
+  X(MemPoolSetAttribute, cuMemPoolSetAttribute)                         \
+  X(MemPoolTrimTo, cuMemPoolTrimTo)                                     \
   X(MemAllocManaged, cuMemAllocManaged)                                 \
   X(MemsetD8Async, cuMemsetD8Async)                                     \
   X(MemcpyDtoHAsync, cuMemcpyDtoHAsync_v2)                              \
@@ -71,6 +80,26 @@ inline void RestoreCaptureMode(const CudaDriver& driver, CUstreamCaptureMode* mo
   for (int i = 0; i < kAttemptsToRestore && driver.ThreadExchangeStreamCaptureMode(mode) != CUDA_SUCCESS; ++i) {
   }
 }
+
+// While it lives the calling thread may make calls that a capture, its own or another thread's, forbids in global mode
+// ("potentially unsafe" ones: CUDA driver API, cuThreadExchangeStreamCaptureMode).
+class RelaxedCaptureMode {
+ public:
+  explicit RelaxedCaptureMode(const CudaDriver& driver) : driver_(driver) {
+    exchanged_ = driver.ThreadExchangeStreamCaptureMode != nullptr &&
+                 driver.ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
+  }
+  ~RelaxedCaptureMode() {
+    if (exchanged_) RestoreCaptureMode(driver_, &mode_);
+  }
+  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool exchanged_ = false;
+};
 
 // Fills in the table. `lookup(symbol)` gives the real function of that exported name, or null.
 template <typename Lookup>

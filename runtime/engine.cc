@@ -13,14 +13,13 @@ namespace hotpack {
 Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service)
     : memory_(memory),
       options_(options),
-      service_(*service),
       history_(options.window),
       arena_(memory),
       guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
-      spill_(options.managed_limit),
+      spill_(memory, options.managed_limit, options.say),
+      comparison_(service, options.never_hot_requests),
       recording_(options.trace, options.note_launches, &nodes_),
-      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }) {
-  next_comparison_ = options.never_hot_requests;
+      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }, options.logical_time) {
   attention_ = guards_ != nullptr;
   is_recording_ = recording_.on();
   BeginSaved();
@@ -82,13 +81,18 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   if (fast_) {
     timer_.Add(took);
   } else if (!follower_.active()) {
-    dynamic_timer_.Add(took);
+    comparison_.AddTime(took);
   }
   return status;
 }
 
 // The lock is held: the request just served was an iteration's last, or it is time for a sample.
-void Engine::Impl::AfterLast() noexcept try {
+void Engine::Impl::AfterLast() noexcept {
+  AfterLastLocked();
+  WaitLogical();
+}
+
+void Engine::Impl::AfterLastLocked() noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (planned_ % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
     attention_.store(true, std::memory_order_relaxed);
@@ -102,7 +106,13 @@ void Engine::Impl::AfterLast() noexcept try {
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) noexcept try {
+EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) noexcept {
+  const EngineStatus status = AllocateLocked(want, address);
+  WaitLogical();
+  return status;
+}
+
+EngineStatus Engine::Impl::AllocateLocked(const Want& want, DeviceAddress* address) noexcept try {
   Lock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kPassThrough;
   HeapScope heap(this);
@@ -212,7 +222,7 @@ EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddr
     block.foreign = PlaceInHole(want, address);
     if (!block.foreign) {
       EngineStatus status = Grow(lock, want, &block.foreign, address);
-      if (status == EngineStatus::kOutOfMemory) status = Spill(lock, block.bytes, address);
+      if (status == EngineStatus::kOutOfMemory && Spill(lock, block.bytes, address)) status = EngineStatus::kOk;
       if (status != EngineStatus::kOk) return status;
     }
   }
@@ -238,6 +248,12 @@ void Engine::Impl::SettleReuse(uint64_t tick) {
   if (abandoned()) return;
   Lock lock(mutex_);
   stamps_.Settle(tick);
+}
+
+void Engine::Impl::StampReleasesSoFar(uint64_t tick) {
+  if (abandoned()) return;
+  Lock lock(mutex_);
+  stamps_.PutEverywhere(tick);
 }
 
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
@@ -404,6 +420,8 @@ EngineStatus Engine::Release(DeviceAddress address, uint32_t stream, const Reuse
   return impl_->Release(address, stream, after);
 }
 void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
+void Engine::StampReleasesSoFar(uint64_t tick) { impl_->StampReleasesSoFar(tick); }
+void Engine::NoteStreamOrder(const StreamOrderCost& cost) { impl_->NoteStreamOrder(cost); }
 bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
 bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) try {
   return impl_->FindBlock(address, base, bytes, id);
@@ -427,6 +445,7 @@ uint64_t Engine::Trim(uint64_t wanted) try {
 }
 void Engine::Mark() try {
   impl_->Mark();
+  impl_->WaitLogical();
 } catch (...) {
   impl_->GiveUp();
 }

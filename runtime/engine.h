@@ -22,6 +22,9 @@ class TraceWriter;  // profiler/trace_writer.h
 struct LaunchNote;  // runtime/recording.h
 struct SavedPlan;   // runtime/saved_plan.h
 
+// The limit for one solve where plans come in logical time: the program waits for each.
+inline constexpr int64_t kLogicalPlanLimitNs = 50'000'000;
+
 enum class EngineStatus : uint8_t {
   kOk,
   kOutOfMemory,
@@ -33,12 +36,23 @@ enum class EngineStatus : uint8_t {
 // Added to a stream's small ordinal: the request is ordered on that stream (cuMemAllocAsync, cuMemFreeAsync). Recorded.
 inline constexpr uint32_t kStreamOrdered = uint32_t{1} << 31;
 
+// What was done so that a request's memory comes after the work of other streams that used it.
+struct StreamOrderCost {
+  uint64_t waits = 0;       // streams told to wait for an event
+  uint64_t events = 0;      // events recorded
+  uint64_t host_waits = 0;  // times the host waited for the device
+  uint64_t ns = 0;          // nanoseconds of the host's time, all of it
+};
+
 struct EngineOptions {
   hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
   LoadColumns* load = nullptr;          // ... and the load of the plan in force, for a curve; zeros: there is none. null: nowhere
   TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
   bool note_launches = false;           // NoteLaunch will be called: the recording keeps an index of live blocks
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
+  // Plans come in logical time: a request, release or mark that asks for a plan returns when the plan is there, and the time
+  // limit counts work (packer/stop.h: WorkClock). The same requests of one thread then have the same figures on every machine.
+  bool logical_time = false;
   uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 8 B each)
   uint64_t never_hot_requests = 1 << 20;  // by best fit without a plan, after which the driver's pool is compared
   GuardOptions guard;                   // debug mode
@@ -88,6 +102,11 @@ class Engine {
 
   // All releases up to `tick` come before any work that is submitted from now on.
   void SettleReuse(uint64_t tick);
+  // The releases so far, which said nothing of what comes after them, have ticks up to `tick`.
+  void StampReleasesSoFar(uint64_t tick);
+
+  // Adds to the figures: what order between streams has cost. Lock-free.
+  void NoteStreamOrder(const StreamOrderCost& cost);
 
   // True if `address` lies in the arena's reservation (any part of it). Lock-free.
   bool Owns(DeviceAddress address) const;

@@ -52,20 +52,14 @@ void Engine::Impl::DetectSoon(uint64_t count) {
 void Engine::Impl::AfterDynamic() {
   if (follower_.active()) return;
   if (others_ % RequestTimer::kEvery == 0) attention_.store(true, std::memory_order_relaxed);
-  if (plans_ != 0 || others_ < next_comparison_) return;
-  next_comparison_ = others_ + options_.never_hot_requests * 16;
-  Service expected = Service::kServe;
-  service_.compare_exchange_strong(expected, Service::kCompare, std::memory_order_relaxed);
+  if (plans_ == 0) comparison_.NoteDynamic(others_);
 }
 
 bool Engine::Impl::BeginComparison(uint64_t* median_ns) {
-  Service expected = Service::kCompare;
-  if (abandoned() || !service_.compare_exchange_strong(expected, Service::kServe)) return false;
+  if (abandoned() || !comparison_.Claim()) return false;
   Lock lock(mutex_);
-  *median_ns = dynamic_timer_.Median();
+  *median_ns = comparison_.MedianTime();
   return *median_ns != 0 && plans_ == 0;
 }
-
-void Engine::Impl::LeaveToDriver() { service_.store(Service::kLeave, std::memory_order_relaxed); }
 
 }  // namespace hotpack

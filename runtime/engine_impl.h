@@ -17,18 +17,21 @@
 #include "profiler/history.h"
 #include "profiler/shapes.h"
 #include "runtime/arena.h"
+#include "runtime/driver_comparison.h"
 #include "runtime/engine.h"
 #include "runtime/follower.h"
 #include "runtime/guards.h"
 #include "runtime/lock.h"
-#include "runtime/managed_spill.h"
 #include "runtime/node_pool.h"
+#include "runtime/plan_saver.h"
 #include "runtime/planning.h"
 #include "runtime/recording.h"
 #include "runtime/release_stamps.h"
 #include "runtime/request_timer.h"
 #include "runtime/saved_plan.h"
 #include "runtime/saved_progress.h"
+#include "runtime/spill_policy.h"
+#include "runtime/stream_order_totals.h"
 #include "runtime/variants.h"
 
 namespace hotpack {
@@ -42,6 +45,8 @@ class Engine::Impl {
   inline EngineStatus Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
   inline EngineStatus Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   void SettleReuse(uint64_t tick);
+  void StampReleasesSoFar(uint64_t tick);
+  void NoteStreamOrder(const StreamOrderCost& cost) { stream_order_.Add(cost); }
   bool Owns(DeviceAddress address) const { return InArena(address) || OwnsBeside(address); }
   // The common case of Owns. False for everything in debug mode, so that every release takes the long way.
   bool InArena(DeviceAddress address) const {
@@ -57,10 +62,14 @@ class Engine::Impl {
   void Mark();
   void Interrupt();
   void Resume();
+  // In logical time the caller waits here for what it asked the planner for. Without the lock.
+  void WaitLogical() {
+    if (options_.logical_time && planner_.Busy()) WaitPlan(-1);
+  }
   bool WaitPlan(int timeout_ms) { return abandoned() || planner_.WaitIdle(timeout_ms); }
   uint64_t CheckGuards() { return guards_ && !abandoned() ? guards_->CheckLive() : 0; }
   bool BeginComparison(uint64_t* median_ns);
-  void LeaveToDriver();
+  void LeaveToDriver() { comparison_.LeaveToDriver(); }
   void NotePassedThrough();
   hotpack_stats Stats();
   std::shared_ptr<const SavedPlan> PlanToSave(int64_t pack_limit_ns);
@@ -105,7 +114,9 @@ class Engine::Impl {
   // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
   [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
   [[gnu::noinline]] EngineStatus AllocateNext(Want want, DeviceAddress* address) noexcept;
+  EngineStatus AllocateLocked(const Want& want, DeviceAddress* address) noexcept;
   [[gnu::noinline]] void AfterLast() noexcept;
+  void AfterLastLocked() noexcept;
   [[gnu::noinline]] EngineStatus ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept;
   [[gnu::noinline]] void TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept;
   [[gnu::noinline]] void PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept;
@@ -136,18 +147,10 @@ class Engine::Impl {
   EngineStatus ReleaseGuarded(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
   RequestName NameRequest(DeviceAddress outer);
 
-  // engine_spill.cc: managed memory while observing
-  bool MaySpill() const;
-  EngineStatus Spill(Lock& lock, uint64_t bytes, DeviceAddress* address);
-  bool GiveBackSpill(Lock& lock);
-  void TrimSpill(Lock& lock);
-  bool PlanFits(const Script& script);
-  void SaySpill(MemoryStatus status) const;
-  void SayUnlocked(Lock& lock, const char* line);
-
   // engine_pages.cc: everything that changes pages
   class PageScope;
   EngineStatus OpenArena(Lock& lock);
+  bool Spill(Lock& lock, uint64_t bytes, DeviceAddress* address);
   EngineStatus Grow(Lock& lock, const Want& want, bool* foreign, DeviceAddress* address);
   uint64_t LiveAndPart(uint64_t divisor) const;
   uint64_t OwnPlaceCosts(const Want& want) const;
@@ -186,6 +189,7 @@ class Engine::Impl {
   void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
   std::vector<AddressRange> SpareMemory(uint64_t period, uint64_t* most_units);
   std::vector<std::shared_ptr<const Script>> ScriptsBeside(uint64_t number);
+  bool PlanFits(const Script& script);
   size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
   uint64_t PartOfHistory() const;
   void LookForShapes();
@@ -242,7 +246,6 @@ class Engine::Impl {
   void TellNotUsed(Lock& lock);
   void MaybeSave();
   std::vector<std::shared_ptr<const Script>> ScriptsByUse() const;
-  Opening OpeningOf(std::vector<std::shared_ptr<const Script>>* scripts);
   void Save(int64_t pack_limit_ns);
 
   // engine_notes.cc
@@ -258,7 +261,6 @@ class Engine::Impl {
 
   DeviceMemory* memory_;
   EngineOptions options_;
-  std::atomic<Service>& service_;
   std::mutex growth_;
   hotpack::Lock mutex_;
   std::atomic<DeviceAddress> owned_base_{0};
@@ -266,6 +268,7 @@ class Engine::Impl {
   std::atomic<DeviceAddress> guarded_base_{0};  // of the arena in debug mode, instead of owned_base_
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> is_recording_{false};  // recording_.on(), for whoever has no lock
+  StreamOrderTotals stream_order_;
   std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served
 
   // The common case: a script is followed, nothing else is going on.
@@ -284,10 +287,8 @@ class Engine::Impl {
   Arena arena_;
 
   const std::unique_ptr<Guards> guards_;  // null: no debug mode
-  ManagedSpill spill_;
-  uint64_t device_gave_ = 0;   // bytes the arena held when the device refused more; 0: it never did
-  uint64_t missing_said_ = 0;  // by how much the last plan did not fit
-  bool spill_said_ = false, spill_over_said_ = false;
+  SpillPolicy spill_;
+  uint64_t device_gave_ = 0;  // bytes the arena held when the device refused more; 0: it never did
 
   // planning
   std::shared_ptr<const Script> current_;  // the one followed
@@ -311,7 +312,6 @@ class Engine::Impl {
   uint64_t next_detection_ = 64;           // requests
   uint64_t divergences_at_detection_ = 0;
   uint64_t fruitless_ = 0;                 // searches in a row that came to nothing
-  uint64_t next_comparison_ = 0;           // others_ at which the driver's pool is to be compared
   uint64_t detections_ = 0, planning_ns_ = 0;
   static constexpr uint64_t kLeastNews = 64;  // requests that are worth a look at the history
   uint64_t next_shapes_ = 0;               // requests before the next look for other shapes
@@ -356,12 +356,7 @@ class Engine::Impl {
   uint64_t expected_peak_ = 0;     // bytes: what was live at most in the earlier run, if this one begins as it did
   bool tell_not_used_ = false;
   uint64_t saved_anchor_ = 0;      // a request that its script's entry 0 stands for
-  // what has been saved
-  Opening opening_;                // of this run, as the script of `opening_root_` and those learned from it have it
-  uint64_t opening_root_ = 0;      // their profiles' first_ordinal
-  bool opening_known_ = false;
-  uint64_t saved_newest_ = 0;      // number of the newest script that has been saved
-  uint64_t next_save_ = 0;         // iterations
+  PlanSaver saver_;
 
   // figures
   uint64_t live_units_ = 0, live_peak_units_ = 0;
@@ -380,7 +375,7 @@ class Engine::Impl {
   uint64_t retained_ = 0;
   uint64_t plan_height_ = 0, plan_lower_bound_ = 0, period_ = 0;
   RequestTimer timer_;          // of requests on script
-  RequestTimer dynamic_timer_;  // ... and by best fit while there is no script
+  DriverComparison comparison_;
   hotpack_stats own_stats_{};
   NodePool nodes_;
   Recording recording_;

@@ -23,6 +23,11 @@ void Engine::Impl::NoteReserved() {
   if (steady_) reserved_steady_ = std::max(reserved_steady_, arena_.held());
 }
 
+// A place in managed memory, as long as no plan is in force.
+bool Engine::Impl::Spill(Lock& lock, uint64_t bytes, DeviceAddress* address) {
+  return spill_.Allocate(lock, bytes, [this] { return !follower_.active() || !steady_; }, address);
+}
+
 EngineStatus Engine::Impl::OpenArena(Lock& lock) {
   constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
   PageScope scope(this, lock);

@@ -171,8 +171,9 @@ void Engine::Impl::PlanIteration(const PlanJob& job, Profile profile, const std:
   kin.walls = job.walls;
   const std::vector<std::shared_ptr<const Script>> others = ScriptsBeside(job_refines_);
   kin.beside = MostAlike(others, profile);
-  std::shared_ptr<const Script> script =
-      MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
+  WorkClock clock;
+  std::shared_ptr<const Script> script = MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns,
+                                                    cancel, kin, options_.logical_time ? &clock : nullptr);
   if (!script || !PlanFits(*script)) return;
   Lock lock(mutex_);
   if (!job.walls.empty() && script->height_bytes > zone_used_) return;  // dearer than what is displaced
@@ -248,8 +249,9 @@ size_t Engine::Impl::PlanEach(const HistoryTail& tail, const std::vector<Shape>&
     kin.beside = MostAlike(known, profile);
     uint64_t most_units = 0;
     SpareMemory(longest, &most_units);
-    std::shared_ptr<const Script> script =
-        MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns, cancel, kin);
+    WorkClock clock;
+    std::shared_ptr<const Script> script = MakeScript(std::move(profile), most_units, spare, arena_.chunk(), options_.plan_time_limit_ns,
+                                                      cancel, kin, options_.logical_time ? &clock : nullptr);
     if (!script || !PlanFits(*script)) continue;
     Lock lock(mutex_);
     variants_.Add(std::move(script), history_.Count(), script_number_);
@@ -278,6 +280,26 @@ std::vector<AddressRange> Engine::Impl::SpareMemory(uint64_t period, uint64_t* m
   for (const AddressRange& range : spare) sum += range.bytes;
   if (sum < 2 * arena_.chunk() || sum < live_peak_units_ * kUnitBytes / 200) spare.clear();
   return spare;
+}
+
+// Whether there is room on the device for the plan and for what stays beside it, as far as is known: a device that has
+// refused memory has no more than it gave.
+bool Engine::Impl::PlanFits(const Script& script) {
+  Lock lock(mutex_);
+  if (device_gave_ == 0) return true;
+  const uint64_t chunk = arena_.chunk(), count = history_.Count();
+  uint64_t kept = 0;
+  DeviceAddress counted_to = 0;  // chunks below are counted
+  for (const auto& [address, block] : dynamic_) {
+    const bool stays = block.ordinal == kUnmonitored || count - block.ordinal > script.profile.period;
+    if (!stays || !InReservation(address)) continue;
+    const DeviceAddress from = std::max(counted_to, address & ~(chunk - 1));
+    const DeviceAddress to = (address + block.bytes + chunk - 1) & ~(chunk - 1);
+    if (to > from) kept += to - from;
+    counted_to = std::max(counted_to, to);
+  }
+  const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
+  return spill_.AdmitsPlan(lock, height, kept, std::max(device_gave_, arena_.held()));  // it may have more by now
 }
 
 // --- iterations ------------------------------------------------------------------------------------------------------
@@ -335,7 +357,7 @@ void Engine::Impl::EndIteration(Lock& lock) {
   grew_now_ = false;
   arena_.NewEpoch();
   if (settled_ && may_begin) BeginSteady();
-  if (spill_said_) TrimSpill(lock);
+  if (steady_ && follower_.active()) spill_.EndUse(lock, arena_.held());
   if (options_.sink != nullptr) MaybeSave();
   FollowPredicted();
   FlushStats();

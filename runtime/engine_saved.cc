@@ -15,11 +15,6 @@ namespace hotpack {
 
 namespace {
 
-// A profile's first_ordinal: it was found in another run, and is followed in this one; those of the other scripts of the
-// saved plan come below.
-constexpr uint64_t kOfSavedPlan = UINT64_MAX;
-bool FoundHere(const Script& script) { return script.profile.first_ordinal < kOfSavedPlan - Variants::kMost; }
-
 // Requests that must be a script's for it to be recognised where the opening is another: a small part of a cycle, and
 // enough for no other program to have them by chance.
 constexpr uint32_t kLongest = 64;
@@ -104,7 +99,7 @@ bool Engine::Impl::OpeningHolds() const {
 bool Engine::Impl::FollowOpening(uint32_t units, bool* by_script) {
   const Opening& opening = saved_->opening;
   const uint32_t at = MatchOpening(units);
-  if (at == kNone) saved_newest_ = 0;  // what is saved begins otherwise than this run
+  if (at == kNone) saver_.Forget();  // what is saved begins otherwise than this run
   guide_.holds = OpeningHolds() && saved_in_force_ == follower_.active();
   if (!guide_.holds) {
     expected_peak_ = 0;
@@ -117,7 +112,7 @@ bool Engine::Impl::FollowOpening(uint32_t units, bool* by_script) {
     TakeUpSaved(saved_->scripts[opening.script], entry);
     if (!saved_in_force_) return guide_.holds = false;
     expected_peak_ = std::min(saved_->live_peak_bytes, memory_->TotalBytes());
-    if (guide_.missed_in_all == 0) saved_newest_ = variants_.newest();
+    if (guide_.missed_in_all == 0) saver_.SetSaved(variants_.newest());
   } else if (follower_.cursor() != entry && !follower_.lost()) {
     follower_.SkipTo(entry);
   }
@@ -244,7 +239,7 @@ void Engine::Impl::EndTrial() {
 
 // What is saved is this program's: its other scripts are known from now on.
 void Engine::Impl::KnowOtherScripts() {
-  const bool all_saved = saved_newest_ == variants_.newest();
+  const bool all_saved = saver_.IsSaved(variants_.newest());
   uint64_t ordinal = kOfSavedPlan;
   for (const auto& script : options_.plan->scripts) {
     if (AlikeCycles(script->profile, current_->profile)) continue;
@@ -252,7 +247,7 @@ void Engine::Impl::KnowOtherScripts() {
     own.profile.first_ordinal = --ordinal;
     variants_.Add(std::make_shared<const Script>(std::move(own)), history_.Count(), script_number_);
   }
-  if (all_saved) saved_newest_ = variants_.newest();
+  if (all_saved) saver_.SetSaved(variants_.newest());
 }
 
 // The script taken up is given up again. False: not now, pages are being changed.
@@ -260,6 +255,7 @@ bool Engine::Impl::LeaveSaved() {
   if (page_work_ || mapping_entries_ != 0) return false;
   if (follower_.active()) RetireScript();
   variants_.Remove(script_number_);
+  script_number_ = 0;  // observed as from the beginning: no script is parked
   current_.reset();
   if (pending_ && pending_->profile.first_ordinal == kOfSavedPlan) pending_.reset();
   plan_height_ = plan_lower_bound_ = period_ = 0;
@@ -268,7 +264,7 @@ bool Engine::Impl::LeaveSaved() {
   eager_until_ = expected_peak_ = 0;
   --plans_;
   on_trial_ = saved_in_force_ = false;
-  saved_newest_ = 0;
+  saver_.Forget();
   return true;
 }
 
@@ -303,12 +299,12 @@ void Engine::Impl::TellNotUsed(Lock& lock) {
 // --- saving ----------------------------------------------------------------------------------------------------------
 
 // At the end of an iteration: if there are scripts that are not saved yet, and the job is steady, all are saved on the
-// planner's thread. Ever more rarely: a job that goes on learning has another one each time.
+// planner's thread.
 void Engine::Impl::MaybeSave() {
-  if (!steady_ || on_trial_ || saved_newest_ == variants_.newest() || iterations_ < next_save_ || planner_.Busy()) return;
+  if (!steady_ || on_trial_ || !saver_.Due(variants_.newest(), iterations_) || planner_.Busy()) return;
   PlanJob job;
   job.save = true;
-  if (planner_.Post(std::move(job))) next_save_ = 2 * iterations_;
+  if (planner_.Post(std::move(job))) saver_.NotePosted(iterations_);
 }
 
 // The scripts known, that which has served most first; with none, the plan that waits to be taken up.
@@ -322,63 +318,15 @@ std::vector<std::shared_ptr<const Script>> Engine::Impl::ScriptsByUse() const {
   return scripts;
 }
 
-// The opening as the first of the scripts has it that has one: that one is then the first of all.
-Opening Engine::Impl::OpeningOf(std::vector<std::shared_ptr<const Script>>* scripts) {
-  constexpr size_t kTries = 8;
-  uint64_t anchor_of_saved = 0;
-  {
-    Lock lock(mutex_);
-    anchor_of_saved = saved_anchor_;
-  }
-  const HistoryTail tail = CopyTail(history_, history_.Count(), history_.Window());
-  if (tail.first == 0) {
-    for (size_t k = 0; k < std::min(kTries, scripts->size()); ++k) {
-      const Script& script = *(*scripts)[k];
-      const uint64_t root = script.profile.first_ordinal;
-      const uint64_t anchor = root == kOfSavedPlan ? anchor_of_saved : FoundHere(script) ? root : kNoAnchor;
-      Opening opening = FindOpening(tail, script, anchor);
-      if (opening.empty()) continue;
-      std::rotate(scripts->begin(), scripts->begin() + static_cast<ptrdiff_t>(k), scripts->begin() + static_cast<ptrdiff_t>(k) + 1);
-      Lock lock(mutex_);
-      opening_ = opening;
-      opening_root_ = root;
-      opening_known_ = true;
-      return opening;
-    }
-    return {};
-  }
-  Lock lock(mutex_);  // as it was before the history forgot the beginning
-  auto it = std::find_if(scripts->begin(), scripts->end(), [&](const auto& script) {
-    return opening_known_ && script->profile.first_ordinal == opening_root_;
-  });
-  if (it == scripts->end()) return {};
-  std::rotate(scripts->begin(), it, it + 1);
-  return opening_;
-}
-
 std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns) {
   if (abandoned()) return nullptr;
-  auto plan = std::make_shared<SavedPlan>();
-  std::vector<std::shared_ptr<const Script>> scripts;
+  RunToSave run;
   {
     Lock lock(mutex_);
     if (on_trial_) return nullptr;
-    scripts = ScriptsByUse();
-    plan->live_peak_bytes = live_peak_units_ * kUnitBytes;
-    plan->chunk_bytes = arena_.chunk();
-    plan->device_bytes = memory_->TotalBytes();
+    run = {ScriptsByUse(), saved_anchor_, live_peak_units_ * kUnitBytes, arena_.chunk(), memory_->TotalBytes()};
   }
-  if (scripts.empty()) return nullptr;
-  plan->opening = OpeningOf(&scripts);
-  const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
-  for (const auto& script : scripts) {
-    if (!plan->scripts.empty() && !script->holes.empty() && RequestTimer::Now() > until) continue;
-    auto whole = WithoutHoles(script, pack_limit_ns);
-    if (!whole && plan->scripts.empty()) return nullptr;  // the opening is this one's
-    if (whole) plan->scripts.push_back(std::move(whole));
-  }
-  plan->tool_version = HOTPACK_VERSION;
-  return plan;
+  return saver_.Make(std::move(run), history_, pack_limit_ns);
 }
 
 // Packing again, where that is needed, takes at most thrice `pack_limit_ns`.
@@ -388,13 +336,13 @@ void Engine::Impl::Save(int64_t pack_limit_ns) try {
   {
     Lock lock(mutex_);
     newest = variants_.newest();
-    if (variants_.size() > 0 ? saved_newest_ == newest : !pending_) return;
+    if (variants_.size() > 0 ? saver_.IsSaved(newest) : !pending_) return;
   }
   std::shared_ptr<const SavedPlan> plan = PlanToSave(pack_limit_ns);
   if (!plan) return;
   options_.sink->Save(*plan);
   Lock lock(mutex_);
-  saved_newest_ = std::max(saved_newest_, newest);
+  saver_.SetSaved(std::max(saver_.saved_newest(), newest));
 } catch (...) {  // the host is out of memory: what was saved before stays
 }
 

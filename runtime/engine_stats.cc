@@ -23,12 +23,13 @@ void Engine::Impl::FlushStats() {
   s.divergences = Divergences();
   s.reoptimizations = reoptimizations_;
   s.ns_per_request = timer_.Median();
-  s.managed_peak = spill_.peak();
+  s.managed_peak = spill_.peak_bytes();
   s.detections = detections_;
   s.planning_ns = planning_ns_;
   s.plans = plans_;
   s.variants = variants_.size();
   s.switches = switches_;
+  stream_order_.AddTo(&s);
   if (steady_) {
     s.requests_steady = Requests() - requests_before_;
     s.planned_steady = planned_ - planned_before_;

@@ -22,7 +22,8 @@ class OriginMarks {
       return;
     Set(address, of_pool);
   }
-  // Whether the live block that starts at `address` is memory of a pool. False too if there was no room for the marks.
+  // Whether the live block that starts at `address` is memory of a pool. False too if there was no room for the marks, and
+  // for blocks outside the arena (managed memory).
   bool OfPool(DeviceAddress address) const;
 
  private:
@@ -31,6 +32,7 @@ class OriginMarks {
 
   std::atomic<uint8_t*> marks_{nullptr};
   std::atomic<DeviceAddress> base_{0};  // written before marks_
+  std::atomic<uint64_t> bytes_{0};      // ... of the arena's addresses
 };
 
 }  // namespace hotpack

@@ -216,7 +216,7 @@ PackResult PackBesideHoles(const Profile& profile, const std::vector<uint32_t>& 
 
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const Kin& kin) {
+                                         const Kin& kin, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
   std::vector<uint32_t> index;
@@ -230,6 +230,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, c
   }
   PackOptions options;
   options.cancel = cancel;
+  options.clock = clock;
   PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
   // A placement so far off, of a job so large, is no better than best fit.
@@ -300,7 +301,7 @@ bool Planner::Post(PlanJob job) {
 void Planner::Loop() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || job_.has_value(); });
+    changed_.wait(lock, [this] { return stop_ || MayBegin(); });
     if (stop_) return;
     PlanJob job = std::move(*job_);
     job_.reset();
@@ -323,12 +324,17 @@ void Planner::Hurry() {
 
 bool Planner::WaitIdle(int timeout_ms) {
   std::unique_lock lock(mutex_);
+  ++waiters_;
+  if (on_demand_) changed_.notify_all();
   auto idle = [this] { return !busy_ || stop_; };
+  bool is_idle = true;
   if (timeout_ms < 0) {
     changed_.wait(lock, idle);
-    return true;
+  } else {
+    is_idle = changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
   }
-  return changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
+  --waiters_;
+  return is_idle;
 }
 
 // Not joined: the caller may hold the dynamic linker's lock (a library's destructor), which an ending thread may need.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "packer/stop.h"
 #include "profiler/history.h"
 #include "profiler/profile.h"
 #include "runtime/arena.h"
@@ -46,9 +47,10 @@ struct Kin {
 // Packs and compiles. Null if the packer refuses. `most_units`: the largest load that the job has been seen to have beside
 // what stays; releases are given leave to permute only if the load stays near it. `spare`: memory that is held beside the planned zone whatever the plan;
 // blocks are put there where that lowers the zone by a chunk of `chunk_bytes` or more. `cancel` may be set from another thread.
+// `clock`: the time limit is of this one (PackOptions::clock); null: of the machine's.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const Kin& kin = {});
+                                         const Kin& kin = {}, WorkClock* clock = nullptr);
 
 // What a plan's load may be where the job was never seen to need more than `units`: a little more, or two chunks.
 inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {
@@ -66,7 +68,9 @@ class Planner {
   // Does a job, on the planner's thread; `cancel`: end with what there is.
   using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
 
-  explicit Planner(Work work) : work_(std::move(work)) {}
+  // on_demand: a job begins only when a thread waits for it. So what the poster still does before it waits is done before
+  // the job, in every run alike.
+  explicit Planner(Work work, bool on_demand = false) : work_(std::move(work)), on_demand_(on_demand) {}
   ~Planner();  // cancels and joins
 
   bool Post(PlanJob job);  // false: busy, the job is dropped
@@ -79,14 +83,17 @@ class Planner {
  private:
   void Loop();
   void StartThread();
+  bool MayBegin() const { return job_.has_value() && (!on_demand_ || waiters_ > 0); }  // with the mutex
 
   Work work_;
+  const bool on_demand_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<PlanJob> job_;
   std::atomic<bool> busy_{false};
   std::atomic<bool> cancel_{false};
   bool stop_ = false;
+  int waiters_ = 0;
   std::thread thread_;
 };
 

@@ -12,7 +12,8 @@ void ReleaseStamps::Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexce
     const Range range = it->second;
     if (range.after.all_tick > settled_) after->Add(kAllStreams, range.after.all_tick);
     for (uint32_t i = 0; i < range.after.count; ++i) {
-      if (range.after.points[i].tick > settled_) after->Add(range.after.points[i].stream, range.after.points[i].tick);
+      const ReuseAfter::Point& point = range.after.points[i];
+      if (point.tick > settled_) after->Add(point.stream, point.tick, point.pooled_block);
     }
     if (range_begin < begin) {
       it->second.end = begin;

@@ -26,6 +26,10 @@ class ReleaseStamps {
   // A block of [begin, end) is handed out: adds to `after` what it must come after (what is settled left out), and
   // forgets it.
   void Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexcept;
+  // Releases up to `tick` were not put, wherever they were: until they are settled, all memory comes after them.
+  void PutEverywhere(uint64_t tick) noexcept {
+    if (tick > settled_ && tick > everywhere_) everywhere_ = tick;
+  }
   // All releases up to `tick` come before any work that is submitted from now on.
   void Settle(uint64_t tick) noexcept;
 

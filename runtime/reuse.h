@@ -1,8 +1,11 @@
 // What work on memory that is handed out again must come after: the releases of the blocks that lay there before.
 //
-// A release has a tick (of one counter a process, from 1) and was made on a stream: the block's last uses come before that
-// point of the stream. kAllStreams: they may be on any stream. Who gives out ticks and streams' numbers makes the order
-// (preload/stream_order.h); the engine only remembers, address by address.
+// A release has a tick (of one counter a process, from 1) and was made on a stream, in one of three ways:
+//   ordered   the block's last uses come before that point of the stream (cuMemFreeAsync)
+//   pooled    the block returns to its stream's pool (PyTorch, CuPy): work of any stream that was submitted before the
+//             release may use it. The stream itself needs no order, any other one waits for all of that work
+//   any       the uses may be on any stream (cuMemFree): kAllStreams
+// preload/stream_order.h gives out ticks and numbers of streams and makes the order. The engine remembers it by address.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +15,9 @@ namespace hotpack {
 
 inline constexpr uint32_t kAllStreams = UINT32_MAX;
 
+// A number, never 0, by which a block that is released to its stream's pool is told again. Two blocks may share one.
+inline uint32_t PooledBlock(uint64_t address) { return static_cast<uint32_t>(address >> 9) | 1; }
+
 // A set of releases, in bounded space: of each stream the latest. When there are too many streams, all of them.
 // Plain data, not thread-safe.
 struct ReuseAfter {
@@ -19,6 +25,7 @@ struct ReuseAfter {
   struct Point {
     uint64_t tick;
     uint32_t stream;
+    uint32_t pooled_block;  // not 0: a pooled release, of the block with this number (PooledBlock)
   };
 
   uint64_t all_tick = 0;  // releases of any stream up to this tick; 0: none
@@ -27,7 +34,7 @@ struct ReuseAfter {
 
   bool empty() const { return all_tick == 0 && count == 0; }
 
-  void Add(uint32_t stream, uint64_t tick) {
+  void Add(uint32_t stream, uint64_t tick, uint32_t pooled_block = 0) {
     if (tick <= all_tick) return;
     if (stream == kAllStreams) {
       all_tick = tick;
@@ -36,11 +43,14 @@ struct ReuseAfter {
     }
     for (uint32_t i = 0; i < count; ++i) {
       if (points[i].stream != stream) continue;
+      // Both kinds on one stream: the pooled one asks for more of other streams, and for nothing of this one that its
+      // owner does not order by itself. An ordered one asks this stream for nothing either.
+      if (pooled_block != 0 && (points[i].pooled_block == 0 || tick > points[i].tick)) points[i].pooled_block = pooled_block;
       points[i].tick = std::max(points[i].tick, tick);
       return;
     }
     if (count < kStreams) {
-      points[count++] = {tick, stream};
+      points[count++] = {tick, stream, pooled_block};
       return;
     }
     all_tick = tick;
@@ -50,7 +60,7 @@ struct ReuseAfter {
 
   void Merge(const ReuseAfter& other) {
     Add(kAllStreams, other.all_tick);
-    for (uint32_t i = 0; i < other.count; ++i) Add(other.points[i].stream, other.points[i].tick);
+    for (uint32_t i = 0; i < other.count; ++i) Add(other.points[i].stream, other.points[i].tick, other.points[i].pooled_block);
   }
 
   uint64_t LatestTick() const {

@@ -131,6 +131,11 @@ hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
     sum.plans += s->plans;
     sum.variants += s->variants;
     sum.switches += s->switches;
+    sum.cross_stream += s->cross_stream;
+    sum.cross_stream_waits += s->cross_stream_waits;
+    sum.cross_stream_events += s->cross_stream_events;
+    sum.cross_stream_host_waits += s->cross_stream_host_waits;
+    sum.cross_stream_ns += s->cross_stream_ns;
     if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
   }
   if (busiest != nullptr) {

@@ -18,35 +18,58 @@ namespace {
 namespace fs = std::filesystem;
 
 // What each room may include, besides its own files. Rooms not named (tools, bench, tests) may include all.
-const std::map<std::string, std::set<std::string>>& AllowedRooms() {
-  static const auto* allowed = new std::map<std::string, std::set<std::string>>{
-      {"simgpu", {}},
-      {"packer", {}},
-      {"profiler", {"packer"}},
-      {"planner", {"packer"}},
-      {"runtime", {"packer", "profiler"}},
-      {"preload", {"packer", "profiler", "runtime"}},
-  };
-  return *allowed;
+std::string Read(const fs::path& path);
+
+// What the files of a folder may include: folders (ending in a slash) and single files; "everything".
+using Layers = std::map<std::string, std::set<std::string>>;
+
+// The rows of the table between <!-- layers --> and <!-- end -->: `folder/` | may include | ...
+Layers ParseLayers(const std::string& page) {
+  const size_t begin = page.find("<!-- layers -->"), end = page.find("<!-- end -->", begin);
+  Layers layers;
+  if (begin == std::string::npos || end == std::string::npos) return layers;
+  static const std::regex row(R"re(^\| `([a-z_/]+/)` \| ([^|]*) \|)re", std::regex::ECMAScript | std::regex::multiline);
+  static const std::regex name(R"re(`([a-z_/.]+)`)re");
+  const std::string table = page.substr(begin, end - begin);
+  for (std::sregex_iterator i(table.begin(), table.end(), row), last; i != last; ++i) {
+    std::set<std::string>& allowed = layers[(*i)[1]];
+    const std::string cell = (*i)[2];
+    if (cell == "everything") allowed.insert(cell);
+    for (std::sregex_iterator k(cell.begin(), cell.end(), name); k != last; ++k) allowed.insert((*k)[1]);
+  }
+  return layers;
 }
 
-const std::set<std::string>& AllRooms() {
-  static const auto* rooms = new std::set<std::string>{"simgpu", "packer", "profiler", "runtime", "preload",
-                                                       "tools",  "bench",  "tests",    "planner", "python"};
-  return *rooms;
+const Layers& ProjectLayers() {
+  static const auto* layers = new Layers(ParseLayers(Read(fs::path(HOTPACK_SOURCE_DIR) / "docs/architecture.md")));
+  return *layers;
 }
 
-// One line for each include of `room`'s file that reaches into a room it may not use.
-std::vector<std::string> WrongIncludes(const std::string& room, const std::string& text) {
-  static const std::regex include_line(R"re(^[ \t]*#[ \t]*include[ \t]*["<](?:\.\./)*([a-z]+)/[^">]*[">])re",
+// The row with the longest folder that `path` lies in; "": none.
+std::string LayerOf(const Layers& layers, const std::string& path) {
+  std::string layer;
+  for (const auto& [folder, allowed] : layers) {
+    if (path.rfind(folder, 0) == 0 && folder.size() > layer.size()) layer = folder;
+  }
+  return layer;
+}
+
+// One line for each include of the file `path` that reaches into a layer it may not use.
+std::vector<std::string> WrongIncludes(const Layers& layers, const std::string& path, const std::string& text) {
+  static const std::regex include_line(R"re(^[ \t]*#[ \t]*include[ \t]*["<](?:\.\./)*([a-z][a-z_/.0-9]*)[">])re",
                                        std::regex::ECMAScript | std::regex::multiline);
   std::vector<std::string> wrong;
-  const auto allowed = AllowedRooms().find(room);
-  if (allowed == AllowedRooms().end()) return wrong;
+  const std::string layer = LayerOf(layers, path);
+  if (layer.empty()) return wrong;
+  const std::set<std::string>& allowed = layers.at(layer);
+  if (allowed.count("everything") != 0) return wrong;
   for (std::sregex_iterator i(text.begin(), text.end(), include_line), end; i != end; ++i) {
-    const std::string target = (*i)[1];
-    if (target == room || AllRooms().count(target) == 0 || allowed->second.count(target) != 0) continue;
-    wrong.push_back(room + " includes " + target + ": " + i->str());
+    const std::string target = (*i)[1], other = LayerOf(layers, target);
+    if (other.empty() || other == layer) continue;  // not ours
+    const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&target](const std::string& name) {
+      return name == target || (name.back() == '/' && target.rfind(name, 0) == 0);
+    });
+    if (!is_allowed) wrong.push_back(layer + " includes " + other + ": " + i->str());
   }
   return wrong;
 }
@@ -119,18 +142,19 @@ std::vector<fs::path> ProjectFiles() {
   return files;
 }
 
-std::string Room(const fs::path& path) { return path.begin()->string(); }
-
-TEST(RoomsTest, EachRoomIncludesOnlyRoomsBelowIt) {
-  size_t checked = 0;
+TEST(RoomsTest, EachFileIncludesOnlyLayersBelowIt) {
+  const Layers& layers = ProjectLayers();
+  ASSERT_GE(layers.size(), 9u) << "docs/architecture.md has no table of layers";
+  std::map<std::string, size_t> checked;
   for (const fs::path& path : ProjectFiles()) {
-    if (!IsSource(path) || AllowedRooms().count(Room(path)) == 0) continue;
-    ++checked;
-    for (const std::string& line : WrongIncludes(Room(path), Read(fs::path(HOTPACK_SOURCE_DIR) / path))) {
+    if (!IsSource(path)) continue;
+    ++checked[LayerOf(layers, path.string())];
+    for (const std::string& line : WrongIncludes(layers, path.string(), Read(fs::path(HOTPACK_SOURCE_DIR) / path))) {
       ADD_FAILURE() << path.string() << ": " << line;
     }
   }
-  EXPECT_GE(checked, 8u) << "the walk found too few files to mean anything";
+  for (const auto& [folder, allowed] : layers) EXPECT_GE(checked[folder], 8u) << "few files in " << folder;
+  EXPECT_LE(checked[""], 4u) << "files that no row of docs/architecture.md has";
 }
 
 TEST(RoomsTest, NoFileNamesAMachineOrARegistry) {
@@ -146,7 +170,7 @@ TEST(RoomsTest, EveryEnvironmentVariableIsDocumented) {
   std::map<std::string, std::string> used;  // name -> a file that uses it
   std::string documents;
   for (const fs::path& path : ProjectFiles()) {
-    const std::string room = Room(path);
+    const std::string room = path.begin()->string();
     const std::string name = path.filename().string();
     const bool script = path.extension().empty() && (room == "tools" || room == ".ci");
     if (path.extension() == ".md" && (room == "docs" || name == "README.md")) {
@@ -175,12 +199,23 @@ TEST(RoomsTest, PagesLinkToFilesThatExist) {
 
 // The checks themselves find what they are for.
 TEST(RoomsTest, ChecksFindPlantedFaults) {
-  EXPECT_EQ(WrongIncludes("packer", "#include \"packer/types.h\"\n#include <vector>\n#include \"absl/a/b.h\"\n").size(), 0u);
-  EXPECT_EQ(WrongIncludes("packer", "// x\n  # include \"profiler/event.h\"\n").size(), 1u);
-  EXPECT_EQ(WrongIncludes("simgpu", "#include <runtime/include/hotpack.h>\n").size(), 1u);
-  EXPECT_EQ(WrongIncludes("runtime", "#include \"../preload/hooks.h\"\n").size(), 1u);
-  EXPECT_EQ(WrongIncludes("preload", "#include \"runtime/engine.h\"\n").size(), 0u);
-  EXPECT_EQ(WrongIncludes("tools", "#include \"packer/pack.h\"\n").size(), 0u);
+  const Layers layers = ParseLayers(
+      "text\n<!-- layers -->\n| folder | may include | for |\n|---|---|---|\n| `packer/` | nothing of ours | a |\n"
+      "| `runtime/` | `packer/` | b |\n| `runtime/engine/` | `packer/` `runtime/` | c |\n| `preload/` | `runtime/` | d |\n"
+      "| `tools/` | `packer/` `preload/option_table.h` | e |\n| `tests/` | everything | f |\n<!-- end -->\n| `x/` | y | z |\n");
+  ASSERT_EQ(layers.size(), 6u);
+  const auto wrong = [&layers](const std::string& path, const std::string& include) {
+    return WrongIncludes(layers, path, "#include <vector>\n#include \"absl/a/b.h\"\n" + include + "\n").size();
+  };
+  EXPECT_EQ(wrong("packer/a.cc", "#include \"packer/types.h\""), 0u);
+  EXPECT_EQ(wrong("packer/a.cc", "  # include \"runtime/event.h\""), 1u);
+  EXPECT_EQ(wrong("runtime/a.cc", "#include <runtime/engine/engine.h>"), 1u) << "a folder above in the same one";
+  EXPECT_EQ(wrong("runtime/engine/a.cc", "#include \"runtime/arena.h\""), 0u);
+  EXPECT_EQ(wrong("runtime/a.cc", "#include \"../preload/hooks.h\""), 1u);
+  EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/option_table.h\""), 0u);
+  EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/options.h\""), 1u);
+  EXPECT_EQ(wrong("tests/a.cc", "#include \"preload/options.h\""), 0u);
+  EXPECT_EQ(wrong("elsewhere/a.cc", "#include \"preload/options.h\""), 0u);
 
   const std::string home = std::string("/ro") + "ot/x";
   EXPECT_EQ(MachineNames("a\nin " + home + "\n").size(), 1u);

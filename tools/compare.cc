@@ -26,7 +26,7 @@ struct Options {
   std::string file;
   std::vector<std::string> peers = PeerNames();
   std::string capacity;
-  uint64_t repeat = 2;
+  uint64_t repeat = 0;
   bool json = false;
 };
 
@@ -74,7 +74,11 @@ void PrintJson(const Comparison& comparison, uint64_t capacity) {
                            {"plan_lower_bound", comparison.plan_lower_bound}};
   }
   object["rows"] = Json::array();
-  object["rows"].push_back(ToJson(comparison.hotpack, comparison));
+  Json hotpack = ToJson(comparison.hotpack, comparison);
+  if (!comparison.hotpack.out_of_memory) {
+    hotpack["held_while_served"] = comparison.held_while_served > 0 ? Json(comparison.held_while_served) : Json();
+  }
+  object["rows"].push_back(std::move(hotpack));
   for (const PeerResult& peer : comparison.peers) object["rows"].push_back(ToJson(peer, comparison));
   printf("%s\n", object.dump(2).c_str());
 }
@@ -93,8 +97,8 @@ void PrintRow(const PeerResult& peer, const Comparison& comparison) {
     printf("%-38s  does not fit%s\n", peer.title.c_str(), where.c_str());
     return;
   }
-  printf("%-38s %s  %s %13llu\n", peer.title.c_str(), Cell(peer.reserved_peak, comparison.live_peak).c_str(),
-         Cell(peer.reserved_steady, comparison.live_steady).c_str(), static_cast<unsigned long long>(peer.device_calls));
+  printf("%-38s %s %13llu\n", peer.title.c_str(), Cell(peer.reserved_peak, comparison.live_peak).c_str(),
+         static_cast<unsigned long long>(peer.device_calls));
 }
 
 void PrintText(const std::string& file, const Comparison& comparison, const std::string& capacity) {
@@ -103,17 +107,19 @@ void PrintText(const std::string& file, const Comparison& comparison, const std:
   if (!capacity.empty()) printf(", on a device of %s", capacity.c_str());
   printf("\n");
   if (comparison.period > 0) {
-    printf("last iteration: %llu requests, %s\n", u(comparison.period), comparison.marked ? "as marked" : "as found");
-    printf("plan of it: height %s, lower bound %s; beside it, not planned: %s\n", FormatSize(comparison.plan_height).c_str(),
+    printf("iteration with the highest live load: %llu requests, %s\n", u(comparison.period), comparison.marked ? "as marked" : "as found");
+    printf("plan of it: height %s, lower bound %s; live in addition, not planned: %s\n", FormatSize(comparison.plan_height).c_str(),
            FormatSize(comparison.plan_lower_bound).c_str(), FormatSize(comparison.not_planned).c_str());
   } else {
-    printf("last iteration: none is marked and none repeats, so both columns are of the whole run\n");
+    printf("no iteration is marked and none repeats\n");
   }
-  printf("\n%-38s %18s  %18s %13s\n", "reserved, MiB, and times what is live", "whole run", "last iteration", "driver calls");
-  printf("%-38s %s  %s %13s\n", "live: no allocator reserves less", Cell(comparison.live_peak, comparison.live_peak).c_str(),
-         Cell(comparison.live_steady, comparison.live_steady).c_str(), "-");
+  printf("\n%-38s %18s %13s\n", "held at most in the whole run", "MiB    of live", "driver calls");
+  printf("%-38s %s %13s\n", "live: no allocator holds less", Cell(comparison.live_peak, comparison.live_peak).c_str(), "-");
   PrintRow(comparison.hotpack, comparison);
   for (const PeerResult& peer : comparison.peers) PrintRow(peer, comparison);
+  if (comparison.held_while_served > 0) {
+    printf("\nhotpack's engine, held while served by the plan: %.1f MiB\n", static_cast<double>(comparison.held_while_served) / 1048576.0);
+  }
 }
 
 int RunCompare(const Options& options) {
@@ -136,7 +142,7 @@ int RunCompare(const Options& options) {
 
 void AddCompareCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("compare", "Shows what hotpack and other allocators would reserve for a recording");
+  CLI::App* command = app.add_subcommand("compare", "Shows the most that hotpack and other allocators would hold for a recording");
   command->add_option("TRACE", options->file, "An event CSV or a trace file")->required();
   command->add_option("--peers", options->peers, "Only these, separated by commas; of " + JoinedNames())
       ->delimiter(',')->check([](const std::string& name) {
@@ -148,7 +154,7 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->check(SizeOption())->check([](const std::string& size) {
         return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
       });
-  command->add_option("--repeat", options->repeat, "Play the recording's last step, if it repeats the one before, N more times")
+  command->add_option("--repeat", options->repeat, "Of a short recording: play its last step, if it repeats the one before, N more times")
       ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}))->type_name("N")->capture_default_str();
   command->add_flag("--json", options->json, "Print one object; bytes");
   command->footer("Example:\n  hotpack compare job.trace --peers pytorch,pytorch-expandable\n"

@@ -2,14 +2,14 @@
 
 #include "packer/bounds.h"
 #include "packer/pack.h"
+#include "packer/stop.h"
+#include "runtime/engine.h"
 #include "tools/engine_replay.h"
 #include "tools/peers/recording.h"
 #include "tools/trace_facts.h"
 
 namespace hotpack {
 namespace {
-
-constexpr int64_t kPlanLimitNs = 50'000'000;
 
 void TakePlan(const PeerRecording& recording, Comparison* comparison) {
   const HotIteration& hot = *recording.hot;
@@ -19,7 +19,9 @@ void TakePlan(const PeerRecording& recording, Comparison* comparison) {
   const Instance instance = ToInstance(hot.profile, &index);
   if (instance.blocks.empty()) return;
   PackOptions options;
-  options.time_limit_ns = kPlanLimitNs;
+  WorkClock clock;
+  options.time_limit_ns = kLogicalPlanLimitNs;
+  options.clock = &clock;
   const PackResult plan = Pack(instance, options);
   comparison->plan_height = static_cast<uint64_t>(plan.placement.height);
   comparison->plan_lower_bound = static_cast<uint64_t>(plan.lower_bound);
@@ -30,7 +32,7 @@ PeerResult ToPeer(const EngineReplay& replay) {
   result.name = "hotpack";
   result.title = "hotpack's engine";
   result.reserved_peak = replay.reserved_peak;
-  result.reserved_steady = replay.reserved_steady;
+  result.reserved_steady = replay.reserved_window;
   result.device_calls = replay.device_calls;
   result.out_of_memory = replay.out_of_memory;
   result.failed_request = replay.failed_request;
@@ -47,9 +49,11 @@ Comparison Compare(const Trace& trace, const std::vector<std::string>& peers, ui
   comparison.live_peak = facts.live_peak;
   const PeerRecording recording = TakeRecording(trace);
   comparison.live_steady = LivePeakInWindow(recording, false);
-  comparison.marked = recording.hot && MarkedIteration(trace).has_value();
+  comparison.marked = recording.marked;
   if (recording.hot) TakePlan(recording, &comparison);
-  comparison.hotpack = ToPeer(ReplayOnEngine(trace, recording, capacity));
+  const EngineReplay replay = ReplayOnEngine(trace, recording, capacity);
+  comparison.hotpack = ToPeer(replay);
+  comparison.held_while_served = replay.reserved_steady;
   for (const std::string& peer : peers) comparison.peers.push_back(SimulatePeer(peer, trace, {capacity}));
   return comparison;
 }

@@ -34,7 +34,7 @@ void PrintMachine(const MachineFacts& machine) {
 
 void PrintProcess(const ProcessFacts& process) {
   Print("process", absl::StrCat(process.pid, ", ", process.program, process.enabled ? "" : ", left alone"));
-  Print("  requests", absl::StrCat(process.stats.requests, " served, ", process.stats.planned, " of them by script; ",
+  Print("  requests", absl::StrCat(process.stats.requests, " served, ", process.stats.planned, " of them by the plan; ",
                                    process.stats.passed_through, " left to the driver"));
   Print("  hooks", absl::StrCat(process.hooks_in_driver, " of this driver's functions; ", process.hooks_looked_up, " were looked up"));
   for (const ProcessFacts::Library& library : process.libraries) {

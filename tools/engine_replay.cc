@@ -11,7 +11,6 @@ namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
 constexpr uint64_t kMost = uint64_t{1} << 40;  // of an unlimited device
-constexpr int64_t kPlanLimitNs = 50'000'000;
 
 // Addresses without memory behind them. Thread-safe.
 class CountedDevice : public DeviceMemory {
@@ -83,7 +82,8 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
   EngineReplay replay;
   CountedDevice device(capacity);
   EngineOptions options;
-  options.plan_time_limit_ns = kPlanLimitNs;
+  options.logical_time = true;
+  options.plan_time_limit_ns = kLogicalPlanLimitNs;
   Engine engine(&device, options);
   absl::flat_hash_map<uint64_t, DeviceAddress> live;
   const bool windowed = recording.window_begin < recording.window_end;
@@ -101,9 +101,8 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
       ++position;
     }
     if (event.kind != EventKind::kAllocate || event.bytes == 0) continue;
-    engine.WaitPlan(-1);
     if (windowed && position == recording.window_begin) device.BeginWindow();
-    if (windowed && position == recording.window_end) replay.reserved_steady = device.window_peak();
+    if (windowed && position == recording.window_end) replay.reserved_window = device.window_peak();
     DeviceAddress address = 0;
     const EngineStatus status = engine.Allocate(event.bytes, event.stream, &address);
     if (status != EngineStatus::kOk) {
@@ -118,12 +117,15 @@ EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, 
   }
   device.Figures(&replay);
   if (replay.out_of_memory) {
-    replay.reserved_steady = 0;
-  } else if (!windowed) {
-    replay.reserved_steady = replay.reserved_peak;
-  } else if (recording.window_end == recording.events.size()) {
-    replay.reserved_steady = device.window_peak();
+    replay.reserved_window = 0;
+    return replay;
   }
+  if (!windowed) {
+    replay.reserved_window = replay.reserved_peak;
+  } else if (recording.window_end == recording.events.size()) {
+    replay.reserved_window = device.window_peak();
+  }
+  replay.reserved_steady = engine.Stats().reserved_steady;
   return replay;
 }
 

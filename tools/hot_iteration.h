@@ -27,6 +27,18 @@ std::optional<HotIteration> MarkedIteration(const Trace& trace);
 // requests that are no part of one (an evaluation, say): up to a quarter of it is passed over. O(requests).
 std::optional<HotIteration> DetectedIteration(const Trace& trace);
 
+// The iteration with the highest live load (all live blocks, each rounded up to 512): what a page shows and a comparison
+// names, since the most held in a run is decided there. Of equally high ones the last.
+//   - with marks, one of the marked iterations;
+//   - without, the one that is found (DetectedIteration), or a higher stretch of the run between two places where little is
+//     live, if another stretch has as many requests: a training step whose sizes vary, before an evaluation that repeats.
+// Nothing if there is neither. O(events · log).
+struct LargestIteration {
+  HotIteration hot;
+  bool marked = false;
+};
+std::optional<LargestIteration> FindLargestIteration(const Trace& trace);
+
 // What is packed when nothing repeats: every block of the recording, resident from its allocation to its release (or
 // the end), on the clock of the recording.
 Instance WholeRecording(const Trace& trace);

@@ -62,7 +62,7 @@ bool Player::IsLive(uint64_t generation, uint32_t request) const {
          found->second.blocks[request].address != 0;
 }
 
-uint64_t Player::OriginOf(const RequestName& block, uint64_t generation) const {
+uint64_t Player::OriginOf(const RecordedBlock& block, uint64_t generation) const {
   if (repetition_ > 0) {
     uint64_t back = *recorded_.steady - block.step;
     // Older blocks are released once only: they are no part of what repeats.

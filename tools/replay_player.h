@@ -51,7 +51,7 @@ class Player {
   bool PlayStep(const std::vector<PlayedEvent>& step, uint64_t generation, bool optimizer);
   bool PlayEvent(const PlayedEvent& event, uint64_t generation);
   // The play in which the block of a release was asked for, given the one that releases it.
-  uint64_t OriginOf(const RequestName& block, uint64_t generation) const;
+  uint64_t OriginOf(const RecordedBlock& block, uint64_t generation) const;
   bool IsLive(uint64_t generation, uint32_t request) const;
   bool Boundary();
   bool AllocateTensors(const std::vector<uint64_t>& sizes, size_t begin, size_t end);

@@ -35,7 +35,7 @@ RecordedSteps CutIntoSteps(const Trace& trace) {
   RecordedSteps recorded;
   recorded.steps.emplace_back();
   recorded.requests.push_back(0);
-  std::unordered_map<uint64_t, RequestName> live;
+  std::unordered_map<uint64_t, RecordedBlock> live;
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::kMark) {
       recorded.steps.emplace_back();

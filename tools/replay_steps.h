@@ -11,7 +11,7 @@
 namespace hotpack {
 
 // Names a block: the step that asks for it and its ordinal among the requests of that step.
-struct RequestName {
+struct RecordedBlock {
   uint32_t step = 0;
   uint32_t request = 0;
 };
@@ -20,7 +20,7 @@ struct PlayedEvent {
   EventKind kind = EventKind::kAllocate;
   uint32_t stream = 0;
   uint64_t bytes = 0;  // allocations and releases
-  RequestName block;   // allocations and releases
+  RecordedBlock block;   // allocations and releases
 };
 
 // Step 0 is what comes before the first mark (perhaps nothing), step i what comes after the i-th. Marks themselves are

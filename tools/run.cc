@@ -123,7 +123,7 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
   std::string reason;
   const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, report).c_str());
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, report, PytorchWouldHold(options, directory, processes)).c_str());
   fputs(LoadCurve(options, directory, processes).c_str(), stderr);
   if (report == RunReport::kFailed) code = FailedOutput(options, "--report " + options.report + ": " + reason, code);
   if (!options.json_stats.empty()) {

@@ -9,6 +9,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tools/load_curve.h"
+#include "tools/peers/peers.h"
 #include "tools/report/write_report.h"
 
 namespace hotpack {
@@ -62,6 +63,15 @@ std::string ProgramTitle(const std::vector<std::string>& command) {
 
 bool NothingServed(const std::vector<ProcessStats>& processes) {
   return processes.empty() || processes.front().stats.requests == 0;
+}
+
+// The recording of the process with most requests: the first process that asks for memory has the name itself, others
+// have their process id behind it.
+std::string BusiestRecording(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  std::string path = RecordingPath(options, directory);
+  const std::string own = path + "." + std::to_string(processes.front().pid);
+  std::error_code error;
+  return std::filesystem::exists(own, error) ? own : path;
 }
 
 std::string Next(const RunOptions& options, RunReport page) {
@@ -124,6 +134,11 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
       {"plans", stats.plans},
       {"variants", stats.variants},
       {"switches", stats.switches},
+      {"cross_stream", stats.cross_stream},
+      {"cross_stream_waits", stats.cross_stream_waits},
+      {"cross_stream_events", stats.cross_stream_events},
+      {"cross_stream_host_waits", stats.cross_stream_host_waits},
+      {"cross_stream_ns", stats.cross_stream_ns},
   };
   if (checker != nullptr) {
     json["checker_reports"] = checker->reports;
@@ -135,8 +150,22 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
   return json.dump(2) + "\n";
 }
 
+std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
+                                            const std::vector<ProcessStats>& processes) {
+  constexpr uint64_t kMostBytes = 64 << 20;  // some seconds
+  if (NothingServed(processes) || options.keep_caching || RecordingPath(options, directory).empty()) return std::nullopt;
+  if (processes.front().stats.passed_through > 0) return std::nullopt;  // these are not in the recording
+  const std::string path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (std::filesystem::exists(path + ".2", error)) return std::nullopt;  // of another context, whose arena is in the figures too
+  if (std::filesystem::file_size(path, error) > kMostBytes || error) return std::nullopt;
+  const absl::StatusOr<TraceFile> file = LoadTrace(path);
+  if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
+  return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak, SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
+}
+
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals,
-                        RunReport report) {
+                        RunReport report, const std::optional<PytorchHeld>& pytorch) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
   if (NothingServed(processes)) {
@@ -149,25 +178,14 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
            (report == RunReport::kWritten ? Next(options, report) : ". Next: hotpack run --help");
   }
   const hotpack_stats& stats = processes.front().stats;
-  const uint64_t arena = stats.steady_iteration >= 0 ? stats.reserved_steady : stats.reserved_peak;
-  return "hotpack: live peak " + Size(stats.live_peak) + ", arena " + Size(arena) + ", lower bound " +
-         Size(stats.plan_lower_bound) + "; " + Percent(stats.planned, stats.requests) + " of " +
-         std::to_string(stats.requests) + " requests by script, " + std::to_string(stats.planned) +
-         " driver calls avoided" + Others(processes) + checker + Next(options, report);
+  std::string line = "hotpack: held at most " + Size(stats.reserved_peak);
+  if (pytorch) {
+    line += " (PyTorch would have held " + Size(pytorch->usual) + ", with expandable segments " + Size(pytorch->expandable) + ")";
+  }
+  if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
+  return line + ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
+         std::to_string(stats.requests) + " requests by the plan" + Others(processes) + checker + Next(options, report);
 }
-
-namespace {
-
-// The recording of the process with most requests: the first process that asks for memory has the name itself, others
-// have their process id behind it.
-std::string BusiestRecording(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
-  std::string path = RecordingPath(options, directory);
-  const std::string own = path + "." + std::to_string(processes.front().pid);
-  std::error_code error;
-  return std::filesystem::exists(own, error) ? own : path;
-}
-
-}  // namespace
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
   constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone

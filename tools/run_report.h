@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,9 +35,23 @@ enum class RunReport {
   kFailed,
 };
 
-// The one line on stderr. `checker`: null if not simulated.
+// What PyTorch's own allocator would have held at most for the requests of the run. Bytes.
+struct PytorchHeld {
+  uint64_t usual = 0;       // with its defaults
+  uint64_t expandable = 0;  // with expandable segments
+};
+
+// Simulated on the recording of the process with most requests (tools/peers). Nothing where that is not known: nothing was
+// recorded or not all of it, there is more than one context, PyTorch's caching was left on (its requests are of whole segments then), or the recording is
+// too large to be played while somebody waits. O(recorded events).
+std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
+                                            const std::vector<ProcessStats>& processes);
+
+// The one line on stderr: what was held at most, and by the same measure what PyTorch would have held, if that is known;
+// what was held while the plan served; what was live; the share of requests served by the plan. `checker`: null if not
+// simulated.
 std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* checker,
-                        RunReport report);
+                        RunReport report, const std::optional<PytorchHeld>& pytorch);
 
 // What stands below that line on a terminal that shows Unicode: the load of the iteration as two lines of blocks; without a
 // plan that of the recording, if there is one. Otherwise empty.

@@ -1,12 +1,14 @@
 # Sourced by tools/demo and tools/test: brings a machine to where hotpack is built. Silent about what is already there.
 #
-#   setup_build PRESET INSTALL(yes|no) PACKAGES...   leaves a finished build in build_directory PRESET
+#   setup_build PRESET INSTALL(yes|no) WHAT(tests|demo)   leaves a finished build in build_directory PRESET: of all, or
+#                                                         of what tools/demo runs; the one goes on where the other ended
 #
 # Exit code 2 when something is missing that only the user can provide, 1 when the build fails.
 
 source_directory=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 build_packages=(g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev libbenchmark-dev libeigen3-dev)
+# What is not built until tools/test asks for it.
 test_packages=(libgtest-dev libgmock-dev librapidcheck-dev pkgconf valgrind coinor-cbc python3-venv groff-base)
 
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
@@ -95,20 +97,27 @@ quietly() {
   fi
 }
 
-# Brings the solver HiGHS to a build, as the Python package highspy in an environment of its own (no Debian package has
-# it). Never fails: the tests that need it are skipped then.
+# Brings Python packages to a build, in an environment of their own, at the pinned versions (docs/dependencies.md).
+# Never fails: without them the tests that need them are skipped.
+#   setup_packages ENVIRONMENT(of tools/pins) BUILD_DIRECTORY WHAT
+setup_packages() {
+  local name=$1 environment=$2/$1 log=$2/setup.log what=$3 pins=$source_directory/tools/pins
+  if "$pins" --matches "$name" "$environment/bin/python3" >/dev/null; then return 0; fi
+  say "installing $what in $environment"
+  if "$pins" --install "$name" "$environment" >>"$log" 2>&1; then return 0; fi
+  if [ -d "$environment" ]; then
+    say "$what could not be brought to the pinned versions, tests use what is there; see $log"
+  else
+    say "$what could not be installed, tests with it are skipped; see $log"
+  fi
+}
+
+# The solver HiGHS as the Python package highspy: no Debian package has it.
 #   setup_highs INSTALL(yes|no) BUILD_DIRECTORY
 setup_highs() {
-  local install=$1 environment=$2/solvers log=$2/setup.log python
-  [ "$install" = yes ] || return 0
-  for python in "$environment/bin/python3" python3; do
-    if "$python" -c 'import highspy' 2>/dev/null; then return 0; fi
-  done
-  say "installing highspy in $environment"
-  if ! { python3 -m venv "$environment" &&
-         "$environment/bin/python3" -m pip install --disable-pip-version-check --retries 1 --timeout 15 highspy; } >>"$log" 2>&1; then
-    say "highspy could not be installed, tests with the solver HiGHS are skipped; see $log"
-  fi
+  [ "$1" = yes ] && [ -z "${HOTPACK_HIGHS_PYTHON:-}" ] || return 0
+  if "$source_directory/tools/pins" --matches solvers python3 >/dev/null; then return 0; fi
+  setup_packages solvers "$2" highspy
 }
 
 # Brings Chromium to the machine, for the test of the report page (some 100 MB to fetch, less than a minute). Never fails:
@@ -122,26 +131,30 @@ setup_browser() {
   if ! (install_packages yes "${missing[@]}"); then say "the report page is not tested in a browser"; fi
 }
 
-# Brings PyTorch to a build, in an environment of its own, for the tests and examples that use it: some gigabytes, since its
-# CUDA libraries come with it. Never fails: without it these tests are skipped. Nothing is installed where
-# HOTPACK_TORCH_PYTHON names a Python.
+# PyTorch for the tests and examples that use it: some gigabytes, since its CUDA libraries come with it. Nothing is
+# installed where HOTPACK_TORCH_PYTHON names a Python.
 #   setup_torch INSTALL(yes|no) BUILD_DIRECTORY
 setup_torch() {
-  local install=$1 environment=$2/torch-venv log=$2/setup.log
-  [ "$install" = yes ] && [ -z "${HOTPACK_TORCH_PYTHON:-}" ] || return 0
-  if "$environment/bin/python" -c 'import torch, numpy' 2>/dev/null; then return 0; fi
-  say "installing PyTorch in $environment"
-  if ! { python3 -m venv "$environment" &&
-         "$environment/bin/python" -m pip install --disable-pip-version-check --no-cache-dir --retries 1 --timeout 15 torch numpy; } >>"$log" 2>&1; then
-    say "PyTorch could not be installed, tests with it are skipped; see $log"
-    rm -rf "$environment"
+  local differences
+  [ "$1" = yes ] || return 0
+  if [ -z "${HOTPACK_TORCH_PYTHON:-}" ]; then
+    setup_packages torch-venv "$2" PyTorch
+  elif ! differences=$("$source_directory/tools/pins" --matches torch-venv "$HOTPACK_TORCH_PYTHON"); then
+    say "HOTPACK_TORCH_PYTHON has other packages than the pinned ones: $differences"
   fi
 }
 
+# What tools/demo runs, where there is nvcc or not.
+demo_targets=(hotpack_command hotpack_preload hotpack simgpu_cuda simgpu_cudart simgpu_witness)
+
 setup_build() {
-  local preset=$1 install=$2 headers build log
-  shift 2
-  install_packages "$install" "$@"
+  local preset=$1 install=$2 what=$3 headers build log tests=OFF
+  local -a packages=("${build_packages[@]}") targets=()
+  if [ "$what" = tests ]; then
+    tests=ON
+    packages+=("${test_packages[@]}")
+  fi
+  install_packages "$install" "${packages[@]}"
   build=$(build_directory "$preset")
   log=$build/setup.log
   mkdir -p "$build"
@@ -157,12 +170,18 @@ setup_build() {
     say "building in $build (the first time takes some minutes)"
     # A half-finished configuration of before would keep what it did not find.
     quietly "the configuration" "$log" cmake --preset "$preset" --fresh -S "$source_directory" \
-      -DHOTPACK_CUDA_INCLUDE_DIR="$headers"
+      -DHOTPACK_CUDA_INCLUDE_DIR="$headers" -DHOTPACK_BUILD_TESTS="$tests"
+  elif [ "$what" = tests ] && grep -q '^HOTPACK_BUILD_TESTS:BOOL=OFF' "$build/CMakeCache.txt"; then
+    say "building the tests in $build"
+    quietly "the configuration" "$log" cmake -S "$source_directory" -B "$build" -DHOTPACK_BUILD_TESTS=ON
   fi
-  local -a targets=()
-  case $preset in
-    asan | tsan) targets=(--target sanitized_tests) ;;  # the presets run no others
+  case $what-$preset in
+    demo-*)
+      targets=("${demo_targets[@]}")
+      if grep -q '^build train_mlp: phony' "$build/build.ninja"; then targets+=(train_mlp); fi
+      ;;
+    tests-asan | tests-tsan) targets=(sanitized_tests) ;;  # the presets run no others
   esac
   quietly "the build" "$log" cmake --build "$build" --parallel "${HOTPACK_BUILD_JOBS:-$(nproc)}" \
-    ${targets[@]+"${targets[@]}"}
+    ${targets[@]+--target "${targets[@]}"}
 }

@@ -15,8 +15,7 @@ POOL, SINGLE = "chainer", "cudamalloc"  # of `hotpack compare`
 
 @dataclass
 class Bar:
-    """Bytes. The whole run for orig and naive, whose memory only grows or does not matter; hotpack's while it serves (where
-    no iteration repeats: in the whole run)."""
+    """Bytes. All of the whole run, but for `served`."""
 
     network: str
     mode: str
@@ -28,7 +27,8 @@ class Bar:
     naive: int  # one allocation a request, given back when it is released
     kept: int  # ... given back at the end of the iteration
     orig: int  # the paper's pool
-    hotpack: int
+    hotpack: int  # the most that its engine holds
+    served: int | None  # ... while it serves by the plan; None where no iteration is served as a whole
     plan: int | None  # what is retained, and the height of the published best-fit; None where no iteration repeats
     plan_height: int | None
 
@@ -67,5 +67,5 @@ def take_bar(options: argparse.Namespace, case: Case, recording: Path) -> Bar:
         "height"] if repeats else None
     return Bar(case.network, case.mode, case.batch, shares.requests, compared["live_peak"], shares.retained, shares.carried,
                rows[SINGLE]["reserved_peak"], shares.kept_to_the_end, rows[POOL]["reserved_peak"],
-               rows["hotpack"]["reserved_steady" if repeats else "reserved_peak"],
+               rows["hotpack"]["reserved_peak"], rows["hotpack"]["held_while_served"],
                None if height is None else shares.retained + height, height)

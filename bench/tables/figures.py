@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from documents import AGREE, BENCHMARKS, GOOGLE, GPU_CHECK, PACKER, TORCH, Document
+from measures import HELD
 
 RATIO = "ratio"  # of memory, or a share: repeats
 SPEED = "speed"  # a ratio of times from one run: means something on any machine, and scatters
@@ -32,22 +33,22 @@ def _torch(content: dict) -> Figures:
     figures: Figures = {}
     for row in content["rows"]:
         name, stats, train = f"{row['job']}, batch {row['settings']['batch']}", row["hotpack"], row["train"]
-        _ratio(figures, f"{name}: serving / live", stats["reserved_steady"], stats["live_peak"])
+        _ratio(figures, f"{name}: held while served / live", stats["reserved_steady"], stats["live_peak"])
         _ratio(figures, f"{name}: whole run / live", stats["reserved_peak"], stats["live_peak"])
         _ratio(figures, f"{name}: plan / bound", stats["plan_height"], stats["plan_lower_bound"])
         for allocator in ("default", "expandable"):
-            held = stats["reserved_steady"] or stats["reserved_peak"]
-            _ratio(figures, f"{name}: hotpack / PyTorch {allocator}", held, train[allocator]["torch_reserved_peak"])
+            _ratio(figures, f"{name}: hotpack / PyTorch {allocator}", stats["reserved_peak"], train[allocator]["torch_reserved_peak"])
             if not row["settings"]["simulated"]:
                 _ratio(figures, f"{name}: step time, hotpack / {allocator}", train["hotpack"]["step_ms"],
                        train[allocator]["step_ms"], SPEED)
-        held = stats["reserved_steady"] if row["static"] else stats["reserved_peak"]
         for peer, bytes_held in (row.get("peers") or {}).items():
+            if row.get("peers_measure") != HELD:
+                continue  # of the last step: another measure than hotpack's whole run
             if peer != "async" or not row["settings"]["simulated"]:  # the simulated device's own pool there
-                _ratio(figures, f"{name}: hotpack / {peer}", held, bytes_held)
+                _ratio(figures, f"{name}: hotpack / {peer}", stats["reserved_peak"], bytes_held)
         if row["static"]:
             share = stats["planned_steady"] / max(1, stats["requests_steady"])
-            figures[f"{name}: by script"] = Figure(share, RATIO, higher_is_better=True)
+            figures[f"{name}: by the plan"] = Figure(share, RATIO, higher_is_better=True)
         if row["reports"] is not None:
             figures[f"{name}: reports"] = Figure(row["reports"], COUNT)
         for found in row["largest_batch"] or []:

@@ -55,7 +55,7 @@ _WAYS = {"preload": "preload", "hotpack": "`hotpack.enable()`"}  # train.py's na
 
 
 def _pytorch(written: dict) -> list[str]:
-    """hotpack's memory while serving and its median step time over those of PyTorch's allocator, model by model."""
+    """hotpack's most memory in the whole run and its median step time over those of PyTorch's allocator, model by model."""
     lines = []
     for step in written["steps"]:
         model = step["name"].rpartition("/")[0]
@@ -70,7 +70,7 @@ def _pytorch(written: dict) -> list[str]:
                 cells = [f"{ratios[name]:.3f}" if name in ratios else "-" for name in names]
                 equal = {"pass": "equal", "fail": "differ"}.get(next(iter(losses), ""), "-")
                 lines.append(f"| {model} | {called} | {' | '.join(cells)} | {equal} |")
-    head = ["", "| PyTorch model | hotpack by | memory / PyTorch | / expandable | step time / PyTorch | / expandable | losses |",
+    head = ["", "| PyTorch model | hotpack by | held at most / PyTorch | / expandable | step time / PyTorch | / expandable | losses |",
             "|:---|:---|---:|---:|---:|---:|:---|"]
     return head + lines if lines else []
 

@@ -12,6 +12,7 @@ import program_tables
 import solver_table
 from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
 from made import origin
+from measures import HELD, refuse_mixed
 from pages import Fault
 from program_tables import not_yet
 
@@ -43,7 +44,7 @@ def torch_memory(results: Results, _: str) -> str:
     if written is None:
         return not_yet(_TORCH_COMMAND)
     failures = "".join(f"\nNot run: {failure}\n" for failure in written["failures"])
-    return "\n".join([origin(written) + "\n", torch_table.header(rows, written["hotpack_by"], written["steps"]),
+    return "\n".join([origin(written) + "\n", torch_table.header(rows, written["hotpack_by"], written["steps"], written.get("logical_time", False)),
                       torch_table.render(rows) + failures])
 
 
@@ -51,21 +52,24 @@ def torch_memory_brief(results: Results, _: str) -> str:
     written, rows = _torch_rows(results)
     if written is None:
         return not_yet(_TORCH_COMMAND)
-    lines = ["| model | batch | PyTorch | expandable segments | hotpack | live peak |", "|:---|---:|---:|---:|---:|---:|"]
-    for row in rows:
-        # Without a steady iteration there is only the whole run, which is what PyTorch's columns are of.
-        ours = row.stats["reserved_steady"] or row.stats["reserved_peak"]
-        lines.append(f"| {row.job.name}{'' if row.static else ' *'} | {row.settings['batch']} "
-                     f"| {row.torch_peak('default') / _MIB:.0f} | {row.torch_peak('expandable') / _MIB:.0f} "
-                     f"| {ours / _MIB:.0f} | {row.stats['live_peak'] / _MIB:.0f} |")
-    return "\n".join([origin(written), "", *lines])
+    columns = torch_table.brief_columns()
+    refuse_mixed(columns)
+    lines = ["| " + " | ".join(column.title for column in columns) + " |",
+             "|" + "|".join(":---" if i == 0 else "---:" for i in range(len(columns))) + "|"]
+    lines += ["| " + " | ".join(column.show(row) for column in columns) + " |" for row in rows]
+    return "\n".join([origin(written), "", *lines, "", torch_table.who_holds_less(rows)])
+
+
+def _peers_by_the_whole_run(row: dict) -> bool:
+    """Documents of before had the last step's, which is another measure."""
+    return bool(row.get("peers")) and row.get("peers_measure") == HELD
 
 
 def torch_peers(results: Results, _: str) -> str:
-    written = results.newest(TORCH, lambda content: _simulated(content) and any(row.get("peers") for row in content["rows"]))
+    written = results.newest(TORCH, lambda content: _simulated(content) and any(_peers_by_the_whole_run(row) for row in content["rows"]))
     if written is None:
         return not_yet(_TORCH_COMMAND)
-    rows = [Row.from_json(row) for row in written["rows"] if row.get("peers")]
+    rows = [Row.from_json(row) for row in written["rows"] if _peers_by_the_whole_run(row)]
     return "\n".join([origin(written) + "\n", torch_table.peers_header(rows), torch_table.render_peers(rows)])
 
 

@@ -145,6 +145,7 @@ class Machine:
             environment["LD_LIBRARY_PATH"] = os.pathsep.join(
                 part for part in (str(self._simgpu), environment.get("LD_LIBRARY_PATH", "")) if part)
             environment["SIMGPU_REPORT_FILE"] = str(reports)
+            environment.setdefault("HOTPACK_WAIT_PLAN", "1")  # as hotpack run --simulate: figures that do not depend on the clock
         return environment
 
     def _execute(self, program: list[str], environment: dict[str, str], job: Job, allocator: str) -> None:
@@ -154,7 +155,7 @@ class Machine:
                                   timeout=self._timeout)
         except subprocess.TimeoutExpired:
             raise Failure(f"{where}: not finished after {self._timeout:.0f} s") from None
-        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hotpack: live peak")]
+        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith("hotpack: held at most")]
         if done.returncode == OUT_OF_MEMORY:
             raise OutOfMemory(f"{where}: {said[-1] if said else 'out of memory'}")
         if done.returncode != 0 and "simgpu: REPORT" not in done.stderr:  # those are a figure of the table

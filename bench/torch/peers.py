@@ -24,11 +24,10 @@ def others(machine: Machine) -> tuple[str, ...]:
     return (ASYNC, *(RMM if with_rmm else ()))
 
 
-def simulate(machine: Machine, trace: Path, static: bool) -> Peers:
-    """The most that is held while the last step of the recording runs, as while hotpack serves; where steps differ, in the whole
-    run. Raises Failure."""
+def simulate(machine: Machine, trace: Path) -> Peers:
+    """The most that is held in the whole run. Raises Failure."""
     rows = machine.compare(trace, SIMULATED)["rows"]
-    return {name: rows[name]["reserved_steady" if static else "reserved_peak"] for name in SIMULATED}
+    return {name: rows[name]["reserved_peak"] for name in SIMULATED}
 
 
 def held_under(allocator: str, cell: Cell) -> int:

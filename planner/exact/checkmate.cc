@@ -4,7 +4,9 @@
 #include <numeric>
 #include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "planner/exact/runs.h"
 
 namespace hotpack::planner {
@@ -323,6 +325,13 @@ LinearProgram Relaxed(LinearProgram program) {
 
 absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& values, const CheckmateModel& model, const SolverValues& solution) {
   if (!solution.has_solution) return absl::NotFoundError(absl::StrCat("the solver has no solution: ", solution.status));
+  if (solution.only_columns) {
+    absl::flat_hash_set<absl::string_view> known;
+    for (const Column& column : model.program.columns) known.insert(column.name);
+    for (const auto& [name, value] : solution.columns) {
+      if (!known.contains(name)) return absl::InvalidArgumentError(absl::StrCat("the model has no column ", name.substr(0, 40)));
+    }
+  }
   std::vector<OperatorId> runs;
   for (size_t t = 0; t < model.runs.size(); ++t) {
     for (size_t op = 0; op < model.runs[t].size(); ++op) {

@@ -59,8 +59,8 @@ absl::StatusOr<CheckmateModel> BuildCheckmate(const Graph& graph, const Values& 
 // The same with no integers: the optimum is a lower bound for plans of the model's form.
 LinearProgram Relaxed(LinearProgram program);
 
-// The plan of a solver's solution of the model: NotFound if it has none; InvalidArgument if a column that must be there is missing, or
-// what it says is no plan. Its time is the solver's objective, its live peak at most the budget. Thread-safe.
+// The plan of a solver's solution of the model: NotFound if it has none; InvalidArgument if a column that must be there is missing, if one
+// is not of the model where only columns are named, or if what it says is no plan. Its time is the solver's objective, its live peak at most the budget. Thread-safe.
 absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& values, const CheckmateModel& model, const SolverValues& solution);
 
 }  // namespace hotpack::planner

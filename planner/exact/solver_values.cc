@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "packer/highs_columns.h"
 #include "packer/solution_file.h"
 
 namespace hotpack::planner {
@@ -53,8 +54,8 @@ class Reader {
       const std::vector<absl::string_view> words = Words();
       if (words.size() == 2 && words[0] == "Objective") {
         if (!absl::SimpleAtod(words[1], &result_.objective)) return Fault("the objective is no number");
-      } else if (words.size() == 3 && words[0] == "#" && words[1] == "Columns") {
-        return HighsColumns(words[2]);
+      } else if (HighsColumns::IsHead(line_)) {
+        return HighsSection();
       }
     }
     return Fault("the columns are missing");
@@ -82,16 +83,18 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // The count is negative in the sparse style, whose lines end with the index.
-  absl::StatusOr<SolverValues> HighsColumns(absl::string_view text) {
-    int32_t count = 0;
-    if (!absl::SimpleAtoi(text, &count)) return Fault("expected the number of columns");
-    const bool sparse = result_.zero_if_missing = count < 0;
-    for (int64_t left = std::abs(int64_t{count}); left > 0; --left) {
+  absl::StatusOr<SolverValues> HighsSection() {
+    std::optional<HighsColumns> columns = HighsColumns::FromHead(line_);
+    if (!columns) return Fault("expected the number of columns");
+    result_.zero_if_missing = result_.only_columns = columns->sparse();
+    for (int64_t left = columns->count(); left > 0; --left) {
       if (!Next()) return Fault("the file ends within its columns");
-      const std::vector<absl::string_view> words = Words();
-      if (words.size() != (sparse ? 3u : 2u)) return Fault("expected a column and its value");
-      if (absl::Status status = Add(words[0], words[1]); !status.ok()) return status;
+      HighsColumn column;
+      if (const std::string fault = columns->Read(line_, &column); !fault.empty()) return Fault(fault);
+      if (absl::Status status = Add(column.name, column.value); !status.ok()) return status;
+    }
+    if (Next()) {
+      if (const std::string fault = columns->CheckLineAfter(line_); !fault.empty()) return Fault(fault);
     }
     return std::move(result_);
   }

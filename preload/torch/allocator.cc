@@ -75,7 +75,7 @@ void Release(void* pointer, int device, void* stream) {
   }
   // A device that cannot be made current any more (the end of the process) does not matter to the release.
   const DeviceScope scope(device);
-  hotpack_free(pointer, stream);
+  hotpack_free_pooled(pointer, stream);  // PyTorch's contract: the memory returns to the pool of its stream
 }
 
 }  // namespace

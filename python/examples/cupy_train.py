@@ -44,8 +44,8 @@ def main() -> None:
         del error, gradient  # before the iteration ends, so that the next one asks for the same
         hotpack.step()
     figures = hotpack.stats()
-    print(f"loss {first:.4f} to {last:.4f}; by script from iteration {figures['steady_iteration']} on "
-          f"({figures['planned']} of {figures['requests']} requests), arena {figures['reserved_peak']} bytes")
+    print(f"loss {first:.4f} to {last:.4f}; by the plan from iteration {figures['steady_iteration']} on "
+          f"({figures['planned']} of {figures['requests']} requests), held at most {figures['reserved_peak']} bytes")
 
 
 main()

@@ -57,8 +57,8 @@ def main() -> None:
         value.block_until_ready()
         hotpack.step()
     figures = hotpack.stats()
-    print(f"loss {float(value):.4f}; by script from iteration {figures['steady_iteration']} on "
-          f"({figures['planned']} of {figures['requests']} requests), arena {figures['reserved_peak']} bytes")
+    print(f"loss {float(value):.4f}; by the plan from iteration {figures['steady_iteration']} on "
+          f"({figures['planned']} of {figures['requests']} requests), held at most {figures['reserved_peak']} bytes")
 
 
 main()

@@ -4,7 +4,7 @@
     HOTPACK_PLAN=job.%r.plan torchrun --nproc-per-node 2 torchrun_train.py --simulate    # without a GPU
 
 The second start begins with the plans that the first one left (%r stands for the rank): the last line says from which
-iteration on a rank's requests were served by script, 0 or 1 then. Without HOTPACK_PLAN it works too, and plans anew.
+iteration on a rank's requests were served by the plan, 0 or 1 then. Without HOTPACK_PLAN it works too, and plans anew.
 
 NCCL cannot run on the simulated device. There gradients are averaged by gloo, on copies in host memory.
 """
@@ -67,8 +67,8 @@ def main() -> None:
     time.sleep(1)  # PyTorch's autograd thread gives up the last graph: once the interpreter shuts down it would abort
     figures = hotpack.stats()
     dist.destroy_process_group()
-    sys.stdout.write(f"rank {rank}: {figures['iterations']} iterations, by script from iteration {figures['steady_iteration']} on "
-                     f"({figures['planned']} of {figures['requests']} requests), arena {figures['reserved_peak']} bytes\n")
+    sys.stdout.write(f"rank {rank}: {figures['iterations']} iterations, by the plan from iteration {figures['steady_iteration']} on "
+                     f"({figures['planned']} of {figures['requests']} requests), held at most {figures['reserved_peak']} bytes\n")
 
 
 main()

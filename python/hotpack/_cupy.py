@@ -14,9 +14,9 @@ _PER_THREAD_STREAM = 2              # the handle that means another stream on ea
 def enable_cupy() -> None:
     """CuPy asks hotpack for every array from now on, on the stream that is current then. Raises Error without CuPy.
 
-    An array is given back on that stream, as CuPy's own pool does it: work of other streams with it must be ordered before.
-    Under `hotpack run` no call waits for that. Without, streams are not seen, and CuPy destroys them as it likes: then each
-    release waits for its stream.
+    An array returns to the pool of that stream, as in CuPy's own pool: work of other streams may still use it, and the
+    program orders that work before what this stream does with its next arrays. Under `hotpack run` no call waits for that.
+    Without, streams are not seen, and CuPy destroys them as it likes: then each release waits for the device.
     """
     try:
         import cupy
@@ -27,7 +27,7 @@ def enable_cupy() -> None:
 
 def _allocator(cupy, library: ctypes.CDLL):
     """What cupy.cuda.set_allocator takes. Any thread may call it, and any may drop what it returns."""
-    malloc, free = library.hotpack_malloc, library.hotpack_free
+    malloc, free = library.hotpack_malloc, library.hotpack_free_pooled
     malloc.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p]
     free.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     runtime, current_device = cupy.cuda.runtime, cupy.cuda.device.get_device_id

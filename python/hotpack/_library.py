@@ -22,7 +22,8 @@ class Stats(ctypes.Structure):
             "requests planned dynamic displaced passed_through iterations steady_iteration requests_steady planned_steady "
             "carried retained plan_height plan_lower_bound live_peak reserved_peak reserved_steady divergences "
             "reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections planning_ns "
-            "managed_peak plans variants switches"
+            "managed_peak plans variants switches cross_stream cross_stream_waits cross_stream_events "
+            "cross_stream_host_waits cross_stream_ns"
         ).split()
     ]
 

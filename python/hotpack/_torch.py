@@ -2,7 +2,7 @@
 
 import ctypes
 
-from . import _cudnn, _figures, _marks, _snapshot, _versions
+from . import _cudnn, _figures, _marks, _snapshot, _streams, _versions
 from ._errors import Error
 from ._library import core, find, torch_library
 from ._simulate import driver_simulated, simulated
@@ -53,6 +53,7 @@ def enable(*, mark_steps: bool = True) -> None:
     _register(torch, library)
     _answer(torch)
     _cudnn.keep_benchmark_off(torch)
+    _streams.tell_of_external_streams(torch)
     if mark_steps:
         from torch.optim.optimizer import register_optimizer_step_post_hook
 

@@ -80,6 +80,11 @@ typedef struct hotpack_stats {
   uint64_t plans;                  /* scripts made: first ones, of further shapes, reoptimizations */
   uint64_t variants;               /* scripts known now */
   uint64_t switches;               /* changes from one known script to another */
+  uint64_t cross_stream;           /* requests whose memory had to come after work of other streams */
+  uint64_t cross_stream_waits;     /* ... for which a stream was told to wait for an event */
+  uint64_t cross_stream_events;    /* ... events recorded */
+  uint64_t cross_stream_host_waits; /* ... times the host waited for the device */
+  uint64_t cross_stream_ns;        /* ... nanoseconds of the host's time */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */
@@ -89,20 +94,35 @@ HOTPACK_API int hotpack_get_stats(hotpack_stats* stats, size_t size);
  * the current context. Returns a CUresult: 0, CUDA_ERROR_OUT_OF_MEMORY (hotpack_explain says why), CUDA_ERROR_INVALID_VALUE, ... */
 HOTPACK_API int hotpack_malloc(void** pointer, size_t bytes, void* stream);
 
-/* Gives a block back; work submitted to `stream` before may still be using it. Null is fine. */
+/* Gives a block back. The contract is cuMemFreeAsync's: all work that uses the block comes before the point of `stream` at
+ * which this is called, or was told of by hotpack_record_use. Whichever stream gets the memory next waits for that
+ * point. Null is fine. Returns a CUresult. */
 HOTPACK_API int hotpack_free(void* pointer, void* stream);
 
-/* Work on `stream` uses the live block that contains `pointer`, beside the stream that its release will name: the memory
- * is not used again before that work is done. Without it the program orders such work before the release, as
- * cuMemFreeAsync asks for. Forgotten with the release. Returns 0, or CUDA_ERROR_NOT_FOUND if no block of hotpack's is
- * there. */
+/* Gives a block back to the pool of `stream`, the one that it was asked for on. The contract is that of caching allocators
+ * (PyTorch's, CuPy's): work of any stream that was submitted before this call may use the block. A later request on `stream`
+ * may get the memory without an order: the program sees to it that `stream` comes after the block's uses before it
+ * uses what it asks for there from now on. Any other stream that gets the memory waits for all work that was submitted
+ * before this call, to any stream of the contexts that hotpack serves (docs/correctness.md, Pooled releases). Null is fine.
+ * Returns a CUresult. */
+HOTPACK_API int hotpack_free_pooled(void* pointer, void* stream);
+
+/* Work on `stream` uses the live block that contains `pointer`, in addition to the stream that its release will name: the
+ * memory is not used again, by that stream either, before that work is done. `stream` must live until the release. The
+ * handles of default streams (0, 1) stand for those of all contexts that hotpack serves if streams are kept
+ * (hotpack_keep_streams). Forgotten with the release. Returns 0, or CUDA_ERROR_NOT_FOUND if no block of hotpack's is there. */
 HOTPACK_API int hotpack_record_use(void* pointer, void* stream);
 
 /* Promises, before the first request, that the program names every stream that uses a block (to hotpack_malloc,
  * hotpack_free or hotpack_record_use), destroys none of these streams, and announces captures. Then order between streams
  * is kept by events, where libhotpack.so alone would wait for the stream at every release. Frameworks with their own
- * streams, such as PyTorch, can promise it. Under the preload, which sees streams itself, it changes nothing. */
+ * streams, such as PyTorch, can promise it. Under the preload, which sees streams itself, it only says that no graph uses
+ * memory of hotpack_malloc which is asked for on a stream that is not capturing. */
 HOTPACK_API void hotpack_keep_streams(void);
+
+/* That promise does not hold for `stream`: the program may destroy it at any time. Its handle must be good now. Nothing
+ * under the preload, or without the promise. */
+HOTPACK_API void hotpack_except_stream(void* stream);
 
 /* Of a program that has promised so: some stream may be capturing from here on / no longer. Pairs count. Releases in
  * between are put aside. Memory that a graph is to use is not asked for here. Under the preload: nothing. */

@@ -30,6 +30,13 @@ int Order::AddStream(int group, StreamKind kind) {
   s.group = group;
   s.kind = kind;
   s.removed = false;
+  if (auto wait = waits_.find(group); wait != waits_.end()) {
+    if (Finished(wait->second)) {
+      waits_.erase(wait);
+    } else {
+      WaitAlone(index, wait->second);
+    }
+  }
   return index;
 }
 
@@ -66,6 +73,27 @@ Epoch Order::Submit(int stream) {
 void Order::Wait(int stream, const Clock& moment) {
   Submit(stream);
   JoinClock(&streams_[stream].clock, moment);
+}
+
+void Order::WaitAlone(int stream, const Clock& moment) {
+  ++streams_[stream].clock[stream];
+  JoinClock(&streams_[stream].clock, moment);
+}
+
+Clock Order::AtGroup(int group) const {
+  Clock all;
+  for (const Stream& s : streams_) {
+    if (s.group == group) JoinClock(&all, s.clock);
+  }
+  return all;
+}
+
+void Order::WaitGroup(int group, const Clock& moment) {
+  if (Finished(moment)) return;
+  for (int stream = 0; stream < static_cast<int>(streams_.size()); ++stream) {
+    if (streams_[stream].group == group && !streams_[stream].removed) WaitAlone(stream, moment);
+  }
+  JoinClock(&waits_[group], moment);
 }
 
 void Order::HostSaw(const Clock& moment) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace simgpu {
@@ -38,8 +39,15 @@ class Order {
   // The clock of the stream's last operation.
   const Clock& At(int stream) const { return streams_[stream].clock; }
 
+  // All operations submitted to the group so far, removed streams' too. O(streams²).
+  Clock AtGroup(int group) const;
+
   // The stream's next operation comes after `moment` (an event that was recorded).
   void Wait(int stream, const Clock& moment);
+
+  // The next operation of each stream of the group comes after `moment`, and so does the first one of a stream that is
+  // added later. Adds no order between the group's streams. O(streams²).
+  void WaitGroup(int group, const Clock& moment);
 
   void HostSaw(const Clock& moment);  // the host waited until `moment`
   void HostSawStream(int stream) { HostSaw(streams_[stream].clock); }
@@ -66,9 +74,13 @@ class Order {
   uint64_t Ticks(int stream) const;
   void Join(int stream, int other);
   void JoinDefaultStream(int stream);
+  // Submits an operation that comes after the stream's own earlier ones and after `moment`, whatever the stream's kind.
+  // With it the stream's number is not free for others until the host knows `moment`.
+  void WaitAlone(int stream, const Clock& moment);
 
   std::vector<Stream> streams_;
   std::vector<int> removed_;
+  std::map<int, Clock> waits_;  // by group: what WaitGroup was told; streams that are added come after it
   Clock host_;
 };
 

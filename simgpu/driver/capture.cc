@@ -65,10 +65,20 @@ CUstreamCaptureStatus StatusOf(const Stream& stream) {
   return stream.capture->valid ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
 
+// cuda.h, cuStreamIsCapturing: the legacy stream is unusable while a blocking stream of its context captures.
+bool IsBlockedLegacy(const Driver& d, const Stream& stream) {
+  if (&stream != stream.context->legacy) return false;
+  return std::any_of(d.streams.begin(), d.streams.end(), [&](const Stream* other) {
+    const bool blocking = (other->flags & CU_STREAM_NON_BLOCKING) == 0;
+    return other->context == stream.context && other->capture != nullptr && blocking;
+  });
+}
+
 CUresult IsCapturing(CUstream handle, CUstreamCaptureStatus* status, DefaultStream variant) {
   SIMGPU_ENTER(cuStreamIsCapturing);
   SIMGPU_STREAM(stream, handle, variant);
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (IsBlockedLegacy(d, *stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *status = StatusOf(*stream);
   return CUDA_SUCCESS;
 }
@@ -78,6 +88,7 @@ CUresult Info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id, CU
   SIMGPU_ENTER(cuStreamGetCaptureInfo);
   SIMGPU_STREAM(stream, handle, variant);
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (IsBlockedLegacy(d, *stream)) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   *status = StatusOf(*stream);
   const bool active = *status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (id != nullptr && active) *id = stream->capture->id;
@@ -97,6 +108,16 @@ bool AnyCapture(Driver& d, Context* context) {
   std::erase_if(d.captures, [](const std::weak_ptr<Capture>& c) { return c.expired(); });
   return std::any_of(d.captures.begin(), d.captures.end(),
                      [&](const std::weak_ptr<Capture>& c) { return c.lock()->context == context; });
+}
+
+bool InvalidateCaptures(Driver& d, Context* context) {
+  bool any = false;
+  for (Stream* stream : d.streams) {
+    if (stream->context != context || stream->capture == nullptr) continue;
+    stream->capture->valid = false;
+    any = true;
+  }
+  return any;
 }
 
 // cuda.h, cuThreadExchangeStreamCaptureMode: a global capture forbids unsafe calls to every thread whose own mode is

@@ -78,6 +78,43 @@ SIMGPU_API cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned 
   return RecordWithFlags(event, stream, flags, DefaultStream::kPerThread);
 }
 
+// cuda.h, cuCtxRecordEvent and cuCtxWaitEvent: both are refused while a stream of the context captures, and end the
+// captures.
+static CUresult FindContextAndEvent(Driver& d, CUcontext context, CUevent event) {
+  Context* const found = reinterpret_cast<Context*>(context);
+  if (!d.contexts.contains(found) || !found->alive) return CUDA_ERROR_INVALID_CONTEXT;
+  return d.events.contains(From(event)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+SIMGPU_API cuCtxRecordEvent(CUcontext context_handle, CUevent event_handle) {
+  SIMGPU_ENTER(cuCtxRecordEvent);
+  if (const CUresult bad = FindContextAndEvent(d, context_handle, event_handle); bad != CUDA_SUCCESS) return bad;
+  Context* context = reinterpret_cast<Context*>(context_handle);
+  Event* event = From(event_handle);
+  if (event->context != context) return CUDA_ERROR_INVALID_HANDLE;
+  if (InvalidateCaptures(d, context)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  event->capture = nullptr;
+  event->recorded = true;
+  event->moment = d.order.AtGroup(context->group);
+  event->milliseconds = Milliseconds();
+  return CUDA_SUCCESS;
+}
+
+SIMGPU_API cuCtxWaitEvent(CUcontext context_handle, CUevent event_handle) {
+  SIMGPU_ENTER(cuCtxWaitEvent);
+  if (const CUresult bad = FindContextAndEvent(d, context_handle, event_handle); bad != CUDA_SUCCESS) return bad;
+  Context* context = reinterpret_cast<Context*>(context_handle);
+  Event* event = From(event_handle);
+  bool captures = InvalidateCaptures(d, context);
+  if (event->capture != nullptr && event->capture->graph != nullptr) {  // the event is part of an ongoing capture
+    event->capture->valid = false;
+    captures = true;
+  }
+  if (captures) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (event->recorded) d.order.WaitGroup(context->group, event->moment);
+  return CUDA_SUCCESS;
+}
+
 // The host learns that what the event stands for is finished.
 static CUresult HostSaw(Driver& d, CUevent handle) {
   Event* event = From(handle);

@@ -5,6 +5,7 @@
 #include "simgpu/checker/report.h"
 #include "simgpu/driver/api.h"
 #include "simgpu/driver/module.h"
+#include "simgpu/driver/strided.h"
 #include "simgpu/driver/work.h"
 
 namespace simgpu {
@@ -20,8 +21,9 @@ struct Word {
   bool whole;
 };
 
-void AddWords(const void* parameter, uint32_t bytes, std::vector<Word>* words) {
-  for (uint32_t at = 0; at + 8 <= bytes; at += 8) {
+void AddWords(Driver& d, const void* parameter, uint32_t bytes, std::vector<Word>* words) {
+  const auto on_device = [&](uint64_t address) { return d.memory.Find(address).kind != RegionKind::kForeign; };
+  for (uint32_t at = BytesOfOffsets(parameter, bytes, on_device); at + 8 <= bytes; at += 8) {
     Word word{0, bytes == 8};
     memcpy(&word.value, static_cast<const char*>(parameter) + at, 8);
     if (word.value != 0) words->push_back(word);
@@ -38,19 +40,19 @@ const char* BufferOf(void** extra, size_t* bytes) {
   return buffer;
 }
 
-std::vector<Word> WordsOf(const Kernel& kernel, void** parameters, void** extra) {
+std::vector<Word> WordsOf(Driver& d, const Kernel& kernel, void** parameters, void** extra) {
   std::vector<Word> words;
   size_t buffer_bytes = 0;
   const char* buffer = BufferOf(extra, &buffer_bytes);
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const KernelParameter& p = kernel.parameters[i];
     if (parameters != nullptr) {
-      AddWords(parameters[i], p.bytes, &words);
+      AddWords(d, parameters[i], p.bytes, &words);
     } else if (buffer != nullptr && p.offset + p.bytes <= buffer_bytes) {
-      AddWords(buffer + p.offset, p.bytes, &words);
+      AddWords(d, buffer + p.offset, p.bytes, &words);
     }
   }
-  if (!kernel.known && buffer != nullptr) AddWords(buffer, buffer_bytes, &words);
+  if (!kernel.known && buffer != nullptr) AddWords(d, buffer, buffer_bytes, &words);
   return words;
 }
 
@@ -86,14 +88,14 @@ CUresult Launch(Driver& d, CUfunction function, CUstream handle, void** paramete
   if (!d.checker.enabled() && stream->capture == nullptr) {
     Count(kernel->known);
     if (!d.written.empty()) {
-      for (const Word& word : WordsOf(*kernel, parameters, extra)) HandedToKernel(d, word.value);
+      for (const Word& word : WordsOf(d, *kernel, parameters, extra)) HandedToKernel(d, word.value);
     }
     d.order.Submit(stream->order);
     return CUDA_SUCCESS;
   }
   if (parameters == nullptr && extra == nullptr && !kernel->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
   WarnOnce(kernel);
-  std::vector<Word> words = WordsOf(*kernel, parameters, extra);
+  std::vector<Word> words = WordsOf(d, *kernel, parameters, extra);
   if (stream->capture == nullptr) {
     Count(kernel->known);
     const Epoch op = d.order.Submit(stream->order);
@@ -202,7 +204,7 @@ static CUresult NodeWork(Driver& d, CUfunction f, void** parameters, void** extr
   auto* kernel = reinterpret_cast<Kernel*>(f);
   if (!d.kernels.contains(kernel)) return CUDA_ERROR_INVALID_HANDLE;
   WarnOnce(kernel);
-  *work = KernelWork(kernel, WordsOf(*kernel, parameters, extra));
+  *work = KernelWork(kernel, WordsOf(d, *kernel, parameters, extra));
   return CUDA_SUCCESS;
 }
 static CUfunction FunctionOf(const CUDA_KERNEL_NODE_PARAMS_v1& p) { return p.func; }

@@ -151,12 +151,14 @@ CUresult HostGetDevicePointer(CUdeviceptr* result, void* pointer) {
 }  // namespace
 
 Allocation* AllocateOnDevice(Driver& d, Context* context, uint64_t bytes) {
-  Device& device = d.devices[context->device];
+  return AllocateIn(d, context->device, context, bytes);
+}
+
+Allocation* AllocateIn(Driver& d, int ordinal, Context* context, uint64_t bytes) {
+  Device& device = d.devices[ordinal];
   Allocation* allocation = d.memory.AllocateDevice(&device.physical, device.ordinal, bytes);
   if (allocation == nullptr) {
-    for (Pool* pool : d.pools) {
-      if (pool->device == device.ordinal) FreePoolCache(d, pool, 0);
-    }
+    EmptyPools(d, device.ordinal);
     allocation = d.memory.AllocateDevice(&device.physical, device.ordinal, bytes);
   }
   if (allocation != nullptr) allocation->context = context;

@@ -1,7 +1,9 @@
 // Stream-ordered allocation: cuMemAllocAsync, cuMemFreeAsync and memory pools.
 //
-// A freed block stays in its pool. Whoever gets it next waits for the stream that freed it (the internal dependency
-// that the driver inserts), so the pool itself never breaks the order.
+// A freed block stays in its pool. Its stream gets it again at once, another stream as the pool's attributes say: if it
+// comes after the release anyway (CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES), if the host knows that the release
+// is done (…_ALLOW_OPPORTUNISTIC; a real driver finds out by itself), else by waiting for the stream that released it
+// (…_ALLOW_INTERNAL_DEPENDENCIES), which is then an order of the program. So the pool itself never breaks the order.
 #include <algorithm>
 
 #include "simgpu/driver/api.h"
@@ -22,21 +24,26 @@ void AddReserved(Pool* pool, uint64_t bytes) {
   pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
 }
 
-// A cached block of fitting size: preferably one that needs no wait.
+// The stream may have the block without a wait.
+bool MayReuse(const Driver& d, const Pool& pool, const Pool::Cached& cached, const Stream& stream) {
+  if (cached.stream == stream.order || cached.stream < 0) return true;
+  if (pool.reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC] != 0 && d.order.Finished(cached.moment)) return true;
+  if (pool.reuse[CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] == 0) return false;
+  const Clock& now = d.order.At(stream.order);
+  for (size_t i = 0; i < cached.moment.size(); ++i) {
+    if (cached.moment[i] > (i < now.size() ? now[i] : 0)) return false;
+  }
+  return true;
+}
+
+// A cached block of fitting size: preferably one that needs no wait. Returns null if there is none.
 Allocation* TakeCached(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
   const uint64_t least = MemoryMap::Rounded(bytes);
   auto first = pool->cached.lower_bound(least);
   auto last = pool->cached.upper_bound(least + least / 8);
-  if (first == last) return nullptr;
-  auto best = std::find_if(first, last, [&](const auto& entry) {
-    const Clock& moment = entry.second.moment;
-    const Clock& now = d.order.At(stream->order);
-    for (size_t i = 0; i < moment.size(); ++i) {
-      if (moment[i] > (i < now.size() ? now[i] : 0)) return false;
-    }
-    return true;
-  });
+  auto best = std::find_if(first, last, [&](const auto& entry) { return MayReuse(d, *pool, entry.second, *stream); });
   if (best == last) {
+    if (first == last || pool->reuse[CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES] == 0) return nullptr;
     best = first;
     d.order.Wait(stream->order, best->second.moment);
   }
@@ -47,11 +54,22 @@ Allocation* TakeCached(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
   return allocation;
 }
 
+// New memory for the pool. Returns null if the device has none left, or the pool would grow above its maximum.
+Allocation* Grow(Driver& d, Pool* pool, Stream* stream, uint64_t bytes) {
+  const uint64_t most = pool->max_bytes, least = MemoryMap::Rounded(bytes);
+  if (most != 0 && least > most) return nullptr;
+  if (most != 0 && pool->reserved + least > most) TrimPool(d, pool, most - least);
+  if (most != 0 && pool->reserved + least > most) return nullptr;
+  Allocation* allocation = AllocateIn(d, pool->device, stream->context, bytes);
+  if (allocation != nullptr) AddReserved(pool, allocation->reserved);
+  return allocation;
+}
+
 CUresult AllocateFrom(Driver& d, Pool* pool, CUdeviceptr* result, uint64_t bytes, Stream* stream) {
   if (result == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   Allocation* allocation = nullptr;
   if (stream->capture != nullptr) {
-    allocation = AllocateOnDevice(d, stream->context, bytes);
+    allocation = AllocateIn(d, pool->device, stream->context, bytes);
     if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     allocation->graph = true;
     stream->capture->graph->memory->bases.insert(allocation->base);
@@ -59,11 +77,8 @@ CUresult AllocateFrom(Driver& d, Pool* pool, CUdeviceptr* result, uint64_t bytes
   } else {
     d.order.Submit(stream->order);
     allocation = TakeCached(d, pool, stream, bytes);
-    if (allocation == nullptr) {
-      allocation = AllocateOnDevice(d, stream->context, bytes);
-      if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-      AddReserved(pool, allocation->reserved);
-    }
+    if (allocation == nullptr) allocation = Grow(d, pool, stream, bytes);
+    if (allocation == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     allocation->pool = pool;
     AddUsed(pool, allocation->reserved);
   }
@@ -126,32 +141,45 @@ CUresult FreeToPool(Driver& d, Allocation* allocation, Stream* stream) {
   allocation->bytes = allocation->reserved;
   pool->used -= allocation->reserved;
   pool->cached.emplace(allocation->reserved,
-                       Pool::Cached{allocation->base, stream == nullptr ? Clock() : d.order.At(stream->order)});
+                       stream == nullptr ? Pool::Cached{allocation->base, -1, {}}
+                                         : Pool::Cached{allocation->base, stream->order, d.order.At(stream->order)});
   return CUDA_SUCCESS;
 }
 
-// Gives cached blocks back until at most `keep` bytes are reserved; the driver waits for those who freed them.
-void FreePoolCache(Driver& d, Pool* pool, uint64_t keep) {
-  for (auto it = pool->cached.begin(); it != pool->cached.end() && pool->reserved > keep; it = pool->cached.erase(it)) {
-    d.order.HostSaw(it->second.moment);
+void EmptyPools(Driver& d, int device) {
+  for (const auto* pools : {&d.pools, &d.ended_pools}) {
+    for (Pool* pool : *pools) {
+      if (pool->device != device) continue;
+      for (const auto& [bytes, cached] : pool->cached) d.order.HostSaw(cached.moment);
+      TrimPool(d, pool, 0);
+    }
+  }
+}
+
+void TrimPool(Driver& d, Pool* pool, uint64_t keep) {
+  for (auto it = pool->cached.begin(); it != pool->cached.end() && pool->reserved > keep;) {
     Allocation* allocation = d.memory.FindAllocationStart(it->second.base);
+    if (!d.order.Finished(it->second.moment)) {
+      ++it;
+      continue;
+    }
     pool->reserved -= allocation->reserved;
     d.memory.Free(allocation, &d.devices[pool->device].physical);
+    it = pool->cached.erase(it);
   }
 }
 
 void TrimPools(Driver& d) {
-  for (Pool* pool : d.pools) {
-    for (auto it = pool->cached.begin(); it != pool->cached.end() && pool->reserved > pool->release_threshold;) {
-      if (!d.order.Finished(it->second.moment)) {
-        ++it;
-        continue;
-      }
-      Allocation* allocation = d.memory.FindAllocationStart(it->second.base);
-      pool->reserved -= allocation->reserved;
-      d.memory.Free(allocation, &d.devices[pool->device].physical);
-      it = pool->cached.erase(it);
+  for (Pool* pool : d.pools) TrimPool(d, pool, pool->release_threshold);
+  for (auto it = d.ended_pools.begin(); it != d.ended_pools.end();) {
+    Pool* pool = *it;
+    TrimPool(d, pool, 0);
+    if (pool->reserved > 0) {
+      ++it;
+      continue;
     }
+    it = d.ended_pools.erase(it);
+    delete pool;
   }
 }
 

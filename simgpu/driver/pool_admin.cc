@@ -15,6 +15,7 @@ SIMGPU_API cuMemPoolCreate(CUmemoryPool* result, const CUmemPoolProps* props) {
   if (result == nullptr || props == nullptr || props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (!Valid(d, props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
   Pool* pool = new Pool;
@@ -29,24 +30,18 @@ SIMGPU_API cuMemPoolDestroy(CUmemoryPool handle) {
   SIMGPU_ENTER(cuMemPoolDestroy);
   Pool* pool = From(handle);
   if (!d.pools.contains(pool) || pool->is_default) return CUDA_ERROR_INVALID_VALUE;
-  FreePoolCache(d, pool, 0);
   Device& device = d.devices[pool->device];
-  for (auto& [base, allocation] : d.memory.allocations()) {  // live blocks go on; they are freed to the default pool
-    if (allocation.pool != pool) continue;
-    allocation.pool = &device.default_pool;
-    device.default_pool.used += allocation.reserved;
-    device.default_pool.reserved += allocation.reserved;
-  }
   if (device.pool == pool) device.pool = &device.default_pool;
   d.pools.erase(pool);
-  delete pool;
+  d.ended_pools.insert(pool);  // ends with its last block, when the host knows that its release is done
+  TrimPools(d);
   return CUDA_SUCCESS;
 }
 
 SIMGPU_API cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
   SIMGPU_ENTER(cuMemPoolTrimTo);
   if (!d.pools.contains(From(handle))) return CUDA_ERROR_INVALID_VALUE;
-  FreePoolCache(d, From(handle), keep);
+  TrimPool(d, From(handle), keep);
   return CUDA_SUCCESS;
 }
 
@@ -58,7 +53,7 @@ SIMGPU_API cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attrib
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      pool->attributes[attribute] = *static_cast<int*>(value);
+      pool->reuse[attribute] = *static_cast<int*>(value) != 0;
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
       pool->release_threshold = *static_cast<cuuint64_t*>(value);
@@ -85,7 +80,7 @@ SIMGPU_API cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attrib
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      *static_cast<int*>(value) = static_cast<int>(pool->attributes[attribute]);
+      *static_cast<int*>(value) = static_cast<int>(pool->reuse[attribute]);
       return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
       *number = pool->release_threshold;

@@ -64,10 +64,11 @@ struct Pool {
   uint64_t max_bytes = 0;
   uint64_t release_threshold = 0;
   uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
-  uint64_t attributes[8] = {};
+  uint64_t reuse[4] = {0, 1, 1, 1};  // by CUmemPool_attribute, CU_MEMPOOL_ATTR_REUSE_…
   struct Cached {
     uint64_t base;
-    Clock moment;  // of the stream that freed it
+    int stream;    // that freed it, its number in Driver::order; -1: none, cuMemFree
+    Clock moment;  // of that stream
   };
   std::multimap<uint64_t, Cached> cached;  // by reserved size
 };
@@ -94,6 +95,7 @@ struct Driver {
   std::unordered_set<Stream*> streams;
   std::unordered_set<Event*> events;
   std::unordered_set<Pool*> pools;
+  std::unordered_set<Pool*> ended_pools;  // destroyed; some of their memory is in use, or its release may still run
   std::unordered_map<Handle*, std::unique_ptr<Handle>> handles;
   std::unordered_map<Library*, std::unique_ptr<Library>> libraries;  // modules too
   std::unordered_set<Kernel*> kernels;
@@ -134,16 +136,24 @@ Stream* CreateStream(Driver& d, Context* context, unsigned flags, int priority, 
 // the capture is then invalid (cuStreamBeginCapture, CUstreamCaptureMode).
 CUresult CheckUnsafeCall(Driver& d);
 bool AnyCapture(Driver& d, Context* context);
+// Invalidates every capture that a stream of the context takes part in, whatever its mode and thread. Returns false if
+// there is none.
+bool InvalidateCaptures(Driver& d, Context* context);
 
 // Host synchronisations.
 void HostSawContext(Driver& d, Context* context);
 void TrimPools(Driver& d);  // after each: freed pool memory beyond the threshold goes back
 
 // Memory.
-Allocation* AllocateOnDevice(Driver& d, Context* context, uint64_t bytes);  // trims pools if it must; null: none left
+// Trims pools if it must; null: none left. AllocateIn: on a device other than the context's.
+Allocation* AllocateOnDevice(Driver& d, Context* context, uint64_t bytes);
+Allocation* AllocateIn(Driver& d, int device, Context* context, uint64_t bytes);
 // Gives a block back to its pool. `stream`: the freeing one; null: cuMemFree, which orders nothing.
 CUresult FreeToPool(Driver& d, Allocation* allocation, Stream* stream);
-void FreePoolCache(Driver& d, Pool* pool, uint64_t keep);
+// The device has no memory left: gives back all that its pools keep. The driver waits for those who freed it.
+void EmptyPools(Driver& d, int device);
+// Gives back what the pool keeps and the host knows to be free, until at most `keep` bytes are reserved.
+void TrimPool(Driver& d, Pool* pool, uint64_t keep);
 
 // Copies and sets bytes now; the checker has been told. CUDA_ERROR_INVALID_VALUE where no memory is.
 CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes);

@@ -82,9 +82,7 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
   if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   Device& device = d.devices[prop->location.id];
   if (!device.physical.Take(bytes)) {
-    for (Pool* pool : d.pools) {
-      if (pool->device == device.ordinal) FreePoolCache(d, pool, 0);
-    }
+    EmptyPools(d, device.ordinal);
     if (!device.physical.Take(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   auto handle = std::make_unique<Handle>(bytes);

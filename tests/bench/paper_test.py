@@ -41,7 +41,7 @@ class SharesTest(unittest.TestCase):
         self.assertIsNone(shares_of("event,id,bytes\nalloc,0,1\nmark,step,\nfree,0,\n"))
 
     def test_a_bar_is_the_sum_of_its_shares(self):
-        bar = Bar("n", "training", 1, 3, 90, 20, 10, 95, 99, 120, 100, 96, 70)
+        bar = Bar("n", "training", 1, 3, 90, 20, 10, 95, 99, 120, 100, 98, 96, 70)
         self.assertEqual(bar.retained + bar.carried + bar.packed("hotpack"), bar.hotpack)
         self.assertAlmostEqual(bar.saved("hotpack"), 1 / 6)
         self.assertAlmostEqual(bar.as_json()["hotpack_orig_ratio"], 100 / 120)

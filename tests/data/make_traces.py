@@ -10,6 +10,10 @@
   mlp-adam.rmm.log       the perceptron in the format of RMM's event log: threads, times of day over midnight, pointers that are
                          used again, stream 0x2 where there is none; an allocation that failed
   lstm.csv               a recurrent network: many equal time steps within one training step
+
+Not written here: resnet50.trace, what tools/demo plays. It is of a real job, recorded by
+  hotpack run --simulate --trace tests/data/resnet50.trace -- \\
+      /usr/bin/python3 bench/torch/train.py resnet50 --batch 8 --steps 4 --allocator hotpack
 """
 
 import os

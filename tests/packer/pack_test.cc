@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "packer/bounds.h"
+#include "packer/stop.h"
 #include "packer/validator.h"
 #include "random_instance.h"
 
@@ -46,6 +48,48 @@ TEST(PackTest, PacksNothing) {
     EXPECT_EQ(result.lower_bound, 0);
     EXPECT_TRUE(result.proven_optimal);
   }
+}
+
+// Blocks of drawn sizes and lives, which no solver is done with in the time there is.
+Instance HardInstance() {
+  std::mt19937_64 random(7);
+  Instance instance;
+  for (int i = 0; i < 400; ++i) {
+    const Clock begin = static_cast<Clock>(random() % 300);
+    instance.blocks.push_back(MakeBlock(static_cast<Bytes>(1 + random() % 1000), {{begin, begin + 1 + static_cast<Clock>(random() % 60)}}));
+  }
+  return instance;
+}
+
+// However busy the machine is, and however many threads there may be.
+TEST(PackTest, InLogicalTimeTheResultIsTheSameOnEveryMachine) {
+  const Instance instance = HardInstance();
+  const auto pack = [&instance](int threads) {
+    WorkClock clock;
+    PackOptions options;
+    options.time_limit_ns = 5'000'000;
+    options.clock = &clock;
+    options.threads = threads;
+    return Pack(instance, options);
+  };
+  const PackResult first = pack(1);
+  ASSERT_EQ(first.status, PackStatus::kOk);
+  EXPECT_FALSE(first.proven_optimal) << "the limit is not reached: nothing is tested";
+  EXPECT_GE(first.nanoseconds, 5'000'000);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (unsigned i = 0; i < 4 * std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    busy.emplace_back([&stop] {
+      while (!stop.load(std::memory_order_relaxed)) std::this_thread::yield();
+    });
+  }
+  for (const int threads : {1, 1, 3}) {
+    const PackResult again = pack(threads);
+    EXPECT_EQ(again.placement.offsets, first.placement.offsets);
+    EXPECT_EQ(again.nanoseconds, first.nanoseconds);
+  }
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
 }
 
 TEST(PackTest, StopsAtTheLowerBound) {

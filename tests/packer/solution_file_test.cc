@@ -21,6 +21,13 @@ const std::string kHighs =
 const std::string kHighsSparse =
     "Model status\nTime limit reached\n\n# Primal solution values\nFeasible\nObjective 7\n# Columns -2\n"
     "u_512_9 7 0\nx1 3 2\n";
+// From 1.16 on, raw and sparse.
+const std::string kHighs116 =
+    "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 7\nObjective_bound 7\nMIP_rel_gap 0\n"
+    "# Columns 4\nu_512_9 7\nx0 -0\nx1 3\nz0_1 0\n# Rows 1\nt0 7\n\n# Dual solution values\nNone\n";
+const std::string kHighs116Sparse =
+    "Model status\nTime limit reached\n\n# Primal solution values\nFeasible\nObjective 7\nObjective_bound 3\n"
+    "MIP_rel_gap 0.571428571429\n# Columns -2 sparse\nu_512_9 7 0\nx1 3 2\n";
 const std::string kHighsPretty =
     "Columns\n"
     "    Index Status        Lower        Upper       Primal         Dual  Type        Name\n"
@@ -48,11 +55,11 @@ TEST(SolutionFileTest, FormatsAreToldApart) {
 }
 
 TEST(SolutionFileTest, EveryFormatGivesTheSamePlacement) {
-  for (const std::string& text : {kCbc, kHighs, kHighsSparse, kHighsPretty}) {
+  for (const std::string& text : {kCbc, kHighs, kHighsSparse, kHighs116, kHighs116Sparse, kHighsPretty}) {
     absl::StatusOr<SolverSolution> solution = ParseSolverSolution(text, "s", 2);
     ASSERT_TRUE(solution.ok()) << solution.status();
     EXPECT_TRUE(solution->has_solution);
-    EXPECT_EQ(solution->optimal, text != kHighsSparse) << solution->status;
+    EXPECT_EQ(solution->optimal, text != kHighsSparse && text != kHighs116Sparse) << solution->status;
     EXPECT_EQ(solution->unit, 512);
     EXPECT_EQ(solution->big, 9);
     EXPECT_EQ(solution->height, 7);
@@ -108,15 +115,51 @@ TEST(SolutionFileTest, ErrorsNameTheirPlace) {
   EXPECT_EQ(error(kHighs.substr(0, kHighs.find("x1"))), "s:9:9: the file ends within its 4 columns");
   EXPECT_EQ(error(Replaced(kHighs, "# Columns 4", "# Columns four")),
             "s:7:1: expected the number of columns, found '# Columns four'");
+  EXPECT_EQ(error(Replaced(kHighs, "# Columns 4", "# Columns 3")),
+            "s:11:1: more than the 3 columns that the head counts, found 'z0_1 0'");
   EXPECT_EQ(error(Replaced(kHighs, "x0 -1e-9", "x0")), "s:9:1: expected a name and its value, found 'x0'");
   EXPECT_EQ(error("Model status\n"), "s:1:13: the model status is missing");
   EXPECT_EQ(error("Model status\nOptimal\n"), "s:2:8: the primal solution values are missing");
   EXPECT_EQ(error(kHighsPretty.substr(0, kHighsPretty.find("Model status"))), "s:9:1: the model status is missing");
 }
 
+// What the sparse style leaves out is zero, so nothing in it may be misread or lost: in both forms.
+TEST(SolutionFileTest, MalformedSparseFilesAreRefused) {
+  for (const std::string head : {"# Columns -2", "# Columns -2 sparse"}) {
+    const std::string text = Replaced(kHighs116Sparse, "# Columns -2 sparse", head);
+    const auto error = [&](const std::string& what, const std::string& by) {
+      return std::string(ParseSolverSolution(Replaced(text, what, by), "s", 2).status().message());
+    };
+    EXPECT_EQ(error("x1 3 2\n", ""), "s:10:12: the file ends within its 2 columns");
+    EXPECT_EQ(error(" 2\n", " "), "s:11:1: expected a name, its value and its index, found 'x1 3 '");
+    EXPECT_EQ(error("-2", "-3"), "s:11:7: the file ends within its 3 columns");
+    EXPECT_EQ(error("-2", "-1"), "s:11:1: more than the 1 columns that the head counts, found 'x1 3 2'");
+    EXPECT_EQ(error("-2", "2 of"), "s:9:1: expected the number of columns, found '# Columns 2 of" + head.substr(12) + "'");
+    EXPECT_EQ(error("-2", "-99999999999"), "s:9:1: expected the number of columns, found '# Columns -99999999999" + head.substr(12) + "'");
+    EXPECT_EQ(error("x1 3 2", "x1 3 two"), "s:11:1: the index is not a number from 0: 'two'");
+    EXPECT_EQ(error("x1 3 2", "x1 3 -2"), "s:11:1: the index is not a number from 0: '-2'");
+    EXPECT_EQ(error("x1 3 2", "x1 3 0"), "s:11:1: a second column with the index 0");
+    EXPECT_EQ(error("x1 3 2", "u_512_9 3 2"), "s:11:1: a second height");
+    EXPECT_EQ(error("x1 3 2", "x2 3 2"), "s:11:1: there is no block for 'x2': the instance has 2 blocks");
+    for (const std::string name : {"x", "xl", "k", "k2", "z0", "z0_", "z_1", "z0_2", "t0", "y1"}) {
+      EXPECT_EQ(error("x1 3 2", name + " 3 2"), "s:11:1: the model has no variable '" + name + "'");
+    }
+    EXPECT_EQ(error("x1 3 2", "k1 3 2"), "") << "another variable of the model";
+    EXPECT_EQ(error("x1 3 2", "x1 inf 2"), "s:11:4: the value is not a number: 'inf'");
+    EXPECT_EQ(error("x1 3 2", "x1 3"), "s:11:1: expected a name, its value and its index, found 'x1 3'");
+  }
+  const std::string twice = Replaced(Replaced(kHighs116Sparse, "-2", "-3"), "x1 3 2\n", "x1 3 2\nx1 4 3\n");
+  EXPECT_EQ(ParseSolverSolution(twice, "s", 2).status().message(), "s:12:1: a second value for 'x1'");
+  for (const std::string head : {"# Columns 0", "# Columns 0 sparse"}) {  // all zero, which a height is not
+    const std::string text = kHighs116Sparse.substr(0, kHighs116Sparse.find("# Columns")) + head + "\n";
+    EXPECT_EQ(ParseSolverSolution(text, "s", 2).status().message(),
+              "s:9:" + std::to_string(head.size() + 1) + ": there is no height: a variable named like u_512_2048 is missing");
+  }
+}
+
 // No prefix of a file is taken for more than it is, and none brings the reader down.
 TEST(SolutionFileTest, EveryPrefixIsReadOrRefused) {
-  for (const std::string& text : {kHighs, kHighsPretty, kHighsSparse, kCbc}) {
+  for (const std::string& text : {kHighs, kHighsPretty, kHighsSparse, kHighs116, kHighs116Sparse, kCbc}) {
     for (size_t length = 0; length < text.size(); ++length) {
       absl::StatusOr<SolverSolution> solution = ParseSolverSolution(text.substr(0, length), "s", 2);
       EXPECT_TRUE(solution.ok() || solution.status().message().substr(0, 2) == "s:") << solution.status();

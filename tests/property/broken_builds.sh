@@ -44,6 +44,7 @@ streams_that_go() {
 }
 all_programs() { random_programs && streams_that_go; }
 check=random_programs
+link=link_mutant
 
 # mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
 mutant() {
@@ -55,25 +56,55 @@ mutant() {
   rm -f "$work"/*.o
   local sources=("$file")
   case $file in
-    runtime/cuda_driver.h) sources=(preload/{stream_edges,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
+    runtime/cuda_driver.h) sources=(preload/{stream_edges,stream_contexts,context_events,driver_blocks,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
     runtime/*.h) sources=($(cd "$work" && ls runtime/{arena,engine*,follower,planning}.cc)) ;;
     *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
   esac
   for source in "${sources[@]}"; do
     "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source/\//_}.o"
   done
-  link_mutant
+  "$link"
   if "$check" >"$work/log" 2>&1; then
     echo "SURVIVED  $name"
     survivors=$((survivors + 1))
-  elif report=$(grep -m1 -oE 'REPORT [a-z-]+|it ended by a signal' "$work/log"); then
-    echo "caught    $name: $report, seed $(grep -m1 -oE '(random_program|seed) [0-9]+' "$work/log" | cut -d' ' -f2)"
+  elif report=$(grep -m1 -oE 'REPORT [a-z-]+|it ended by a signal|CHECK\(.*\) failed' "$work/log"); then
+    echo "caught    $name: $report, seed $(grep -m1 -oE '(random_program|seed) [0-9]+' "$work/log" | cut -d' ' -f2 || true)"
   else
     echo "SURVIVED  $name: the test fails, but without a report of the checker"
     tail -n 20 "$work/log"
     survivors=$((survivors + 1))
   fi
   cp "$work/original" "$work/$file"
+}
+
+# The library without hooks, under PyTorch's allocator, which relies on the contract of pools (docs/correctness.md, Pooled releases).
+link_without_hooks() {
+  local object
+  local objects=()
+  for object in "$build_dir/preload/CMakeFiles/hotpack.dir"/*.cc.o; do
+    [ -e "$work/preload_$(basename "$object")" ] || objects+=("$object")
+  done
+  mkdir -p "$work/lib"
+  "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
+    -Wl,--version-script="$source_dir/preload/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
+    -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
+}
+# pool_program MODE [NAME=VALUE...]
+pool_program() {
+  local mode=$1 code=0
+  shift
+  rm -f "$work/reports"
+  env LD_LIBRARY_PATH="$work/lib:$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_DEVICES=2 SIMGPU_REPORT_FILE="$work/reports" "$@" \
+    timeout 60 "$build_dir/tests/preload/torch_contract_client" "$mode" || code=$?
+  cat "$work/reports" 2>/dev/null || true
+  [ "$code" = 0 ] && ! grep -q REPORT "$work/reports"
+}
+pool_programs() {
+  pool_program pool && pool_program unseen && pool_program late && pool_program ended && pool_program returned &&
+    pool_program recorded &&
+    pool_program other_device && pool_program captured_request && pool_program captured_release &&
+    pool_program unseen HOTPACK=0 && pool_program recorded_on_stream HOTPACK=0 && pool_program other_device HOTPACK=0 &&
+    pool_program captured_request HOTPACK=0
 }
 
 # The changed library as it is must pass, or being caught says nothing.
@@ -87,11 +118,12 @@ check=random_programs
 
 # No event edge: a block is handed out again, and nothing orders its next owner's work after the last one's.
 mutant "no event edge, between two streams" preload/stream_order.cc \
-  "if (!Edge(point.stream, point.tick, stream)) return false;" ""
-mutant "no event edge, from any stream to one" preload/stream_order.cc "return Join(stream, after.all_tick);" "return true;"
+  "} else if (!streams_.Knows(stream, point.stream, point.tick) && !Edge(point.stream, point.tick, stream)) {" "} else if (false) {"
+mutant "no event edge, from any stream to one" preload/stream_order.cc \
+  "return needed <= settled || streams_.KnowsAll(stream, needed) || Join(stream, needed);" "return true;"
 mutant "no event edge, to any stream" preload/stream_order.cc \
-  "if (number == kAllStreams ? Barrier() : OrderStream(number, after)) return true;" \
-  "if (number == kAllStreams || OrderStream(number, after)) return true;"
+  "return (number == kAllStreams ? Barrier() : OrderStream(number, after)) || OrderOnHost(after, tick);" \
+  "return number == kAllStreams || OrderStream(number, after) || OrderOnHost(after, tick);"
 mutant "no event edge, a barrier that waits for the legacy stream alone" preload/stream_edges.cc \
   "if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;" ""
 mutant "no event edge, a barrier that nobody waits for" preload/stream_edges.cc \
@@ -101,7 +133,7 @@ mutant "no event edge, blocks of the script" runtime/engine.cc \
 mutant "no event edge, blocks beside the script" runtime/engine.cc \
   "if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);" ""
 mutant "no event edge, blocks put aside during a capture" preload/stream_captures.cc \
-  "const ReuseAfter after = StampOf(kNoStream, batch[i].address);" "const ReuseAfter after{};"
+  "const ReuseAfter after = StampOf(kNoStream, batch[i].address, ReleaseKind::kOrdered);" "const ReuseAfter after{};"
 check=streams_that_go
 mutant "no event edge, a stream that is gone" preload/stream_order.cc \
   "if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);" ""
@@ -111,7 +143,7 @@ mutant "no event edge, an older event" preload/used_streams.cc \
   "if (slot.ticks[k] == kBusy || slot.ticks[k] == 0) continue;"
 # Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
 mutant "late stream ignored, what was released before it" preload/stream_order.cc \
-  "if (!Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();" ""
+  "if (!ByContexts() && !Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();" ""
 mutant "late stream ignored, its first use" preload/work_hooks.cc \
   "if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().FirstUse(stream);" ""
 mutant "late stream ignored, that there are several now" preload/stream_order.cc \
@@ -149,6 +181,34 @@ mutant "the program left in another context" runtime/cuda_driver.h "inline const
 failing_seeds=7-18
 mutant "an arena gone before its context" preload/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
   "end.Retire(false);"
+
+# The contract of pools: an address that changes its stream waits for all that any stream had queued when it was released.
+check=pool_programs link=link_without_hooks
+before=$mutants survived=$survivors
+mutant "pools, unchanged" preload/stream_contexts.cc "TrySettlePast();" "TrySettlePast();  "
+if [ "$mutants" != "$before" ]; then
+  [ "$survivors" = $((survived + 1)) ] || { cat "$work/log"; echo "broken_builds: the library without hooks fails"; exit 1; }
+  survivors=$survived
+fi
+mutant "pools, another stream waits for nothing" preload/stream_contexts.cc "needed = std::max(needed, point.tick);" ""
+mutant "pools, another stream waits for the owner alone" preload/stream_order.cc \
+  "after.Add(number, tick, pooled ? PooledBlock(address) : 0);" "after.Add(number, tick);"
+mutant "pools, what was released before the second stream" preload/stream_contexts.cc "if (ByContexts()) StampPast();" ""
+mutant "pools, a context that is left out" preload/stream_contexts.cc \
+  "for (const CUcontext each : contexts) users.push_back(NumberOf(CU_STREAM_LEGACY, each));" \
+  "users.push_back(NumberOf(CU_STREAM_LEGACY, context));"
+mutant "pools, a handle that has come back" preload/used_streams.cc "slots_[number].known_all.store(0);" ""
+mutant "pools, a use that was told of" preload/stream_order.cc "if (!gone) streams_.NoteRelease(stream, tick);" "continue;"
+mutant "pools, a capturing stream that waits" preload/stream_contexts.cc \
+  "const bool capturing = AsksCapturing(stream);  // it may be told to wait for nothing outside its graph" "const bool capturing = false;"
+mutant "pools, an event while a stream captures" preload/stream_edges.cc \
+  "if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;" \
+  "if (captures_.load() == 0) return true;"
+mutant "pools of the driver, one for all streams" preload/driver_blocks.cc \
+  "if (pool.context == context && pool.stream == stream) return pool.pool;" "if (pool.context == context) return pool.pool;"
+mutant "pools of the driver, a use that was told of" preload/driver_blocks.cc \
+  "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
+mutant "pools of the driver, a node of the graph" preload/driver_blocks.cc "*plain = Capturing(driver, stream);" "*plain = false;"
 
 [ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }
 [ "$survivors" = 0 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 BUILD = Path(os.environ["HOTPACK_BUILD"])
 EXAMPLES = Path(__file__).resolve().parents[2] / "python" / "examples"
 SIMULATED = [str(BUILD / "bin" / "hotpack"), "run", "--simulate", "--", sys.executable]
-FIGURES = r"by script from iteration (-?\d+) on \((\d+) of (\d+) requests\), arena (\d+) bytes"
+FIGURES = r"by the plan from iteration (-?\d+) on \((\d+) of (\d+) requests\), held at most (\d+) bytes"
 
 
 def installed(*modules: str) -> bool:
@@ -36,7 +36,7 @@ class TorchrunTest(unittest.TestCase):
                     str(EXAMPLES / "torchrun_train.py"), "--simulate"], HOTPACK_PLAN=str(Path(folder, "job.%r.plan")))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("REPORT", done.stderr)
-        self.assertEqual(done.stderr.count("hotpack: live peak"), 2, done.stderr)  # each rank says its line
+        self.assertEqual(done.stderr.count("hotpack: held at most"), 2, done.stderr)  # each rank says its line
         found = re.findall(r"^rank (\d): \d+ iterations, " + FIGURES + "$", done.stdout, re.MULTILINE)
         return {int(rank): [int(figure) for figure in figures] for rank, *figures in found}
 
@@ -101,7 +101,7 @@ cupy.cuda = types.SimpleNamespace(
 sys.modules["cupy"] = cupy
 import hotpack
 library, driver = hotpack._library.core(), ctypes.CDLL("libcuda.so.1")
-real_malloc, real_free = library.hotpack_malloc, library.hotpack_free
+real_malloc, real_free = library.hotpack_malloc, library.hotpack_free_pooled
 def malloc(pointer, size, stream):  # what hotpack gives and takes back, the checker is told
     result = real_malloc(pointer, ctypes.c_size_t(size), ctypes.c_void_p(stream))
     if result == 0: driver.simgpuBlockGiven(ctypes.c_uint64(pointer._obj.value), ctypes.c_size_t(size), ctypes.c_void_p(stream))
@@ -109,7 +109,7 @@ def malloc(pointer, size, stream):  # what hotpack gives and takes back, the che
 def free(pointer, stream):
     driver.simgpuBlockReturned(ctypes.c_uint64(pointer), ctypes.c_void_p(stream))
     return real_free(ctypes.c_void_p(pointer), ctypes.c_void_p(stream))
-library.hotpack_malloc, library.hotpack_free = malloc, free
+library.hotpack_malloc, library.hotpack_free_pooled = malloc, free
 hotpack.enable_cupy()
 allocate, = asked
 def use(pointer, size): call("cudaMemsetAsync", ctypes.c_void_p(pointer.ptr), 1, size, ctypes.c_void_p(current.ptr))

@@ -63,6 +63,77 @@ print(json.dumps(hotpack.stats()))
         self.assertGreater(stats["planned"], stats["requests"] / 2)
         self.assertLess(stats["iterations"], 40)
 
+    def test_memory_that_other_streams_use_until_its_own_comes_after_them(self):
+        """PyTorch's contract without record_stream (docs/correctness.md, Pooled releases), as FSDP2 relies on it."""
+        script = """
+s1, s2, main = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.current_stream()
+p = torch.nn.Parameter(torch.zeros(1 << 18, device="cuda"))
+p.grad = torch.zeros_like(p)
+optimizer = torch.optim.SGD([p], .1)
+for i in range(20):
+    s1.wait_stream(main)
+    with torch.cuda.stream(s1): e = torch.empty(4 << 20, device="cuda").fill_(1)
+    main.wait_stream(s1)
+    e.mul_(2)
+    del e
+    with torch.cuda.stream(s2): b = torch.empty(4 << 20, device="cuda").fill_(1)
+    del b
+    optimizer.step()
+torch.cuda.synchronize()
+print(json.dumps(hotpack.stats() | {"reserved": torch.cuda.max_memory_reserved()}))
+"""
+        for out, _ in self.both(script):
+            stats = json.loads(out)
+            self.assertGreater(stats["planned"], stats["requests"] / 2)
+            self.assertGreater(stats["cross_stream"], 10)
+            self.assertLess(stats["reserved"], 24 << 20)  # one block's place for both
+
+    def test_external_streams_may_end(self):
+        script = """
+import ctypes
+runtime, other = ctypes.CDLL("libcudart.so.13"), torch.cuda.Stream()
+torch.zeros(1, device="cuda")
+for i in range(20):
+    handle = ctypes.c_void_p()
+    assert runtime.cudaStreamCreateWithFlags(ctypes.byref(handle), 1) == 0
+    external = torch.cuda.ExternalStream(handle.value) if i % 2 else torch.cuda.get_stream_from_external(handle.value)
+    with torch.cuda.stream(external): e = torch.empty(4 << 20, device="cuda").fill_(1)
+    e.record_stream(torch.cuda.current_stream())
+    del e
+    assert runtime.cudaStreamDestroy(handle) == 0
+    with torch.cuda.stream(other): b = torch.empty(4 << 20, device="cuda").fill_(2)
+    del b
+torch.cuda.synchronize()
+"""
+        self.both(script)
+
+    def test_what_is_left_to_the_driver_keeps_the_contract(self):
+        script = """
+s1, s2, main = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.current_stream()
+for i in range(10):
+    s1.wait_stream(main)
+    with torch.cuda.stream(s1): e = torch.empty(4 << 20, device="cuda").fill_(1)
+    main.wait_stream(s1)
+    e.mul_(2)
+    del e
+    with torch.cuda.stream(s2): b = torch.empty(4 << 20, device="cuda").fill_(1)
+    del b
+    told = torch.empty(4 << 20, device="cuda").fill_(1)
+    s2.wait_stream(main)
+    with torch.cuda.stream(s2): told.sum()
+    told.record_stream(s2)
+    del told
+    again = torch.empty(4 << 20, device="cuda").fill_(2)
+    del again
+torch.cuda.synchronize()
+print(json.dumps(hotpack.stats()))
+"""
+        for how in ("0", "record"):
+            with tempfile.TemporaryDirectory() as folder:
+                out, _ = self.child(script, False, start=f"import os\nos.environ['HOTPACK'] = '{how}'\n" + START,
+                                    HOTPACK_TRACE=str(Path(folder) / "job.trace"))
+            self.assertEqual(json.loads(out)["requests"], 0)
+
     def test_cudnn_benchmark_stays_off_with_one_line(self):
         script = """
 torch.backends.cudnn.benchmark = True

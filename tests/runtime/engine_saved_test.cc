@@ -271,6 +271,33 @@ TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
   }
 }
 
+// After a trial that failed the job is observed as from its beginning. No script is parked: nothing is given back because it
+// has been idle, which a job that has never followed a script does not do either.
+TEST(EngineSaved, AFailedTrialLeavesNoParkedScript) {
+  auto plan = RunOnce();
+  Keeper keeper;
+  Job with(4096 * kMiB, With(&keeper, plan)), without(4096 * kMiB, With(nullptr));
+  for (Job* job : {&with, &without}) {
+    Training training(job);
+    training.Weights();
+    job->Give(job->Ask(200 * kMiB));
+    std::mt19937 random(1);
+    for (size_t k = 0; k < 15; ++k) job->Give(job->Ask(plan->opening.units[12 + k] * kUnitBytes));
+    std::vector<DeviceAddress> live;
+    for (int k = 0; k < 60000; ++k) {
+      live.push_back(job->Ask(512 * (1 + random() % 20000)));
+      if (live.size() < 8) continue;
+      const size_t one = random() % live.size();
+      job->Give(live[one]);
+      live.erase(live.begin() + static_cast<ptrdiff_t>(one));
+    }
+    job->Give(&live);
+  }
+  EXPECT_EQ(keeper.not_used(), 1);
+  EXPECT_EQ(with.engine().Stats().plans, 0u);
+  EXPECT_EQ(with.device().unmaps(), without.device().unmaps());
+}
+
 // A plan of two scripts: the one that the opening names begins; the other is recognised when it comes instead.
 TEST(EngineSaved, SeveralScripts) {
   auto small = RunOnce(0, 12, 20), large = RunOnce(0, 12, 31, 3);

@@ -141,5 +141,21 @@ TEST(Planner, HurryEndsTheJobUnderWayAlone) {
   EXPECT_FALSE(hurried_next);
 }
 
+// What the poster still does before it waits is done before the job.
+TEST(Planner, OnDemandAJobBeginsWhenSomebodyWaits) {
+  std::atomic<int> jobs{0};
+  Planner planner([&](const PlanJob&, const std::atomic<bool>*) { ++jobs; }, true);
+  for (int job = 1; job <= 3; ++job) {
+    ASSERT_TRUE(planner.Post({}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(jobs, job - 1);
+    EXPECT_TRUE(planner.Busy());
+    EXPECT_FALSE(planner.Post({}));
+    EXPECT_TRUE(planner.WaitIdle(10'000));
+    EXPECT_EQ(jobs, job);
+  }
+  ASSERT_TRUE(planner.Post({}));  // nobody waits for it: it is dropped with the planner
+}
+
 }  // namespace
 }  // namespace hotpack

@@ -42,6 +42,59 @@ TEST(ReuseAfterTest, TooManyStreamsAreAll) {
   EXPECT_EQ(after.all_tick, 10 + ReuseAfter::kStreams);
 }
 
+// A pooled release asks more of other streams than an ordered one, so it is never lost in a set of both.
+TEST(ReuseAfterTest, APooledReleaseStaysOne) {
+  const uint32_t block = PooledBlock(0x7f0000000200), other = PooledBlock(0);
+  EXPECT_NE(block, 0u);
+  EXPECT_NE(other, 0u);
+  ReuseAfter after;
+  after.Add(1, 5, block);
+  after.Add(1, 9);
+  ASSERT_EQ(after.count, 1u);
+  EXPECT_EQ(after.points[0].tick, 9u);
+  EXPECT_EQ(after.points[0].pooled_block, block);
+  ReuseAfter ordered_first;
+  ordered_first.Add(1, 9);
+  ordered_first.Add(1, 5, block);
+  EXPECT_EQ(ordered_first.points[0].pooled_block, block);
+  EXPECT_EQ(ordered_first.points[0].tick, 9u);
+  after.Add(1, 12, other);
+  EXPECT_EQ(after.points[0].pooled_block, other);  // the latest
+  ReuseAfter merged;
+  merged.Add(2, 3);
+  merged.Merge(after);
+  ASSERT_EQ(merged.count, 2u);
+  EXPECT_EQ(merged.points[1].pooled_block, other);
+}
+
+TEST(ReleaseStampsTest, APooledReleaseIsTakenAsOne) {
+  std::pmr::unsynchronized_pool_resource nodes;
+  ReleaseStamps stamps(&nodes);
+  ReuseAfter put, taken;
+  put.Add(1, 5, 7);
+  stamps.Put(100, 200, put);
+  stamps.Take(150, 160, &taken);
+  ASSERT_EQ(taken.count, 1u);
+  EXPECT_EQ(taken.points[0].pooled_block, 7u);
+}
+
+// What was released without a word counts for all addresses until it is settled.
+TEST(ReleaseStampsTest, ReleasesThatWereNotPutCountEverywhere) {
+  std::pmr::unsynchronized_pool_resource nodes;
+  ReleaseStamps stamps(&nodes);
+  stamps.PutEverywhere(8);
+  EXPECT_FALSE(stamps.empty());
+  for (int i = 0; i < 2; ++i) {  // taking does not end it
+    ReuseAfter taken;
+    stamps.Take(1000, 2000, &taken);
+    EXPECT_EQ(taken.all_tick, 8u);
+  }
+  stamps.Settle(8);
+  EXPECT_TRUE(stamps.empty());
+  stamps.PutEverywhere(8);  // settled already
+  EXPECT_TRUE(stamps.empty());
+}
+
 TEST(ReleaseStampsTest, ARangeIsCutWhereABlockTakesPartOfIt) {
   std::pmr::unsynchronized_pool_resource nodes;
   ReleaseStamps stamps(&nodes);

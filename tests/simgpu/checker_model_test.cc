@@ -1,6 +1,6 @@
 // The checker against a model that keeps the whole history: every operation with the set of operations before it, every
-// block with its users. Random programs of allocations, uses, events and synchronisations; a failing one prints its
-// seed.
+// block with its users. Random programs of allocations, uses, events of streams and of contexts, synchronisations, and
+// streams that go and come; a failing one prints its seed.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,14 @@
 namespace simgpu_test {
 namespace {
 
-constexpr int kMostOperations = 256, kStreams = 5, kSlots = 12;
+constexpr int kMostOperations = 256, kStreams = 7, kGroups = 2, kSlots = 12;
+// The streams by number: 0 is the legacy default stream of the first context, 1 and 2 wait for it, 3 and 4 do not.
+// 5 is the legacy default stream of the second context, 6 does not wait for it.
+constexpr int GroupOf(int stream) { return stream < 5 ? 0 : 1; }
+constexpr simgpu::StreamKind KindOf(int stream) {
+  if (stream == 0 || stream == 5) return simgpu::StreamKind::kLegacy;
+  return stream < 3 ? simgpu::StreamKind::kBlocking : simgpu::StreamKind::kNonBlocking;
+}
 constexpr uint64_t kBase = 1 << 20, kSlotBytes = 512;
 using Set = std::bitset<kMostOperations>;
 
@@ -43,12 +50,7 @@ struct ModelBlock {
 class Model {
  public:
   explicit Model(uint32_t seed) : random_(seed), checker_(&order_, &arena_, true) {
-    // Stream 0 is the legacy default stream, 1 and 2 wait for it, 3 and 4 do not.
-    for (int s = 0; s < kStreams; ++s) {
-      order_.AddStream(1, s == 0  ? simgpu::StreamKind::kLegacy
-                          : s < 3 ? simgpu::StreamKind::kBlocking
-                                  : simgpu::StreamKind::kNonBlocking);
-    }
+    for (int s = 0; s < kStreams; ++s) index_[s] = order_.AddStream(GroupOf(s), KindOf(s));
   }
 
   // False: the checker and the model disagree.
@@ -61,7 +63,7 @@ class Model {
 
  private:
   bool Step() {
-    switch (random_() % 16) {
+    switch (random_() % 20) {
       case 0:
       case 1:
       case 2:
@@ -77,7 +79,13 @@ class Model {
       case 8:
         return random_() % 4 != 0 || SynchroniseStream();
       case 9:
-        return random_() % 8 != 0 || SynchroniseAll();
+        return random_() % 8 != 0 || SynchroniseGroup();
+      case 10:
+        return RecordGroup();
+      case 11:
+        return random_() % 2 != 0 || WaitGroup();
+      case 12:
+        return random_() % 2 != 0 || ReplaceStream();
       default:
         return Use();
     }
@@ -89,6 +97,7 @@ class Model {
     for (int other = 0; other < 3; ++other) {
       if ((stream == 0 && other != 0) || ((stream == 1 || stream == 2) && other == 0)) before |= last_[other];
     }
+    if (stream == 0) before |= gone_blocking_;
     const int number = operations_++;
     before.set(number);
     last_[stream] = before;
@@ -138,7 +147,7 @@ class Model {
     }
     block->users.set(number);
     const uint64_t reports = simgpu::ReportCount();
-    checker_.UsePointer(order_.Submit(stream), kBase + block->begin * kSlotBytes + 8, true, "a use");
+    checker_.UsePointer(order_.Submit(index_[stream]), kBase + block->begin * kSlotBytes + 8, true, "a use");
     const bool expected = wrong && !block->reported;
     block->reported = block->reported || wrong;
     return (simgpu::ReportCount() > reports) == expected;
@@ -147,31 +156,75 @@ class Model {
   bool Record() {
     const int stream = static_cast<int>(random_() % kStreams);
     Submit(stream);
-    order_.Submit(stream);
-    events_.push_back({last_[stream], order_.At(stream)});
+    order_.Submit(index_[stream]);
+    events_.push_back({last_[stream], order_.At(index_[stream])});
     return true;
+  }
+
+  const std::pair<Set, simgpu::Clock>& AnyEvent() {
+    return events_[events_.size() - 1 - random_() % std::min<size_t>(events_.size(), 3)];
   }
 
   bool Wait() {
     if (events_.empty()) return true;
-    const auto& [before, clock] = events_[events_.size() - 1 - random_() % std::min<size_t>(events_.size(), 3)];
+    const auto& [before, clock] = AnyEvent();
     const int stream = static_cast<int>(random_() % kStreams);
     Submit(stream);
     last_[stream] |= before;
-    order_.Wait(stream, clock);
+    order_.Wait(index_[stream], clock);
+    return true;
+  }
+
+  // What the streams of the group did, those that are gone too.
+  Set AllOf(int group) const {
+    Set all = gone_[group];
+    for (int s = 0; s < kStreams; ++s) {
+      if (GroupOf(s) == group) all |= last_[s];
+    }
+    return all;
+  }
+
+  bool RecordGroup() {
+    const int group = static_cast<int>(random_() % kGroups);
+    events_.push_back({AllOf(group), order_.AtGroup(group)});
+    return true;
+  }
+
+  bool WaitGroup() {
+    if (events_.empty()) return true;
+    const auto& [before, clock] = AnyEvent();
+    const int group = static_cast<int>(random_() % kGroups);
+    waits_[group] |= before;
+    for (int s = 0; s < kStreams; ++s) {
+      if (GroupOf(s) == group) last_[s] |= before;
+    }
+    order_.WaitGroup(group, clock);
+    return true;
+  }
+
+  // A stream is destroyed, perhaps with work pending, and another one of its kind is made.
+  bool ReplaceStream() {
+    const int stream = static_cast<int>(random_() % kStreams), group = GroupOf(stream);
+    if (KindOf(stream) == simgpu::StreamKind::kLegacy) return true;
+    gone_[group] |= last_[stream];
+    if (KindOf(stream) == simgpu::StreamKind::kBlocking) gone_blocking_ |= last_[stream];
+    last_[stream] = waits_[group];
+    order_.RemoveStream(index_[stream]);
+    index_[stream] = order_.AddStream(group, KindOf(stream));
     return true;
   }
 
   bool SynchroniseStream() {
     const int stream = static_cast<int>(random_() % kStreams);
     host_ |= last_[stream];
-    order_.HostSawStream(stream);
+    order_.HostSawStream(index_[stream]);
     return true;
   }
 
-  bool SynchroniseAll() {
-    for (const Set& set : last_) host_ |= set;
-    order_.HostSawGroup(1);
+  bool SynchroniseGroup() {
+    const int group = static_cast<int>(random_() % kGroups);
+    host_ |= AllOf(group);
+    order_.HostSawGroup(group);
     return true;
   }
 
@@ -180,7 +233,10 @@ class Model {
   Arena arena_;
   simgpu::Checker checker_;
   int operations_ = 0;
-  std::array<Set, kStreams> last_;
+  std::array<int, kStreams> index_;        // in order_
+  std::array<Set, kStreams> last_;         // what comes before the stream's next operation
+  std::array<Set, kGroups> gone_, waits_;  // what destroyed streams did; what streams that are made come after
+  Set gone_blocking_;                      // of the first group: its legacy stream waits for them
   Set host_;
   std::vector<ModelBlock> blocks_;
   std::vector<std::pair<Set, simgpu::Clock>> events_;

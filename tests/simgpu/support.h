@@ -20,13 +20,14 @@ namespace simgpu_test {
 
 inline constexpr uint64_t kPage = uint64_t{2} << 20;
 
-// touch(p): a pointer. both(s): a struct of 24 bytes. many(p, q).
+// touch(p): a pointer. both(s): a struct of 24 bytes. many(p, q). strided(n, s): a struct of 536 bytes.
 inline constexpr char kPtx[] = R"(
 .version 8.0
 .target sm_90
 .address_size 64
 .visible .entry touch(.param .u64 touch_param_0) { ret; }
 .visible .entry both(.param .align 8 .b8 both_param_0[24], .param .f64 both_param_1) { ret; }
+.visible .entry strided(.param .u32 strided_param_0, .param .align 8 .b8 strided_param_1[536]) { ret; }
 .visible .entry many(.param .u64 many_param_0, .param .u32 many_param_1, .param .u64 many_param_2) { ret; }
 )";
 

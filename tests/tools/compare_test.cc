@@ -1,5 +1,8 @@
 // `hotpack compare`: its table, its JSON, and wrong use.
+#include <algorithm>
+#include <atomic>
 #include <fstream>
+#include <thread>
 #include <string>
 #include <vector>
 
@@ -84,7 +87,7 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(compared["iteration"]["plan_lower_bound"], figures["lower_bound"]);
   EXPECT_EQ(compared["iteration"]["requests"], 54);
   EXPECT_TRUE(compared["iteration"]["marked"]);
-  // What the arena holds in the end: the plan and what lies beside it, each rounded up to chunks.
+  // What the arena holds in that iteration: the plan and what lies beside it, each rounded up to chunks.
   const uint64_t needed = compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
   EXPECT_GE(Row(compared, "hotpack")["reserved_steady"], compared["live_steady"]);
   EXPECT_LE(Row(compared, "hotpack")["reserved_steady"], needed + 2 * (2 << 20));
@@ -123,9 +126,12 @@ TEST(CompareTest, RepetitionsAreMoreRequests) {
 TEST(CompareTest, TheTableIsForPeople) {
   const Outcome outcome = Compare({kPerceptron, "--peers", "pytorch,best-fit"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("last iteration: 41 requests, as marked\n"), HasSubstr("\nhotpack's engine "),
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("iteration with the highest live load: 41 requests, as marked\n"), HasSubstr("\nhotpack's engine "),
                                  HasSubstr("\nPyTorch's caching allocator "), HasSubstr("\none arena, best fit "),
                                  HasSubstr("driver calls"), Not(HasSubstr("expandable"))));
+  // One measure for all rows; what is held while served is by itself, below them.
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nheld at most in the whole run "), Not(HasSubstr("last iteration")),
+                                 HasSubstr("\n\nhotpack's engine, held while served by the plan: ")));
 }
 
 TEST(CompareTest, WhatDoesNotFitIsSaid) {
@@ -150,7 +156,58 @@ TEST(CompareTest, WithoutAnIteration) {
   EXPECT_EQ(compared["iteration"], nullptr);
   EXPECT_EQ(compared["live_steady"], compared["live_peak"]);
   EXPECT_EQ(Row(compared, "tflite")["reserved_steady"], 1024 + 5120);
-  EXPECT_THAT(Compare({path}).out, HasSubstr("none is marked and none repeats"));
+  EXPECT_THAT(Compare({path}).out, HasSubstr("no iteration is marked and none repeats"));
+  EXPECT_THAT(Compare({path}).out, Not(HasSubstr("held while served")));
+  EXPECT_EQ(Row(compared, "hotpack")["held_while_served"], nullptr);
+}
+
+// Marked steps with blocks of drawn sizes and lives, whose packing no lower bound ends: each search for a plan lasts as long as
+// it may.
+std::string HardJob(const std::string& path) {
+  std::ofstream file(path);
+  file << "event,id,bytes\n";
+  uint64_t id = 0;
+  for (int step = 0; step < 8; ++step) {
+    uint64_t random = 12345;
+    const auto next = [&random](uint64_t below) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      return (random >> 33) % below;
+    };
+    file << "mark," << step << ",\n";
+    std::vector<uint64_t> live;
+    for (int i = 0; i < 700; ++i) {
+      file << "alloc," << id << "," << 512 * (1000 + next(40'000)) << "\n";
+      live.push_back(id++);
+      while (live.size() > 4 + next(50)) {
+        const size_t k = next(live.size());
+        file << "free," << live[k] << ",\n";
+        live.erase(live.begin() + static_cast<ptrdiff_t>(k));
+      }
+    }
+    for (const uint64_t block : live) file << "free," << block << ",\n";
+  }
+  file << "mark,8,\n";
+  return path;
+}
+
+// Plans come in logical time, so a machine that is busy with something else prints the same bytes.
+TEST(CompareTest, ALoadedMachineChangesNothing) {
+  TemporaryDirectory folder;
+  const std::string path = HardJob(folder.path() + "/hard.csv");
+  const std::vector<std::string> arguments = {path, "--peers", "pytorch", "--json"};
+  const Outcome quiet = Compare(arguments);
+  ASSERT_EQ(quiet.code, 0) << quiet.err;
+  EXPECT_GT(Row(Json::parse(quiet.out), "hotpack")["held_while_served"], 0);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> busy;
+  for (unsigned i = 0; i < 6 * std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    busy.emplace_back([&stop] {
+      for (volatile uint64_t spin = 0; !stop.load(std::memory_order_relaxed);) spin = spin + 1;
+    });
+  }
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(Compare(arguments).out, quiet.out) << "run " << run;
+  stop = true;
+  for (std::thread& thread : busy) thread.join();
 }
 
 TEST(CompareTest, WrongUseIsOneLine) {

@@ -1,5 +1,6 @@
 // `hotpack export` and `hotpack verify` as people and scripts use them: exit codes, one line for every error, what is
 // written and what is not.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -137,6 +138,23 @@ TEST_F(ExportTest, VerifyComparesWithItsOwn) {
   EXPECT_NEAR(object["rounding"], 1e-7, 1e-12);
   EXPECT_THAT(Hotpack({"verify", file, higher}).out,
               HasSubstr("the solution misses it by 512 bytes, 16.66667 %\nnote "));
+}
+
+// HiGHS's sparse style, up to 1.15 and from 1.16 on.
+TEST_F(ExportTest, VerifyReadsBothSparseForms) {
+  const std::string file = Write("i.csv", kInstance);
+  const std::string begin = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 6\n";
+  const std::string lines = "u_512_6 6 0\nx0 2 1\nx2 2 3\nz0_1 1 4\n";
+  for (const std::string head : {"# Columns -4\n", "Objective_bound 6\nMIP_rel_gap 0\n# Columns -4 sparse\n"}) {
+    const Outcome outcome = Hotpack({"verify", file, Write("good.sol", begin + head + lines)});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, StartsWith("solution     valid, HiGHS, 'Optimal', in units of 512 bytes"));
+    EXPECT_THAT(outcome.out, HasSubstr("\nheight       3072, "));
+    const std::string cut = Write("cut.sol", begin + head + lines.substr(0, lines.find("z0_1")));
+    const size_t line = 6 + std::count(head.begin(), head.end(), '\n') + 3;
+    ExpectFailure(2, {"verify", file, cut},
+                  "hotpack verify: " + cut + ":" + std::to_string(line) + ":7: the file ends within its 4 columns");
+  }
 }
 
 TEST_F(ExportTest, VerifyReadsPlacements) {

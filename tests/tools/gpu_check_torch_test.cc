@@ -29,7 +29,7 @@ while [ "$1" != -- ]; do
 done
 shift
 echo '{"requests": 1000, "requests_steady": 800, "planned_steady": PLANNED, "steady_iteration": 3, "live_peak": 100000000,
-  "reserved_peak": 120000000, "reserved_steady": HELD, "driver_memory_calls_steady": 0}' > "$stats"
+  "reserved_peak": HELD, "reserved_steady": HELD, "driver_memory_calls_steady": 0}' > "$stats"
 exec "$@"
 )";
 

@@ -1,6 +1,9 @@
 // The iterations of recordings, on the small networks of tests/data.
 #include "tools/hot_iteration.h"
 
+#include <iterator>
+#include <map>
+#include <random>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -91,6 +94,67 @@ TEST(HotIterationTest, APartAtTheEndThatDoesNotRepeat) {
   std::optional<HotIteration> detected = DetectedIteration(*trace);
   ASSERT_TRUE(detected.has_value());
   EXPECT_EQ(detected->profile.period, 5u);
+}
+
+// Training steps whose sizes vary, and after each some evaluation steps that are all alike: what repeats is the evaluation,
+// and the most memory is in the training.
+TEST(LargestIterationTest, WithoutMarksATrainingStepIsBeforeAnEvaluationThatRepeats) {
+  std::string rows = "event,id,bytes\nalloc,0,65536\n";
+  int id = 1;
+  const auto step = [&](int count, int bytes) {
+    const int first = id;
+    for (int i = 0; i < count; ++i) rows += "alloc," + std::to_string(id++) + "," + std::to_string(bytes + 512 * (i % 7)) + "\n";
+    for (int i = first; i < id; ++i) rows += "free," + std::to_string(i) + ",\n";
+  };
+  for (int k = 0; k < 6; ++k) {
+    step(24, 4096 * (20 + k * 7 % 5));
+    for (int i = 0; i < 20; ++i) step(16, 8192);
+  }
+  absl::StatusOr<Trace> trace = ParseEventCsv(rows, "f");
+  ASSERT_TRUE(trace.ok());
+  const std::optional<HotIteration> detected = DetectedIteration(*trace);
+  ASSERT_TRUE(detected.has_value());
+  EXPECT_EQ(detected->period.length, 16u);
+  const std::optional<LargestIteration> largest = FindLargestIteration(*trace);
+  ASSERT_TRUE(largest.has_value());
+  EXPECT_FALSE(largest->marked);
+  EXPECT_EQ(largest->hot.period.length, 24u);
+  // 24 blocks, the smallest of 24 * 4096 bytes: the second step of six.
+  EXPECT_EQ(PeakUnits(largest->hot.profile) * 512, CountFacts(*trace).live_peak - 65536);
+}
+
+TEST(LargestIterationTest, WhereEverythingRepeatsItIsTheIterationThatIsFound) {
+  for (const char* name : {"mlp-adam.csv", "lstm.csv"}) {
+    TraceFile file = Load(name);
+    std::erase_if(file.trace.events, [](const Event& event) { return event.kind == EventKind::kMark; });
+    const std::optional<HotIteration> detected = DetectedIteration(file.trace);
+    const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
+    ASSERT_TRUE(detected.has_value() && largest.has_value()) << name;
+    EXPECT_EQ(largest->hot.period.length, detected->period.length) << name;
+  }
+}
+
+TEST(LargestIterationTest, StretchesOfEqualLengthByChanceAreNoIteration) {
+  std::mt19937 random(7);
+  std::string rows = "event,id,bytes\n";
+  std::multimap<int, int> releases;  // before which request → the block
+  for (int i = 0; i < 20000; ++i) {
+    for (auto due = releases.begin(); due != releases.end() && due->first <= i; due = releases.erase(due)) {
+      rows += "free," + std::to_string(due->second) + ",\n";
+    }
+    rows += "alloc," + std::to_string(i) + "," + std::to_string(512 * (1 + random() % 4000)) + "\n";
+    const int mean[] = {3, 30, 3000};
+    releases.emplace(i + 1 + static_cast<int>(std::exponential_distribution(1.0 / mean[random() % 3])(random)), i);
+  }
+  absl::StatusOr<Trace> trace = ParseEventCsv(rows, "f");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_FALSE(FindLargestIteration(*trace).has_value());
+}
+
+TEST(LargestIterationTest, NothingRepeatsAndNothingIsMarked) {
+  absl::StatusOr<Trace> trace = ParseEventCsv("event,id,bytes\nalloc,1,1000\nalloc,2,5000\nfree,1,\n", "f");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_FALSE(FindLargestIteration(*trace).has_value());
 }
 
 TEST(WholeRecordingTest, BlocksLiveFromAllocationToRelease) {

@@ -347,7 +347,7 @@ TEST(SvgTest, OneRectangleABlockAndValidXml) {
   EXPECT_EQ(XmlFault(svg), "");
   EXPECT_EQ(Rectangles(svg, "blocks"), 8u);
   EXPECT_EQ(Rectangles(svg, "merged"), 0u);
-  EXPECT_THAT(svg, HasSubstr(">8 blocks, the last marked iteration, 8 requests: plan "));
+  EXPECT_THAT(svg, HasSubstr(">8 blocks, the marked iteration with the highest live load, 8 requests: plan "));
   EXPECT_THAT(svg, HasSubstr(">lower bound "));
 }
 

@@ -12,8 +12,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "tables"))
+import measures  # noqa: E402
 from made import text_of  # noqa: E402
-from pages import pages, typed_figures  # noqa: E402
+from pages import Fault, pages, typed_figures  # noqa: E402
+
+sys.path.insert(1, str(ROOT / "bench" / "torch"))
+import table as torch_table  # noqa: E402
 
 MIB = 1 << 20
 HEAD = {"schema_version": 1, "command": "bench/some --json FILE", "date": "2026-03-01T12:00:00Z",
@@ -115,9 +119,10 @@ class PagesTest(ResultsTest):
         self.assertIn("old", page.read_text())
         self.run_it()
         text = page.read_text()
-        self.assertTrue(text.startswith("# Title\n") and text.endswith("\nbehind\n") and "old" not in text)
+        self.assertTrue(text.startswith("# Title\n") and text.endswith("\nbehind\n") and "\nold\n" not in text)
         for part in ("By `bench/some --json FILE`, 2026-03-01: A processor, 4 cores, no GPU; hotpack 0.1.0, commit `0123456789ab`",
-                     "PyTorch 2.0", "| vit   |     4 |  1300.0 |     1200.0 |             1100.0 |           1010.0 |"):
+                     "PyTorch 2.0", "| vit   |     4 |  1300.0 |     1200.0 |  1100.0 |                     1010.0 |",
+                     "By the most held in the whole run hotpack holds less than PyTorch's defaults for 1 of 1 models; less than expandable segments for 1"):
             self.assertIn(part, text)
         self.assertEqual(self.run_it("--check"), "")
 
@@ -125,8 +130,8 @@ class PagesTest(ResultsTest):
         self.put("memory", torch_document())
         page = self.page(marked("torch_memory_brief"))
         self.run_it()
-        self.assertIn("| vit | 4 | 1300 | 1200 | 1010 | 1000 |", page.read_text())
-        self.put("memory", torch_document(torch_row(stats={"reserved_steady": 1020 * MIB})))
+        self.assertIn("| vit | 4 | 1300 | 1200 | 1100 | 1010 | 1000 |", page.read_text())
+        self.put("memory", torch_document(torch_row(stats={"reserved_peak": 1120 * MIB})))
         self.run_it("--check", code=1)
         self.run_it()
         page.write_text(page.read_text().replace("1300", "1400"))
@@ -143,11 +148,12 @@ class PagesTest(ResultsTest):
     def test_peers(self):
         peers = {"cudamalloc": 1000 * MIB, "chainer": 1310 * MIB, "pytorch": 1, "pytorch-expandable": 1, "best-fit": 1320 * MIB,
                  "first-fit": 1330 * MIB, "async": 1340 * MIB}
-        self.put("a", torch_document(torch_row(peers=peers)))
+        self.put("a", torch_document(torch_row(peers=peers, peers_measure="held at most in the whole run")))
+        self.put("c", torch_document(torch_row(peers=peers), date="2026-03-15T00:00:00Z"))  # with what one step holds
         self.put("b", torch_document(torch_row("later"), date="2026-04-01T00:00:00Z"))  # without peers
         page = self.page(marked("torch_peers") + marked("torch_memory"))
         self.run_it()
-        for part in ("| vit   |  1010.0 |                   1000.0 |         1.0100 |  1300.0 |     1200.0 |       1310.0 |   1320.0 |    1330.0 "
+        for part in ("| vit   |  1100.0 |                   1000.0 |         1.1000 |  1300.0 |     1200.0 |       1310.0 |   1320.0 |    1330.0 "
                      "|          1340.0 |", "says nothing of NVIDIA's", "| later"):
             self.assertIn(part, page.read_text())
 
@@ -329,6 +335,56 @@ class TypedFiguresTest(unittest.TestCase):
         self.assertEqual(typed_figures(made + "| a |\n|---|\n| 2.5 |\n" + made), [("| a |", "| 2.5 |")])
 
 
+class OneMeasureTest(ResultsTest):
+    """Allocators are compared by the most held in the whole run, the same for all."""
+
+    def test_every_table_names_its_columns_measures_and_mixes_none(self):
+        row = torch_table.Row.from_json(torch_row(peers={name: 1000 * MIB for name in torch_table.TITLES}))
+        for columns in (torch_table.brief_columns(), torch_table._columns([row], True), torch_table._peer_columns([row])):
+            self.assertEqual(measures.mixed(columns), [])
+            self.assertTrue(any(column.measure == measures.HELD and column.side == "hotpack" for column in columns))
+            self.assertGreaterEqual(sum(column.measure == measures.HELD and column.side not in ("", "hotpack") for column in columns), 2)
+
+    def test_a_table_that_mixes_them_is_refused(self):
+        held, served, live = measures.HELD, measures.SERVED, measures.LIVE
+
+        def column(title: str, measure: str, side: str, over: str = "") -> measures.Column:
+            return measures.Column(title, str, measure, side, over)
+
+        pytorch, ours = column("PyTorch", held, "PyTorch"), column("hotpack", held, "hotpack")
+        beside = column("hotpack, held while served", served, "hotpack")
+        self.assertEqual(measures.mixed([pytorch, ours, beside, column("hotpack / live", held, "hotpack", over=live)]), [])
+        for columns, word in (([pytorch, beside], "no column has what hotpack held at most"),
+                              ([pytorch, ours, column("hotpack", served, "hotpack")], "under another name"),
+                              ([column("PyTorch", served, "PyTorch"), ours], "is of PyTorch, and not held at most"),
+                              ([pytorch, ours, column("serving / live", served, "hotpack", over=live)], "in a ratio"),
+                              ([pytorch, ours, column("PyTorch / served", held, "PyTorch", over=served)], "divided by what is held while served")):
+            with self.subTest(word):
+                self.assertTrue(any(word in fault for fault in measures.mixed(columns)), measures.mixed(columns))
+                with self.assertRaisesRegex(Fault, "a table of different measures"):
+                    torch_table._render(columns, [])
+
+    def test_no_page_has_a_table_that_mixes_them(self):
+        for path in pages(ROOT):
+            with self.subTest(path.name):
+                self.assertEqual(measures.mixed_headings(path.read_text(encoding="utf-8")), [])
+
+    def test_which_headings_mix_them(self):
+        rule = "\n|---|---|---|\n"
+        for heading in ("| model | PyTorch | hotpack, serving |", "| x | expandable | serving / live |", "| orig | hotpack | steady |",
+                        "| allocator | PyTorch | last iteration |", "| PyTorch | hotpack | held while served / PyTorch |"):
+            self.assertEqual(len(measures.mixed_headings(heading + rule)), 1, heading)
+        for heading in ("| model | PyTorch | hotpack, held while served |", "| field | steady | meaning |", "| model | PyTorch | hotpack |"):
+            self.assertEqual(measures.mixed_headings(heading + rule), [], heading)
+
+    def test_what_the_tables_do_not_say(self):
+        """Neither figures nor words of before: an arena that is smaller than what lived in it, a bound of a part of it."""
+        for path in pages(ROOT):
+            text = path.read_text(encoding="utf-8")
+            for words in ("driver calls avoided", "hotpack, serving", "serving / live", "what was saved"):
+                self.assertNotIn(words, text, path.name)
+
+
 class CompareTest(ResultsTest):
     def compare(self, old: dict, new: dict, *options: str, code: int = 0) -> str:
         return self.run_it("--compare", str(self.put("old", old)), str(self.put("new", new)), *options, code=code)
@@ -338,19 +394,19 @@ class CompareTest(ResultsTest):
             self.assertIn(" 0 better, 0 worse", self.compare(document, document))
 
     def test_more_memory_is_named_and_less_is_no_fault(self):
-        more = torch_document(torch_row(stats={"reserved_steady": 1030 * MIB}))
+        more = torch_document(torch_row(stats={"reserved_steady": 1030 * MIB, "reserved_peak": 1122 * MIB}))
         said = self.compare(torch_document(), more, code=1)
-        self.assertIn("worse: vit, batch 4: serving / live: 1.01, now 1.03 (+2.0%)", said)
+        self.assertIn("worse: vit, batch 4: held while served / live: 1.01, now 1.03 (+2.0%)", said)
         self.assertIn("worse: vit, batch 4: hotpack / PyTorch expandable", said)
-        self.assertIn("3 better, 0 worse", self.compare(more, torch_document()))
+        self.assertIn("4 better, 0 worse", self.compare(more, torch_document()))
         self.assertIn("0 worse", self.compare(torch_document(), more, "--tolerance", "0.03"))
 
     def test_peers_are_ratios_and_the_simulated_devices_pool_none(self):
         def with_peers(simulated: bool = True, **peers: int) -> dict:
-            return torch_document(torch_row(settings={"simulated": simulated},
+            return torch_document(torch_row(settings={"simulated": simulated}, peers_measure="held at most in the whole run",
                                             peers={"cudamalloc": 1000 * MIB, "best-fit": 1300 * MIB, "async": 1400 * MIB, **peers}))
         said = self.compare(with_peers(), with_peers(cudamalloc=990 * MIB), code=1)
-        self.assertIn("worse: vit, batch 4: hotpack / cudamalloc: 1.01, now 1.0202 (+1.0%)", said)
+        self.assertIn("worse: vit, batch 4: hotpack / cudamalloc: 1.1, now 1.11111 (+1.0%)", said)
         self.assertIn(" 0 better, 0 worse", self.compare(with_peers(), with_peers(**{"async": 900 * MIB})))
         said = self.compare(with_peers(False), with_peers(False, **{"async": 900 * MIB}), code=1)
         self.assertIn("worse: vit, batch 4: hotpack / async", said)
@@ -358,12 +414,12 @@ class CompareTest(ResultsTest):
         self.assertIn("worse: vit, batch 4: hotpack / best-fit: missing", said)
 
     def test_within_the_tolerance(self):
-        slightly = torch_document(torch_row(stats={"reserved_steady": 1014 * MIB}))
+        slightly = torch_document(torch_row(stats={"reserved_peak": 1104 * MIB}))
         self.assertIn("0 better, 0 worse", self.compare(torch_document(), slightly))
 
     def test_higher_may_be_better(self):
         fewer = torch_row(stats={"planned_steady": 900})
-        self.assertIn("worse: vit, batch 4: by script: 1, now 0.9", self.compare(torch_document(), torch_document(fewer), code=1))
+        self.assertIn("worse: vit, batch 4: by the plan: 1, now 0.9", self.compare(torch_document(), torch_document(fewer), code=1))
         largest = [torch_row(largest_batch=[{"capacity": 1 << 30, "rows": {"default": 10, "expandable": 10, "hotpack": rows}}])
                    for rows in (12, 11)]
         self.assertIn("largest batch, hotpack / default: 1.2, now 1.1",
@@ -372,7 +428,7 @@ class CompareTest(ResultsTest):
     def test_a_missing_row_is_worse_and_a_new_one_a_note(self):
         two = torch_document(torch_row(), torch_row("unet"))
         said = self.compare(two, torch_document(), code=1)
-        self.assertIn("worse: unet, batch 4: serving / live: missing", said)
+        self.assertIn("worse: unet, batch 4: held while served / live: missing", said)
         self.assertIn("note: 7 new", self.compare(torch_document(), two))
 
     def test_one_fault_more_is_worse_whatever_the_tolerance(self):

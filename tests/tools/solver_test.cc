@@ -97,5 +97,31 @@ TEST_F(SolverTest, HighsFindsTheSameOptima) {
   EXPECT_GT(proven_, kInstances / 2);
 }
 
+// In each style: without a feasible placement, and without the time to find one.
+TEST_F(SolverTest, HighsWithoutASolution) {
+  const std::string python = PythonWithHighs();
+  if (python.empty()) GTEST_SKIP() << "no python3 with the package highspy";
+  ExportAll();
+  const std::string model = hotpack_test::ReadFile(Model(0));
+  const size_t rows = model.find("Subject To\n");
+  ASSERT_NE(rows, std::string::npos);
+  std::string infeasible = model;
+  infeasible.insert(rows + 11, " never: x0 <= -1\n");
+  ASSERT_TRUE(WriteTextFile(Path(0, ".infeasible.lp"), infeasible).ok());
+  std::vector<hotpack_test::HighsModel> files;
+  for (const int style : {0, 1, 4}) {
+    files.push_back({Path(0, ".infeasible.lp"), Path(style, ".infeasible"), style});
+    files.push_back({Model(0), Path(style, ".stopped"), style, /*no_time=*/true});
+  }
+  const Outcome solved = hotpack_test::SolveByHighs(python, files);
+  ASSERT_EQ(solved.code, 0) << solved.out << solved.err;
+  for (const hotpack_test::HighsModel& file : files) {
+    const Outcome outcome = RunProgram({HOTPACK_COMMAND, "verify", Path(0, ".csv"), file.solution});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.err, "hotpack verify: " + file.solution + ": there is no solution in it, HiGHS says '" +
+                               (file.no_time ? "Time limit reached" : "Infeasible") + "'\n");
+  }
+}
+
 }  // namespace
 }  // namespace hotpack

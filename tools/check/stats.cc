@@ -39,13 +39,13 @@ void AddStatsFigures(Step* step) {
 }
 
 void CheckServedByScript(Step* step) {
-  step->Check(Steady(*step), "served_by_script", "an iteration is served by script as a whole",
+  step->Check(Steady(*step), "served_by_script", "an iteration is served by the plan as a whole",
               Steady(*step) ? Text("from iteration %.0f on", Field(*step, "steady_iteration")) : "none");
 }
 
 void CheckPlannedShare(Step* step) {
   step->Check(Steady(*step) && PlannedShare(*step) >= 99, "planned_share",
-              "at least 99 % of the requests from the steady iteration on are served by script",
+              "at least 99 % of the requests from the steady iteration on are served by the plan",
               Steady(*step) ? Text("%.3f %%", PlannedShare(*step)) : "no iteration was steady");
 }
 
@@ -61,7 +61,7 @@ void CheckServingMemory(Step* step) {
   const double allowed = 1.02 * live + (4 << 20);
   if (Steady(*step) && live > 0) step->AddFigure("serving_over_live", "ratio", {reserved / live});
   step->Check(Steady(*step) && reserved <= allowed, "serving_memory",
-              "at most 1.02 times the live peak and 4 MiB is held while serving",
+              "at most 1.02 times the live peak and 4 MiB is held while served by the plan",
               Text("%.0f bytes held", reserved) + Text(", live peak %.0f", live));
 }
 

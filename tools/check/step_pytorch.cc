@@ -21,7 +21,7 @@ struct Cell {
   bool same_shapes = false;
   std::optional<std::string> losses;
   double step_ms = 0;
-  double held = 0;  // bytes: reserved by PyTorch's allocator, or held by hotpack while serving
+  double held = 0;  // bytes: the most in the whole run, reserved by PyTorch's allocator or held by hotpack
 };
 
 class Model {
@@ -89,8 +89,7 @@ class Model {
       }
       if (figures.contains("hotpack")) cell->step->stats = figures.at("hotpack");
       const nlohmann::json& stats = cell->step->stats;
-      cell->held = stats.at("reserved_steady").get<double>();  // without a steady iteration there is only the whole run
-      if (cell->held <= 0) cell->held = stats.at("reserved_peak").get<double>();
+      cell->held = stats.at("reserved_peak").get<double>();
     } catch (const std::exception& error) {
       cell->step->Check(false, "figures", "train.py and hotpack tell their figures", error.what());
       *cell = {};
@@ -106,7 +105,7 @@ class Model {
     for (const char* other : {"default", "expandable"}) {
       const double theirs = cells_[other].held;
       if (theirs <= 0) continue;
-      cell.step->Check(cell.held < theirs, std::string("below_") + other, "less is held while serving than PyTorch reserves",
+      cell.step->Check(cell.held < theirs, std::string("below_") + other, "less is held in the whole run than PyTorch reserves",
                        Mebibytes(cell.held) + ", PyTorch " + Mebibytes(theirs));
     }
   }

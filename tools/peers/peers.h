@@ -14,8 +14,8 @@ namespace hotpack {
 struct PeerResult {
   std::string name;             // a short word for a table: "pytorch", "pytorch-expandable", "best-fit", ...
   std::string title;            // a phrase for a reader
-  uint64_t reserved_peak = 0;   // the most memory taken from the driver at once
-  uint64_t reserved_steady = 0; // the most while the last iteration runs; reserved_peak where there is none
+  uint64_t reserved_peak = 0;   // the most memory taken from the driver at once, in the whole run: what comparisons are by
+  uint64_t reserved_steady = 0; // the most while the iteration with the highest live load runs; reserved_peak where there is none
   uint64_t device_calls = 0;    // calls to the driver that take or give back memory
   bool offline = false;         // the policy knows all requests beforehand
   // The capacity did not suffice: figures up to the request that failed, the others are 0. Never without a capacity.

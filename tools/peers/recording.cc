@@ -28,9 +28,9 @@ struct LiveRequest {
 class Taker {
  public:
   explicit Taker(const Trace& trace) {
-    recording_.hot = MarkedIteration(trace);
-    if (!recording_.hot) recording_.hot = DetectedIteration(trace);
-    if (recording_.hot) {
+    if (std::optional<LargestIteration> largest = FindLargestIteration(trace)) {
+      recording_.hot = std::move(largest->hot);
+      recording_.marked = largest->marked;
       end_ = recording_.hot->end;
       begin_ = end_ - recording_.hot->period.length;
     }

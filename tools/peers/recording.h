@@ -1,4 +1,4 @@
-// A recording as policies see it: requests by ordinal, and which part is its last iteration.
+// A recording as policies see it: requests by ordinal, and which part is its iteration with the highest live load.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,18 @@ struct PeerEvent {
 struct PeerRecording {
   std::vector<PeerEvent> events;
   uint32_t requests = 0;
-  // The last marked iteration, else the one that is found; nothing if there is neither.
+  // The iteration with the highest live load (FindLargestIteration); nothing if there is none.
   std::optional<HotIteration> hot;
+  bool marked = false;  // it is a marked one
   std::vector<uint8_t> planned;  // by request: it is of the hot iteration or of an earlier one like it, and lives no longer
-  // Where the last iteration is played: [begin, end) of `events`; empty without one.
+  // Where that iteration is played: [begin, end) of `events`; empty without one.
   size_t window_begin = 0, window_end = 0;
 };
 
 // Requests of no bytes take no memory anywhere and are left out. O(events).
 PeerRecording TakeRecording(const Trace& trace);
 
-// The most bytes (each block rounded up to 512) that are live at once during the last iteration, of all blocks or only of
+// The most bytes (each block rounded up to 512) that are live at once during that iteration, of all blocks or only of
 // those that are not planned; during the whole recording where there is no iteration. O(events).
 uint64_t LivePeakInWindow(const PeerRecording& recording, bool not_planned_only);
 

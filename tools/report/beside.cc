@@ -41,7 +41,7 @@ std::vector<Step> Steps(const RecordedRequests& requests) {
 Beside BesideOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot) {
   const std::vector<bool> planned = Planned(trace, requests);
   const uint64_t length = hot.period.length, begin = hot.end - length;
-  std::vector<Bytes> by_request(length, 0);  // of the last iteration, the most until the next request
+  std::vector<Bytes> by_request(length, 0);  // of the iteration, the most until the next request
   Beside beside;
   Bytes live = 0;
   uint64_t blocks = 0, ordinal = 0;

@@ -21,7 +21,7 @@ struct Beside {
   uint64_t blocks = 0;  // live when the most is
 };
 
-// Of the last iteration, which peers are measured in too. `requests` are those of the trace. O(events).
+// Of the iteration `hot`. `requests` are those of the trace. O(events).
 Beside BesideOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot);
 
 // The most that is live at once, planned or not: no allocator holds less.

@@ -52,6 +52,28 @@ std::string Subtitle(const PageInput& input) {
   return text;
 }
 
+// How `theirs` compares with what hotpack holds, in words.
+std::string AgainstHotpack(uint64_t theirs, uint64_t ours) {
+  if (theirs == ours) return "as much as hotpack";
+  const double more = 100.0 * (static_cast<double>(theirs) / static_cast<double>(std::max<uint64_t>(1, ours)) - 1);
+  return EscapeHtml(absl::StrCat(PercentText(std::abs(more)), more < 0 ? " less than hotpack" : " more than hotpack"));
+}
+
+// The headline: the most held in the whole run, of hotpack's engine and of PyTorch's allocators.
+template <typename Card>
+void AddHeldCards(const Comparison& comparison, Card card) {
+  if (comparison.requests == 0) return;
+  const uint64_t ours = comparison.hotpack.reserved_peak;
+  card("hotpack held at most", FormatSize(ours), "its engine, in the whole run");
+  for (const PeerResult& peer : comparison.peers) {
+    if (peer.name == "pytorch") card("PyTorch held at most", FormatSize(peer.reserved_peak), AgainstHotpack(peer.reserved_peak, ours));
+    if (peer.name == "pytorch-expandable") {
+      card("... with expandable segments", FormatSize(peer.reserved_peak), AgainstHotpack(peer.reserved_peak, ours));
+    }
+  }
+  if (comparison.held_while_served > 0) card("hotpack held while served", FormatSize(comparison.held_while_served), "once its plan was in force");
+}
+
 std::string Cards(const PageInput& input) {
   const Picture& picture = *input.picture;
   const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
@@ -59,22 +81,18 @@ std::string Cards(const PageInput& input) {
   auto card = [&](absl::string_view term, const std::string& value, const std::string& below) {
     absl::StrAppend(&cards, "<div class=\"card\"><dl style=\"margin:0\"><dt>", term, "</dt><dd>", value, "</dd></dl><p>", below, "</p></div>\n");
   };
-  card("Plan", SizeText(height), absl::StrFormat("%.4f of the lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
+  AddHeldCards(input.comparison, card);
+  card("Plan", SizeText(height), absl::StrFormat("of this iteration, %.4f of its lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
                                                   picture.packed.proven_optimal ? ", optimal" : ""));
-  card("Lower bound", SizeText(bound), "no placement is lower");
+  card("Lower bound", SizeText(bound), "no placement of this iteration is lower");
   const Bytes beside = picture.beside.most;
-  if (beside > 0) card("Beside the plan", SizeText(beside), absl::StrCat(picture.beside.blocks, picture.beside.blocks == 1 ? " block" : " blocks", " that are not packed, such as weights"));
-  for (const PeerResult& peer : input.comparison.peers) {
-    if (peer.name != "pytorch") continue;
-    const double more = 100.0 * (static_cast<double>(peer.reserved_steady) / static_cast<double>(std::max<Bytes>(1, height + beside)) - 1);
-    card(EscapeHtml(peer.title), FormatSize(peer.reserved_steady), absl::StrFormat("%.1f %% %s than plan%s", std::abs(more), more < 0 ? "less" : "more", beside > 0 ? " and what is beside it" : ""));
-  }
+  if (beside > 0) card("Not in the plan", SizeText(beside), absl::StrCat(picture.beside.blocks, picture.beside.blocks == 1 ? " block" : " blocks", ", such as weights"));
   Bytes in_all = 0;
   for (const Block& block : picture.instance.blocks) in_all += block.size;
   card("Blocks", std::to_string(picture.blocks.size()), absl::StrCat(SizeText(in_all), " in all, ", absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0), " times the bound"));
   if (input.stats.is_object() && input.stats.value("requests", uint64_t{0}) > 0) {
     const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) / static_cast<double>(input.stats.value("requests", uint64_t{1}));
-    card("Served by script", EscapeHtml(PercentText(share)), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
+    card("Served by the plan", EscapeHtml(PercentText(share)), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
   }
   return cards;
 }

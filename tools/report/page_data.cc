@@ -214,6 +214,7 @@ Json PageData(const PageInput& input) {
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;
   data["live_steady"] = input.comparison.live_steady;
+  data["held_while_served"] = input.comparison.held_while_served > 0 ? Json(input.comparison.held_while_served) : Json();
   data["run"] = input.file != nullptr ? RunFacts(input) : Json();
   data["iterations"] = IterationColumns(picture.iterations);
   data["stats"] = input.stats;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "packer/stop.h"
 #include "tools/hot_iteration.h"
 
 namespace hotpack {
@@ -13,7 +14,9 @@ namespace {
 
 absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
   if (picture->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
+  WorkClock clock;
   PackOptions pack_options;
+  pack_options.clock = &clock;
   pack_options.time_limit_ns = options.time_limit_ns;
   picture->packed = Pack(picture->instance, pack_options);
   if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" && picture->instance.blocks.size() > 1) {
@@ -133,13 +136,12 @@ void FillWhole(const TraceFile& file, Picture* picture) {
 
 absl::StatusOr<Picture> MakePicture(const TraceFile& file, const PictureOptions& options) {
   Picture picture;
-  std::optional<HotIteration> hot = MarkedIteration(file.trace);
-  const char* found = hot ? "the last marked iteration" : "the iteration that repeats";
-  if (!hot) hot = DetectedIteration(file.trace);
-  if (hot) {
-    picture.what = absl::StrCat(found, ", ", hot->profile.period, " requests");
-    if (hot->profile.unroll > 1) absl::StrAppend(&picture.what, ", unrolled ", hot->profile.unroll, " times");
-    FillIteration(file, *hot, &picture);
+  const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
+  if (largest) {
+    const HotIteration& hot = largest->hot;
+    picture.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ", hot.profile.period, " requests");
+    if (hot.profile.unroll > 1) absl::StrAppend(&picture.what, ", unrolled ", hot.profile.unroll, " times");
+    FillIteration(file, hot, &picture);
   } else {
     FillWhole(file, &picture);
   }

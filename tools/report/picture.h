@@ -31,7 +31,7 @@ struct PictureBlock {
 };
 
 struct Picture {
-  std::string what;              // in words, such as "the iteration that repeats, 306 requests"
+  std::string what;              // in words, such as "the marked iteration with the highest live load, 306 requests"
   uint64_t period = 0;           // requests of one iteration; 0: none repeats, so all of the recording is packed
   uint64_t unroll = 1;           // iterations that are planned as one
   Instance instance;             // the clock counts requests; where no iteration repeats, requests and releases
@@ -47,10 +47,12 @@ struct Picture {
 };
 
 struct PictureOptions {
-  int64_t time_limit_ns = 1'000'000'000;  // for the packing; one pass of best-fit is made however long it takes
+  // For the packing, in logical time (packer/stop.h: WorkClock), so that the same recording has the same picture; one pass of
+  // best-fit is made however long it takes.
+  int64_t time_limit_ns = 1'000'000'000;
 };
 
-// Packs what `hotpack pack` would: the last marked iteration, else the one that repeats, else all. Where several
+// Packs the iteration with the highest live load (FindLargestIteration), else all. Where several
 // iterations are equal, streams and notes are those of the one of which most is noted. Errors: no requests, too many
 // bytes (kOverflow). O(events) and the packing.
 absl::StatusOr<Picture> MakePicture(const TraceFile& file, const PictureOptions& options);

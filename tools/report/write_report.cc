@@ -11,7 +11,6 @@
 #include "runtime/plan_file.h"
 #include "tools/file_sink.h"
 #include "tools/hot_iteration.h"
-#include "tools/repeat_step.h"
 #include "tools/units.h"
 
 namespace hotpack {
@@ -21,19 +20,14 @@ namespace {
 // wait for minutes. By what there is to do and not by the clock, so that the same recording gives the same page.
 constexpr size_t kOnlineEvents = 4'000'000;
 constexpr int64_t kOfflinePairs = 25'000'000;
-constexpr uint64_t kRepeatedSteps = 2;  // as `hotpack compare` has it when it is not told otherwise
 
 // The comparison that `hotpack compare` prints.
-void AddPeers(const Trace& recorded, PageInput* input) {
-  const Trace trace = RepeatSteadyStep(recorded, kRepeatedSteps);
+void AddPeers(const Trace& trace, PageInput* input) {
   if (trace.events.size() > kOnlineEvents) return;
   const bool offline = CountPairs(MakeTimeline(WholeRecording(trace))) <= kOfflinePairs;
   std::vector<std::string> names = PeerNames();
   if (!offline) std::erase_if(names, [](const std::string& name) { return name == "tflite" || name == "xla"; });
   input->comparison = Compare(trace, names, 0);
-  if (trace.events.size() > recorded.events.size()) {
-    absl::StrAppend(&input->peers_note, "The recording's last step is played ", kRepeatedSteps, " more times, as hotpack compare does. ");
-  }
   if (!offline) absl::StrAppend(&input->peers_note, "The offline planners of TFLite and XLA take long for so many blocks: hotpack compare has them.");
 }
 

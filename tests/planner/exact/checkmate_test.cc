@@ -209,6 +209,9 @@ TEST(CheckmateModelTest, Refusals) {
   EXPECT_EQ(ScheduleOfSolution(graph, values, *model, nothing).status().message(), "column R_1_0 is missing");
   nothing.zero_if_missing = true;  // then nothing runs again
   EXPECT_TRUE(ScheduleOfSolution(graph, values, *model, nothing).ok());
+  nothing.only_columns = true;
+  nothing.columns = {{"R_1_O", 1}};
+  EXPECT_EQ(ScheduleOfSolution(graph, values, *model, nothing).status().message(), "the model has no column R_1_O");
 }
 
 TEST(RunsTest, HoldsUntilTheLastUse) {
@@ -227,13 +230,22 @@ TEST(RunsTest, HoldsUntilTheLastUse) {
 TEST(SolverValuesTest, OfBothSolvers) {
   const std::string cbc = "Optimal - objective value 60.00000000\n      0 one        1     50\n** 7 R_1_0   1   10\n";
   const std::string highs = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n# Columns 2\none 1\nR_1_0 1\n# Rows 0\n";
-  for (const std::string& text : {cbc, highs}) {
+  const std::string sparse = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n# Columns -2\none 1 0\nR_1_0 1 7\n";
+  std::string sparse_116 = sparse;
+  sparse_116.replace(sparse.find("# Columns"), 12, "Objective_bound 60\nMIP_rel_gap 0\n# Columns -2 sparse");
+  for (const std::string& text : {cbc, highs, sparse, sparse_116}) {
     const absl::StatusOr<SolverValues> values = ParseSolverValues(text, "s");
     ASSERT_TRUE(values.ok()) << values.status();
     EXPECT_TRUE(values->optimal && values->has_solution);
     EXPECT_EQ(values->objective, 60);
     EXPECT_EQ(values->columns.at("R_1_0"), 1);
     EXPECT_EQ(values->columns.size(), 2u);
+    EXPECT_EQ(values->zero_if_missing, text != highs);
+  }
+  for (const std::string head : {"# Columns 0", "# Columns 0 sparse"}) {  // all are zero
+    const absl::StatusOr<SolverValues> zero = ParseSolverValues(sparse.substr(0, sparse.find("# Columns")) + head + "\n", "s");
+    ASSERT_TRUE(zero.ok()) << zero.status();
+    EXPECT_TRUE(zero->has_solution && zero->zero_if_missing && zero->columns.empty());
   }
   const absl::StatusOr<SolverValues> none = ParseSolverValues("Infeasible - objective value 0\n", "s");
   EXPECT_TRUE(none.ok() && !none->has_solution);
@@ -242,6 +254,23 @@ TEST(SolverValuesTest, OfBothSolvers) {
   EXPECT_EQ(ParseSolverValues(cbc + "1 x\n", "s").status().message(), "s:4: expected index, name, value and reduced cost");
   EXPECT_EQ(ParseSolverValues(cbc + "8 one 1 0\n", "s").status().message(), "s:4: column one is there twice");
   EXPECT_EQ(ParseSolverValues(highs.substr(0, highs.find("R_1_0")), "s").status().message(), "s:8: the file ends within its columns");
+}
+
+TEST(SolverValuesTest, MalformedSparseFilesAreRefused) {
+  for (const std::string head : {"# Columns -2", "# Columns -2 sparse"}) {
+    const std::string begin = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n" + head + "\n";
+    const auto message = [&](const std::string& lines) { return std::string(ParseSolverValues(begin + lines, "s").status().message()); };
+    EXPECT_EQ(message("one 1 0\nR_1_0 1 7\n"), "");
+    EXPECT_EQ(message("one 1 0\n"), "s:8: the file ends within its columns");
+    EXPECT_EQ(message("one 1 0\nR_1_0 1\n"), "s:9: expected a name, its value and its index, found 'R_1_0 1'");
+    EXPECT_EQ(message("one 1 0\nR_1_0 1 7\nR_2_0 1 8\n"), "s:10: more than the 2 columns that the head counts, found 'R_2_0 1 8'");
+    EXPECT_EQ(message("one 1 0\nR_1_0 1 0\n"), "s:9: a second column with the index 0");
+    EXPECT_EQ(message("one 1 0\nR_1_0 1 -7\n"), "s:9: the index is not a number from 0: '-7'");
+    EXPECT_EQ(message("one 1 0\none 1 7\n"), "s:9: column one is there twice");
+    EXPECT_EQ(message("one 1 0\nR_1_0 x 7\n"), "s:9: expected a number");
+  }
+  EXPECT_EQ(ParseSolverValues("Model status\nOptimal\n# Primal solution values\nFeasible\n# Columns -2 dense\n", "s").status().message(),
+            "s:5: expected the number of columns");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The curves below the blocks: load, holes, and lines for bound, height and what other allocators hold.
+// The curves below the blocks: load, holes, and lines for bound, height and the most that allocators hold in the whole run.
 
 // Those that a job would otherwise run with; the table has all.
-const drawnPeers = ["chainer", "pytorch", "pytorch-expandable", "best-fit"];
+const drawnPeers = ["hotpack", "chainer", "pytorch", "pytorch-expandable", "best-fit"];
 
 class Curves {
   constructor(data) {
@@ -16,7 +16,7 @@ class Curves {
     this.lines = [
       { name: "height", title: "plan", bytes: figures.height + beside, kind: "ours" },
       { name: "bound", title: "lower bound", bytes: Math.max(figures.live_peak, figures.lower_bound + figures.beside_least), kind: "bound" },
-      ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name, bytes: peer.steady, kind: "peer" })),
+      ...data.peers.filter((peer) => drawnPeers.includes(peer.name)).map((peer) => ({ name: peer.name, title: peer.name + " held", bytes: peer.peak, kind: peer.name === "hotpack" ? "held" : "peer" })),
     ];
     // Peers that hold a multiple would press the curve flat: they are named above the frame's upper edge.
     const limit = 1.6 * (figures.height + beside);
@@ -94,17 +94,17 @@ class Curves {
     context.restore();
     if (width > 200 && beside.slice(0, 170).every((bytes) => bytes * scale > 15)) {
       context.fillStyle = theme.soft;
-      context.fillText("beside the plan: " + sizeText(beside[0]), x + 6, level(beside[0]) + 11);
+      context.fillText("not in the plan: " + sizeText(beside[0]), x + 6, level(beside[0]) + 11);
     }
     this.drawLines(context, frame, level, theme);
   }
 
   drawLines(context, frame, level, theme) {
-    const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, peer: theme.warm };
+    const { x, y, width } = frame, strokes = { ours: theme.accent, bound: theme.ink, held: theme.accent, peer: theme.warm };
     const labels = [];
     const named = frame.margin >= 60;  // there is no room in a narrow window: the table has the others
     for (const line of this.lines) {
-      if (!named && line.kind === "peer") continue;
+      if (!named && (line.kind === "peer" || line.kind === "held")) continue;
       const beyond = line.bytes > this.most, at = beyond ? y : Math.round(level(line.bytes)) + 0.5;
       if (!beyond) {
         context.beginPath();

@@ -25,7 +25,7 @@ function drawShare(into, data) {
     [f.period > 0 ? "within the iteration" : "released", packedBlocks, packedBytes, data.kinds[0], "asked for and released in it: packed"],
     ["carried", f.carried_blocks, f.carried_bytes, data.kinds[1], "live over the iteration's boundary: packed, at one offset"],
     ["kept to the end", f.kept_blocks, f.kept_bytes, data.kinds[2], "not released before the recording ends"],
-    ["beside the plan", f.beside_blocks, f.beside_bytes, data.kinds[7], "live in it and not packed, such as weights; at most at one time"],
+    ["not in the plan", f.beside_blocks, f.beside_bytes, data.kinds[7], "live in it and not packed, such as weights; at most at one time"],
   ].filter(([, blocks]) => blocks > 0);
   const whole = parts.reduce((sum, part) => sum + part[2], 0), bar = element("div", { class: "stack", role: "img", "aria-label": parts.map(([name, , bytes]) => name + " " + percentText(bytes, whole)).join(", ") });
   for (const [name, , bytes, colour] of parts) bar.append(element("span", { style: "background:" + colour + ";flex:" + bytes / whole, title: name }));
@@ -57,25 +57,21 @@ function drawHoles(into, data, curves) {
   into.append(element("p", { class: "text", style: "margin-top:10px" }, "Holes cost nothing as long as the height stays at the lower bound: no placement of the same blocks is lower."));
 }
 
-// Bars of what each allocator holds while the iteration runs, as `hotpack compare` has it, and of the plan alone.
+// Bars of the most that each allocator holds in the whole run, as `hotpack compare` has it.
 function drawPeers(section, into, data) {
   section.hidden = data.peers.length === 0;
   if (section.hidden) return;
-  const f = data.figures, ours = f.height + f.beside_bytes;
-  const all = [
-    { title: "live: no allocator holds less", steady: data.live_steady, calls: null },
-    { title: f.beside_bytes > 0 ? "hotpack: plan, and what is beside it" : "hotpack: plan", steady: ours, calls: null, ours: true },
-    ...data.peers,
-  ];
-  const most = Math.max(...all.map((entry) => entry.steady));
+  const ours = data.peers.find((peer) => peer.name === "hotpack").peak;
+  const all = [{ name: "live", title: "live: no allocator holds less", peak: data.run.live_peak, calls: null }, ...data.peers];
+  const most = Math.max(...all.map((entry) => entry.peak));
   const rows = all.map((entry) => {
-    const made = row("td", [element("td", { class: "word" }, entry.title), sizeText(entry.steady), entry.ours ? "" : (entry.steady / ours).toFixed(3) + " ×",
-      entry.calls === null ? "" : countText(entry.calls), element("td", { class: "meter-cell" }, element("i", { class: "meter", style: "width:" + (100 * entry.steady / most).toFixed(2) + "%" }))]);
-    if (entry.ours) made.className = "ours";
+    const made = row("td", [element("td", { class: "word" }, entry.title), sizeText(entry.peak), entry.calls === null || entry.name === "hotpack" ? "" : (entry.peak / ours).toFixed(3) + " ×",
+      entry.calls === null ? "" : countText(entry.calls), element("td", { class: "meter-cell" }, element("i", { class: "meter", style: "width:" + (100 * entry.peak / most).toFixed(2) + "%" }))]);
+    if (entry.name === "hotpack") made.className = "ours";
     return made;
   });
-  into.append(table(["allocator", "holds", "of the plan", "driver calls, whole run", ""], rows));
-  into.append(element("p", { class: "text", style: "margin-top:10px" }, "All but the first two rows are simulated on the recording; what they hold is the most while its last iteration runs. hotpack's engine holds whole chunks of 2 MiB, and what came before its plan. " + data.peers_note));
+  into.append(table(["allocator", "held at most", "of hotpack's", "driver calls", ""], rows));
+  into.append(element("p", { class: "text", style: "margin-top:10px" }, "All of the whole run, simulated on the recording." + (data.held_while_served === null ? "" : " hotpack's engine, held while served by the plan: " + sizeText(data.held_while_served) + ".") + " " + data.peers_note));
 }
 
 const kTableRows = 100, kPaperRows = 40;  // the second as in page.css

@@ -1,0 +1,1 @@
+// The unit behind precompiled headers (HotpackBuild.cmake).

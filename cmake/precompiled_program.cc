@@ -1,0 +1,2 @@
+// The program behind precompiled headers (tests/CMakeLists.txt).
+int main() {}

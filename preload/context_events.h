@@ -1,0 +1,60 @@
+// Events that stand for all work of a context, on whichever stream it is: streams that nobody has named or that have ended,
+// too (cuCtxRecordEvent, CUDA driver API 12.5).
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "runtime/cuda_driver.h"
+
+namespace hotpack {
+
+// Thread-safe. The lock is never held across a driver call. Zero-initialised: a static object needs no constructor.
+class ContextEvents {
+ public:
+  static constexpr size_t kContexts = 64;
+  using Contexts = std::array<CUcontext, kContexts>;
+
+  // The context takes part from now on. False: there are kContexts already.
+  bool Add(CUcontext context);
+  void Forget(CUcontext context);  // its events went with it
+  // Writes the contexts; returns how many there are.
+  size_t List(Contexts* contexts) const;
+  size_t size() const { return count_.load(std::memory_order_acquire); }
+
+  struct Recorded {
+    CUevent event = nullptr;  // null: there is none
+    uint64_t tick = 0;        // it stands for all releases up to here
+  };
+  // The earliest event of the context that stands for the releases up to `tick` at least. It may be recorded again at any
+  // moment, and stands for more then.
+  Recorded After(CUcontext context, uint64_t tick) const;
+  // Records an event now; `tick`: the last release, read before the call. The caller has seen that no stream of the context
+  // is capturing: the driver would invalidate that capture. Null event: the driver refused, or has no such function.
+  Recorded Record(const CudaDriver& driver, CUcontext context, uint64_t tick);
+
+  void ResetAfterFork();
+
+ private:
+  static constexpr int kEvents = 8;
+  static constexpr uint64_t kBusy = ~uint64_t{0};
+  struct Slot {
+    CUcontext context;  // null: free
+    CUevent events[kEvents];
+    uint64_t ticks[kEvents];  // 0: not recorded yet; kBusy: being recorded
+    uint32_t next;
+  };
+  Slot* Find(CUcontext context);
+  const Slot* Find(CUcontext context) const;
+
+  mutable std::mutex mutex_;
+  std::atomic<size_t> count_{0};  // contexts
+  Slot slots_[kContexts] = {};
+};
+
+}  // namespace hotpack
