@@ -6,9 +6,37 @@ import ctypes
 import os
 import runpy
 import sys
+import traceback
+from typing import NoReturn
 
 
-def main() -> None:
+def run(script: str) -> int:
+    """Returns what the script would exit with."""
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def end(status: int) -> NoReturn:
+    """Ends the process without Python's own finalisation. That forces threads to exit which wait for the interpreter's
+    lock, and one of them may be PyTorch's autograd thread that releases the last step's hooks: unwinding its C++ frames
+    calls std::terminate. Here it waits, since PyDLL keeps the lock."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.PyDLL(None).exit(status)
+    raise AssertionError("exit() returned")
+
+
+def main() -> NoReturn:
     path, script = sys.argv[1:3]
     import torch
 
@@ -21,7 +49,7 @@ def main() -> None:
     atexit.register(lambda: print(f"torch_blocks: {recorder.torch_blocks_told()} blocks", file=sys.stderr, flush=True))
     sys.argv = sys.argv[2:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    runpy.run_path(script, run_name="__main__")
+    end(run(script))
 
 
 main()
