@@ -41,7 +41,7 @@ int Free(void* pointer, CUstream stream, hotpack::ReleaseKind kind) {
   hotpack::HookScope scope;
   if (scope.Active()) hotpack::Order().Named(stream);
   if (scope.Active() && hotpack::Release(address, stream, &result, kind)) return result;
-  return hotpack::BlocksOfDriver().Free(*driver, address, stream);
+  return hotpack::BlocksOfDriver().Free(*driver, address, stream, kind);
 }
 
 int FreeAs(hotpack::ReleaseKind kind, void* pointer, void* stream) {

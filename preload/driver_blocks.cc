@@ -34,28 +34,62 @@ CUresult DriverBlocks::Allocate(const CudaDriver& driver, CUdeviceptr* address, 
   const CUcontext context = CurrentContext(driver);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   GiveBackWaiting(driver);
-  bool plain = false;
-  CUresult result = Ask(driver, address, bytes, stream, context, &plain);
+  Block block = {context, bytes, false, {}};
+  CUresult result = Ask(driver, address, stream, &block);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && Any()) {
     Trim(driver);
-    result = Ask(driver, address, bytes, stream, context, &plain);
+    result = Ask(driver, address, stream, &block);
   }
   if (result != CUDA_SUCCESS) return result;
   std::lock_guard<std::mutex> lock(mutex_);
-  Get().blocks[*address] = {context, plain, {}};
+  Get().blocks[*address] = std::move(block);
   return result;
 }
 
-CUresult DriverBlocks::Ask(const CudaDriver& driver, CUdeviceptr* address, size_t bytes, CUstream stream, CUcontext context,
-                           bool* plain) {
-  *plain = Capturing(driver, stream);
-  if (!*plain) {
-    const CUmemoryPool pool = PoolOf(driver, context, stream);
-    if (pool != nullptr) return driver.MemAllocFromPoolAsync(address, bytes, pool, stream);
-    *plain = true;  // no pools here
+CUresult DriverBlocks::Ask(const CudaDriver& driver, CUdeviceptr* address, CUstream stream, Block* block) {
+  block->plain = Capturing(driver, stream);
+  if (!block->plain) {
+    if (TakeIdle(address, stream, block)) return CUDA_SUCCESS;
+    const CUmemoryPool pool = PoolOf(driver, block->context, stream);
+    if (pool != nullptr) return driver.MemAllocFromPoolAsync(address, block->bytes, pool, stream);
+    block->plain = true;  // no pools here
   }
   const RelaxedCaptureMode relaxed(driver);
-  return driver.MemAlloc != nullptr ? driver.MemAlloc(address, bytes) : CUDA_ERROR_NOT_SUPPORTED;
+  return driver.MemAlloc != nullptr ? driver.MemAlloc(address, block->bytes) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// The smallest block that the stream has idle, if it is larger by a quarter at most: the block is not divided.
+bool DriverBlocks::TakeIdle(CUdeviceptr* address, CUstream stream, Block* block) {
+  if (idle_bytes_.load() == 0) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  Pool* pool = FindPool(block->context, stream);
+  if (pool == nullptr) return false;
+  const auto found = pool->idle.lower_bound(block->bytes);
+  if (found == pool->idle.end() || found->first > block->bytes + block->bytes / 4 + 512) return false;
+  block->bytes = found->first;
+  *address = found->second;
+  pool->idle.erase(found);
+  idle_bytes_.fetch_sub(block->bytes);
+  return true;
+}
+
+// False: the stream has no pool.
+bool DriverBlocks::KeepIdle(CUdeviceptr address, CUstream stream, const Block& block) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Pool* pool = FindPool(block.context, stream);
+  if (pool == nullptr) return false;
+  pool->idle.emplace(block.bytes, address);
+  idle_bytes_.fetch_add(block.bytes);
+  return true;
+}
+
+// The lock is held. Null: there is none.
+DriverBlocks::Pool* DriverBlocks::FindPool(CUcontext context, CUstream stream) {
+  if (stream == CU_STREAM_LEGACY) stream = nullptr;
+  for (Pool& pool : Get().pools) {
+    if (pool.context == context && pool.stream == stream) return &pool;
+  }
+  return nullptr;
 }
 
 // The stream's own pool; null: the device has no pools.
@@ -66,10 +100,8 @@ CUmemoryPool DriverBlocks::PoolOf(const CudaDriver& driver, CUcontext context, C
   }
   if (stream == CU_STREAM_LEGACY) stream = nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
+  if (const Pool* pool = FindPool(context, stream)) return pool->pool;
   std::vector<Pool>& pools = Get().pools;
-  for (const Pool& pool : pools) {
-    if (pool.context == context && pool.stream == stream) return pool.pool;
-  }
   CUdevice device = 0;
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -82,13 +114,13 @@ CUmemoryPool DriverBlocks::PoolOf(const CudaDriver& driver, CUcontext context, C
   // The driver gives memory back when the stream is done with it, as it thinks: other streams may still be using it.
   cuuint64_t keep = UINT64_MAX;
   driver.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep);
-  pools.push_back({context, stream, pool});
+  pools.push_back({context, stream, pool, {}});
   return pool;
 }
 
 // --- releases --------------------------------------------------------------------------------------------------------
 
-CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstream stream) {
+CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind) {
   Block block = {};
   bool known = false;
   if (Any()) {
@@ -108,16 +140,16 @@ CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstr
     return result;
   }
   CUresult result = CUDA_SUCCESS;
-  if (GiveBack(driver, address, stream, block, &result)) return result;
+  if (GiveBack(driver, address, stream, kind, block, &result)) return result;
   std::lock_guard<std::mutex> lock(mutex_);
-  Get().waiting.push_back({address, stream, std::move(block)});
+  Get().waiting.push_back({address, stream, kind, std::move(block)});
   waiting_count_.store(Get().waiting.size());
   return CUDA_SUCCESS;
 }
 
 // False: a capture is in the way.
-bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstream stream, const Block& block,
-                            CUresult* result) {
+bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind,
+                            const Block& block, CUresult* result) {
   if (block.plain) {  // cuMemFree waits for all work that may use the memory
     if (Order().AnyCapture() || Capturing(driver, stream)) return false;
     const RelaxedCaptureMode relaxed(driver);
@@ -125,6 +157,7 @@ bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstr
     return true;
   }
   if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;
+  if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;
   *result = driver.MemFreeAsync(address, stream);
   return true;
 }
@@ -192,7 +225,7 @@ void DriverBlocks::GiveBackWaiting(const CudaDriver& driver) {
   for (Waiting& each : waiting) {
     CurrentScope scope(driver, each.block.context);
     CUresult result = CUDA_SUCCESS;
-    if (!GiveBack(driver, each.address, each.stream, each.block, &result)) still.push_back(std::move(each));
+    if (!GiveBack(driver, each.address, each.stream, each.kind, each.block, &result)) still.push_back(std::move(each));
   }
   if (still.empty()) return;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -200,34 +233,60 @@ void DriverBlocks::GiveBackWaiting(const CudaDriver& driver) {
   waiting_count_.store(Get().waiting.size());
 }
 
-void DriverBlocks::Trim(const CudaDriver& driver) {
-  if (!Any() || driver.MemPoolTrimTo == nullptr) return;
+// What is released from here on may be used by work that the host does not wait for, and stays idle.
+bool DriverBlocks::Trim(const CudaDriver& driver) {
+  if (!Any() || driver.MemPoolTrimTo == nullptr) return false;
   std::vector<Pool> pools;
+  std::lock_guard<std::mutex> trimming(trimming_);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     pools = Get().pools;
+    for (Pool& pool : Get().pools) pool.idle.clear();
+    idle_bytes_.store(0);
   }
-  if (pools.empty() || !Order().Synchronize(nullptr)) return;
+  if (pools.empty()) return false;
+  bool any = false, done = Order().Synchronize(nullptr);
   for (const Pool& pool : pools) {
+    CurrentScope scope(driver, pool.context);
+    done = done && driver.CtxSynchronize() == CUDA_SUCCESS;
+  }
+  for (const Pool& pool : pools) {
+    for (const auto& [bytes, address] : pool.idle) {
+      if (!done) {
+        KeepIdle(address, pool.stream, {pool.context, bytes, false, {}});
+        continue;
+      }
+      CurrentScope scope(driver, pool.context);
+      any = driver.MemFreeAsync(address, nullptr) == CUDA_SUCCESS || any;  // its stream may have ended
+    }
+  }
+  for (const Pool& pool : pools) {
+    if (!done) break;
     CurrentScope scope(driver, pool.context);
     if (driver.CtxSynchronize() == CUDA_SUCCESS) driver.MemPoolTrimTo(pool.pool, 0);
   }
+  return any;
 }
 
 void DriverBlocks::ForgetContext(CUcontext context) {
   if (!Any()) return;
   std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(Get().blocks, [context](const auto& block) { return block.second.context == context; });
+  for (const Pool& pool : Get().pools) {
+    for (const auto& [bytes, address] : pool.idle) idle_bytes_.fetch_sub(pool.context == context ? bytes : 0);
+  }
   std::erase_if(Get().pools, [context](const Pool& pool) { return pool.context == context; });
   std::erase_if(Get().waiting, [context](const Waiting& waiting) { return waiting.block.context == context; });
   waiting_count_.store(Get().waiting.size());
 }
 
 void DriverBlocks::ResetAfterFork() {
-  new (&mutex_) std::mutex;  // another thread of the parent may have held it
+  new (&trimming_) std::mutex;  // another thread of the parent may have held it
+  new (&mutex_) std::mutex;
   state_ = nullptr;
   any_.store(false);
   waiting_count_.store(0);
+  idle_bytes_.store(0);
 }
 
 }  // namespace hotpack

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "preload/device_limits.h"
+#include "preload/driver_blocks.h"
 #include "preload/log.h"
 
 namespace hotpack {
@@ -41,12 +42,17 @@ bool FreeMemory(size_t* free, size_t* total) {
   return driver != nullptr && driver->MemGetInfo != nullptr && driver->MemGetInfo(free, total) == CUDA_SUCCESS;
 }
 
+bool TrimDriverBlocks() {
+  const CudaDriver* driver = Driver();
+  return driver != nullptr && BlocksOfDriver().IdleBytes() > 0 && BlocksOfDriver().Trim(*driver);
+}
+
 // Everything together could not hold it: nobody's pages are to be taken for that.
 bool CanNeverFit(CUdevice device, uint64_t bytes) {
   if (bytes == kUnknownBytes) return false;
   size_t free = 0, total = 0;
   if (Resolve(kCurrentDevice) != device || !FreeMemory(&free, &total)) return false;
-  uint64_t idle = 0;
+  uint64_t idle = BlocksOfDriver().IdleBytes();
   ForEachOn(device, [&](ContextArena* arena) {
     const EngineUsage usage = arena->engine->Usage();
     if (usage.may_shrink) idle += usage.Idle();
@@ -108,7 +114,9 @@ bool MayReport(uint64_t* left_out) {
 
 bool MakeRoomIn(const ContextArena* arena, uint64_t bytes) noexcept try {
   const CUdevice device = arena->memory->device();
-  return !CanNeverFit(device, bytes) && TrimArenas(device, arena, UINT64_MAX) > 0;
+  if (CanNeverFit(device, bytes)) return false;
+  const bool blocks = TrimDriverBlocks();
+  return TrimArenas(device, arena, UINT64_MAX) > 0 || blocks;
 } catch (...) {
   return false;
 }
@@ -117,6 +125,7 @@ bool MakeRoom(CUdevice device, uint64_t bytes, int attempt) noexcept try {
   constexpr uint64_t kSlack = 32u << 20;  // the driver rounds up
   device = Resolve(device);
   if (device < 0 || CanNeverFit(device, bytes)) return false;
+  if (attempt == 0 && TrimDriverBlocks()) return true;
   if (attempt == 0) return bytes != kUnknownBytes && TrimArenas(device, nullptr, bytes + kSlack) > 0;
   return TrimArenas(device, nullptr, UINT64_MAX) > 0;
 } catch (...) {

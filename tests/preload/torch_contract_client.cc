@@ -104,6 +104,20 @@ void Late() {
   for (void* block : blocks) Free(block, other);
 }
 
+// The device has no memory left but what a pool has idle, and a stream that nobody has named still uses that.
+void Reclaimed() {
+  const CUstream owner = NewStream(), user = NewStream(), other = NewStream();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 10; ++i) {
+    blocks.push_back(Malloc(owner));
+    Use(owner, blocks.back());
+    Wait(user, owner);
+    Use(user, blocks.back());
+  }
+  for (void* block : blocks) Free(block, owner);
+  for (int i = 0; i < 14; ++i) Use(other, Malloc(other));
+}
+
 // The stream that used the block, or the one that owned it, has ended when another gets the memory.
 void Ended() {
   const CUstream other = NewStream();
@@ -317,6 +331,7 @@ int main(int argc, char** argv) {
   OK(cuCtxSetCurrent(context));
   if (mode == "pool" || mode == "unseen") Pool(mode == "unseen");
   if (mode == "late") Late();
+  if (mode == "reclaimed") Reclaimed();
   if (mode == "ended") Ended();
   if (mode == "returned") Returned();
   if (mode == "recorded") Recorded(nullptr);

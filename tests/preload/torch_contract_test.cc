@@ -39,6 +39,7 @@ const Case kCases[] = {
     {"PoolRecorded", "unseen", {{"HOTPACK", "record"}}},
     {"PoolOfAFullArena", "unseen", {{"HOTPACK_ARENA", "plain:2"}}},
     {"PoolWithoutEventsOfContexts", "unseen", {{"SIMGPU_FAIL", "cuCtxRecordEvent:1+"}}},
+    {"MemoryThatThePoolsHaveIdle", "reclaimed", {{"HOTPACK", "0"}, {"SIMGPU_MEMORY", "64M"}, {"SIMGPU_DEVICES", "1"}}},
     {"ReleasedBeforeTheSecondStream", "late"},
     {"StreamsThatEnd", "ended"},
     {"StreamOfAnotherOnesHandle", "returned"},

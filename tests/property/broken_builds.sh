@@ -42,6 +42,12 @@ streams_that_go() {
   LD_LIBRARY_PATH="$build_dir/lib/simgpu" LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
     timeout 300 "$build_dir/tests/preload/simulate_streams_client" streams_come_and_go
 }
+# The driver takes what its pools have idle.
+a_device_without_memory() {
+  LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_MEMORY=64M HOTPACK=0 \
+    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/preload/torch_contract_client" reclaimed
+}
 all_programs() { random_programs && streams_that_go; }
 check=random_programs
 link=link_mutant
@@ -205,10 +211,13 @@ mutant "pools, an event while a stream captures" preload/stream_edges.cc \
   "if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;" \
   "if (captures_.load() == 0) return true;"
 mutant "pools of the driver, one for all streams" preload/driver_blocks.cc \
-  "if (pool.context == context && pool.stream == stream) return pool.pool;" "if (pool.context == context) return pool.pool;"
+  "if (pool.context == context && pool.stream == stream) return &pool;" "if (pool.context == context) return &pool;"
 mutant "pools of the driver, a use that was told of" preload/driver_blocks.cc \
   "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
-mutant "pools of the driver, a node of the graph" preload/driver_blocks.cc "*plain = Capturing(driver, stream);" "*plain = false;"
+mutant "pools of the driver, a node of the graph" preload/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
+check=a_device_without_memory link=link_mutant
+mutant "pools of the driver, told of a pooled release" preload/driver_blocks.cc \
+  "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
 
 [ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }
 [ "$survivors" = 0 ]
