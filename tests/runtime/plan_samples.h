@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 
@@ -22,7 +23,15 @@ inline std::shared_ptr<const Script> WithBound(const std::shared_ptr<const Scrip
 inline SavedPlan SamplePlan(uint64_t seed = 1, uint32_t requests = 40) {
   std::mt19937_64 random(seed);
   SavedPlan plan;
-  plan.scripts = {WithBound(RandomScript(random, requests, 9)), WithBound(RandomScript(random, requests / 2 + 1, 5))};
+  const auto draw = [&](uint32_t length, uint32_t kinds) {  // one that serves something: of two requests it may be none
+    std::shared_ptr<const Script> script;
+    do {
+      script = RandomScript(random, length, kinds);
+    } while (std::none_of(script->profile.blocks.begin(), script->profile.blocks.end(),
+                          [](const ProfileBlock& block) { return block.planned; }));
+    return WithBound(script);
+  };
+  plan.scripts = {draw(requests, 9), draw(requests / 2 + 1, 5)};
   const Script& script = *plan.scripts[0];
   uint32_t entry = 0;
   while (script.entries[entry].offset == kNone) ++entry;
