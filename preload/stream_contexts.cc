@@ -47,6 +47,7 @@ void StreamOrder::TrySettlePast() {
   const RelaxedCaptureMode relaxed(*driver);
   ContextEvents::Contexts contexts;
   const size_t count = context_events_.List(&contexts);
+  if (count == 0) return;  // no event, no answer
   for (size_t i = 0; i < count; ++i) {
     const CUevent event = context_events_.After(contexts[i], past).event;
     if (event == nullptr) {

@@ -96,13 +96,15 @@ void StreamOrder::DestroyStream(CUstream stream) {
 
 void StreamOrder::NoteContext(CUcontext context) {
   if (!Seen()) NotSimple();
+  // First: whoever finds the context among those seen relies on its events.
+  const bool room = !ByContexts() || context_events_.Add(context);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (contexts_ == nullptr) contexts_ = new std::vector<CUcontext>;
     if (std::find(contexts_->begin(), contexts_->end(), context) != contexts_->end()) return;
     contexts_->push_back(context);
   }
-  if (ByContexts() && !context_events_.Add(context)) BecomeSynchronous();  // more contexts than it has room for
+  if (!room) BecomeSynchronous();  // more contexts than there is room for
   int expected = kOne;
   if (GetOptions().free_sync_always) {
     NotSimple();
