@@ -282,7 +282,7 @@ std::vector<AddressRange> Engine::Impl::SpareMemory(uint64_t period, uint64_t* m
   return spare;
 }
 
-// Whether there is room on the device for the plan and for what stays beside it, as far as is known: a device that has
+// Whether the device has room for the plan and for the blocks that stay outside it, as far as is known: a device that has
 // refused memory has no more than it gave.
 bool Engine::Impl::PlanFits(const Script& script) {
   Lock lock(mutex_);

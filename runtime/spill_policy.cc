@@ -88,7 +88,7 @@ void SpillPolicy::LogFirstUse(MemoryStatus status) const {
              "%llu MiB), which is slower",
              Mebibytes(spill_.limit()));
   } else {
-    snprintf(line, sizeof(line), "the device is full, and managed memory is not to be had: %s",
+    snprintf(line, sizeof(line), "the device is full, and managed memory is not available: %s",
              status == MemoryStatus::kNotSupported ? "the device cannot fault pages in" : "the driver refused it");
   }
   if (log_ != nullptr) log_(line);

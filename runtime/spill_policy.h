@@ -36,7 +36,7 @@ class SpillPolicy {
   // hears of it.
   void EndUse(EngineLock& lock, uint64_t held);
 
-  // The device gives `gives` bytes, and the plan needs `height` beside `kept` bytes of blocks that stay. True: it is to be
+  // The device gives `gives` bytes, and the plan needs `height` in addition to `kept` bytes of blocks that stay. True: it is to be
   // taken up, because it fits, or because without managed memory it is followed as far as there are pages. Says how much is
   // missing, whenever that is another amount.
   bool AdmitsPlan(EngineLock& lock, uint64_t height, uint64_t kept, uint64_t gives);

@@ -4,7 +4,7 @@
     HOTPACK_PLAN=job.%r.plan torchrun --nproc-per-node 2 torchrun_train.py --simulate    # without a GPU
 
 The second start begins with the plans that the first one left (%r stands for the rank): the last line says from which
-iteration on a rank's requests were served by the plan, 0 or 1 then. Without HOTPACK_PLAN it works too, and plans anew.
+iteration on a rank's requests were served by the plan, 0 or 1 then. Without HOTPACK_PLAN each run makes its own plan.
 
 NCCL cannot run on the simulated device. There gradients are averaged by gloo, on copies in host memory.
 """

@@ -15,15 +15,7 @@
 #include "hotpack.h"
 #include "preload/torch/hotpack_torch.h"
 #include "tests/preload/client_api.h"
-
-using PoolId = std::pair<unsigned long long, unsigned long long>;
-extern "C" {
-#pragma GCC visibility push(default)
-void hotpack_torch_begin_allocate_to_pool(int device, PoolId id, std::function<bool(CUstream)> filter);
-void hotpack_torch_end_allocate_to_pool(int device, PoolId id);
-void hotpack_torch_release_pool(int device, PoolId id);
-#pragma GCC visibility pop
-}
+#include "tests/preload/torch_pools.h"
 
 namespace {
 

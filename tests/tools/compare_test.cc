@@ -87,7 +87,7 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(compared["iteration"]["plan_lower_bound"], figures["lower_bound"]);
   EXPECT_EQ(compared["iteration"]["requests"], 54);
   EXPECT_TRUE(compared["iteration"]["marked"]);
-  // What the arena holds in that iteration: the plan and what lies beside it, each rounded up to chunks.
+  // What the arena holds in that iteration: the plan and the blocks outside it, each rounded up to chunks.
   const uint64_t needed = compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
   EXPECT_GE(Row(compared, "hotpack")["reserved_steady"], compared["live_steady"]);
   EXPECT_LE(Row(compared, "hotpack")["reserved_steady"], needed + 2 * (2 << 20));

@@ -62,7 +62,7 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(data["held_while_served"], rows["hotpack"]["held_while_served"])
         self.check_headline(cards_of(page), rows)
 
-    # The most held in the whole run, of all sides alike, and who holds less is said as it is.
+    # All sides are compared by the most held in the whole run. A loss is printed like a win.
     def check_headline(self, cards, rows):
         ours = rows["hotpack"]["reserved_peak"]
         self.assertEqual(cards["hotpack held at most"], (size_text(ours), "its engine, in the whole run"))
