@@ -1,95 +1,18 @@
-// Engines that begin with the plan of an earlier run, and what they leave to the next.
+// Engines that begin with the plan of an earlier run.
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <random>
 
 #include "packer/validator.h"
 #include "runtime/plan_file.h"
 #include "tests/runtime/job.h"
+#include "tests/runtime/saved_job.h"
 #include "tests/runtime/test_seed.h"
 
 namespace hotpack {
 namespace {
-
-constexpr uint64_t kMiB = Job::kMiB;
-
-// Keeps the last plan, as a file would.
-class Keeper : public PlanSink {
- public:
-  void Save(const SavedPlan& plan) override {
-    const std::vector<uint8_t> bytes = EncodePlan(plan);
-    auto read = std::make_shared<SavedPlan>();
-    ASSERT_EQ(DecodePlan(bytes.data(), bytes.size(), read.get()), PlanFileStatus::kOk);
-    std::lock_guard lock(mutex_);
-    plan_ = std::move(read);
-    ++saves_;
-  }
-  void NotUsed() override {
-    std::lock_guard lock(mutex_);
-    ++not_used_;
-  }
-  std::shared_ptr<const SavedPlan> plan() const {
-    std::lock_guard lock(mutex_);
-    return plan_;
-  }
-  int saves() const {
-    std::lock_guard lock(mutex_);
-    return saves_;
-  }
-  int not_used() const {
-    std::lock_guard lock(mutex_);
-    return not_used_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::shared_ptr<const SavedPlan> plan_;
-  int saves_ = 0, not_used_ = 0;
-};
-
-EngineOptions With(Keeper* keeper, std::shared_ptr<const SavedPlan> plan = nullptr) {
-  EngineOptions options;
-  options.plan = std::move(plan);
-  options.sink = keeper;
-  options.plan_time_limit_ns = 50'000'000;
-  return options;
-}
-
-// A training job: weights, then steps. Optimizer state comes in the first one.
-struct Training {
-  explicit Training(Job* job_of, int layers = 20, uint64_t scale = 1) : job(job_of), net(job_of, layers, scale) {}
-  void Weights(int count = 12) {
-    for (int i = 0; i < count; ++i) kept.push_back(job->Ask(10000 + 7000 * static_cast<uint64_t>(i)));
-  }
-  // The first step, with `state` blocks that stay before each layer.
-  Job::Share FirstStep(int state = 0, Net::Change change = {}) {
-    change.at = [this, state](int layer) {
-      for (int i = 0; i < state; ++i) kept.push_back(job->Ask(net.Size(layer, 20)));  // as large as the gradients
-    };
-    return job->Play([&] { net.Step(change); });
-  }
-  Job::Share Step() { return job->Play([&] { net.Step(); }); }
-  Job* job;
-  Net net;
-  std::vector<DeviceAddress> kept;
-};
-
-// A whole run: what it leaves.
-std::shared_ptr<const SavedPlan> RunOnce(int state = 0, int weights = 12, int layers = 20, uint64_t scale = 1) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper));
-  Training training(&job, layers, scale);
-  training.Weights(weights);
-  training.FirstStep(state);
-  for (int i = 0; i < 7; ++i) training.Step();
-  job.engine().WaitPlan(-1);
-  job.engine().Finish();
-  EXPECT_NE(keeper.plan(), nullptr) << job.History();
-  return keeper.plan();
-}
 
 TEST(EngineSaved, TheFirstIterationIsPlanned) {
   for (int state : {0, 1, 3}) {
@@ -114,47 +37,6 @@ TEST(EngineSaved, TheFirstIterationIsPlanned) {
     EXPECT_EQ(keeper.saves(), 0) << "the file says this already";
     EXPECT_EQ(keeper.not_used(), 0);
   }
-}
-
-TEST(EngineSaved, IsSavedOnceItIsSteadyAndAtTheEnd) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper));
-  Training training(&job);
-  training.Weights();
-  while (job.engine().Stats().steady_iteration < 0 && job.shares().size() < 10) training.Step();
-  job.engine().WaitPlan(-1);
-  EXPECT_EQ(keeper.saves(), 1) << job.History();  // a job that is killed from here on has its plan
-  for (int i = 0; i < 5; ++i) training.Step();
-  job.engine().Finish();
-  EXPECT_EQ(keeper.saves(), 1);
-}
-
-TEST(EngineSaved, APlanThatWasNeverTakenUpIsSavedAtTheEnd) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper));
-  Training training(&job);
-  training.Weights();
-  Net::Change change;
-  change.at = [&](int) {
-    job.engine().WaitPlan(-1);
-    if (job.engine().PlanToSave() != nullptr && job.engine().Stats().planned == 0) job.engine().Finish();
-  };
-  for (int i = 0; i < 3; ++i) job.Play([&] { training.net.Step(change); });
-  ASSERT_GE(keeper.saves(), 1);
-  ASSERT_NE(keeper.plan(), nullptr);
-  Job next(4096 * kMiB, With(nullptr, keeper.plan()));
-  Training again(&next);
-  again.Weights();
-  EXPECT_TRUE(again.Step().Full()) << next.History();
-}
-
-TEST(EngineSaved, WithoutAPlanNothingIsSaved) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper));
-  EXPECT_EQ(job.engine().PlanToSave(), nullptr);
-  job.Touch(1000);
-  job.engine().Finish();
-  EXPECT_EQ(keeper.saves(), 0);
 }
 
 // Weights that differ: the head of the iteration is recognised, and the next run is told.
@@ -379,26 +261,6 @@ TEST(EngineSaved, DeviationInTheFirstIteration) {
   }
 }
 
-TEST(EngineSaved, ImprovementsAreSaved) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper, RunOnce()));
-  Training training(&job);
-  training.Weights();
-  training.Step();
-  for (int i = 0; i < 12; ++i) {
-    job.Play([&] { training.net.Step({.grow_at = 4, .grow_bytes = 900 << 10}); });
-  }
-  EXPECT_TRUE(job.shares().back().Full()) << job.History();
-  EXPECT_GE(keeper.saves(), 1);
-  EXPECT_LE(keeper.saves(), 4);
-  job.engine().Finish();
-  Job next(4096 * kMiB, With(nullptr, keeper.plan()));
-  Training again(&next);
-  again.Weights();
-  again.Step();
-  EXPECT_TRUE(next.Play([&] { again.net.Step({.grow_at = 4, .grow_bytes = 900 << 10}); }).Full()) << next.History();
-}
-
 TEST(EngineSaved, WithMarks) {
   for (bool marked : {false, true}) {
     Keeper keeper;
@@ -439,41 +301,6 @@ TEST(EngineSaved, OnOnePieceOfMemory) {
     EXPECT_TRUE(mib == 12 || job.shares().front().Full()) << job.History();
     EXPECT_TRUE(job.shares().back().Full()) << job.History();
   }
-}
-
-TEST(EngineSaved, AForkedChildSavesNothing) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper));
-  Training training(&job);
-  training.Weights();
-  for (int i = 0; i < 3; ++i) training.Step();
-  job.engine().WaitPlan(-1);
-  job.engine().AbandonAfterFork();
-  job.engine().Finish();
-  EXPECT_EQ(job.engine().PlanToSave(), nullptr);
-  EXPECT_EQ(keeper.saves(), 0);
-}
-
-// Memory beside the zone is a matter of one run.
-TEST(EngineSaved, PlansWithHolesAreSavedWithout) {
-  Keeper keeper;
-  Job job(4096 * kMiB, With(&keeper));
-  Training training(&job, 20, 4);
-  training.Weights(40);
-  training.FirstStep(2);
-  for (int i = 0; i < 8; ++i) training.Step();
-  ASSERT_TRUE(job.shares().back().Full()) << job.History();
-  auto plan = job.engine().PlanToSave();
-  ASSERT_NE(plan, nullptr);
-  const Script& script = *plan->scripts[0];
-  EXPECT_TRUE(script.holes.empty());
-  EXPECT_EQ(script.zone_offset, 0u);
-  EXPECT_LE(script.height_bytes, script.lower_bound_bytes * 105 / 100);
-  Job next(4096 * kMiB, With(nullptr, plan));
-  Training again(&next, 20, 4);
-  again.Weights(40);
-  const Job::Share first = again.FirstStep(2);
-  EXPECT_EQ(first.requests - first.planned, 40u);
 }
 
 // Random jobs on plans of other jobs, or of themselves, with deviations and a device that fails: Job checks every answer.

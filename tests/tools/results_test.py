@@ -352,9 +352,9 @@ class OneMeasureTest(ResultsTest):
             return measures.Column(title, str, measure, side, over)
 
         pytorch, ours = column("PyTorch", held, "PyTorch"), column("hotpack", held, "hotpack")
-        beside = column("hotpack, held while served", served, "hotpack")
-        self.assertEqual(measures.mixed([pytorch, ours, beside, column("hotpack / live", held, "hotpack", over=live)]), [])
-        for columns, word in (([pytorch, beside], "no column has what hotpack held at most"),
+        served_column = column("hotpack, held while served", served, "hotpack")
+        self.assertEqual(measures.mixed([pytorch, ours, served_column, column("hotpack / live", held, "hotpack", over=live)]), [])
+        for columns, word in (([pytorch, served_column], "no column has what hotpack held at most"),
                               ([pytorch, ours, column("hotpack", served, "hotpack")], "under another name"),
                               ([column("PyTorch", served, "PyTorch"), ours], "is of PyTorch, and not held at most"),
                               ([pytorch, ours, column("serving / live", served, "hotpack", over=live)], "in a ratio"),
