@@ -96,7 +96,8 @@ class PoolContract : public testing::TestWithParam<const ContractShape*> {
     if (name == "Off" || name == "Recorded") {
       EXPECT_EQ(sum.at("served"), 0u);
     } else {
-      EXPECT_GT(sum.at("planned"), sum.at("requests") / 40);
+      // The order of threads that run freely is the scheduler's, and so is how much of it repeats.
+      EXPECT_GT(sum.at("planned"), shape.together > 1 ? sum.at("programs") / 4 : sum.at("requests") / 40);
       EXPECT_GT(sum.at("plans"), sum.at("programs") / 4);
       EXPECT_GT(sum.at("displaced"), 0u);
     }

@@ -105,7 +105,8 @@ TEST_P(RandomPrograms, AreServedRight) {
   const std::map<std::string, uint64_t>& sum = figures.sum;
   EXPECT_GE(sum.at("operations"), operations / 10000 * 10000);
   EXPECT_GT(sum.at("requests"), sum.at("operations") / 8);
-  EXPECT_GT(sum.at("planned"), sum.at("requests") / 20);
+  // The order of threads is the scheduler's, and so is how much of it repeats.
+  EXPECT_GT(sum.at("planned"), sum.at("requests") / (GetParam().threads > 1 ? 60 : 20));
   EXPECT_GT(sum.at("displaced"), sum.at("requests") / 100);
   EXPECT_GT(sum.at("plans"), sum.at("operations") / 20000);
   for (const char* kind : {"releases", "uses", "edges", "streams", "captures", "graph_launches"}) {
