@@ -150,6 +150,9 @@ CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstr
 // False: a capture is in the way.
 bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind,
                             const Block& block, CUresult* result) {
+  // Another thread may be about to begin a capture on a stream that is asked here, and then given an event.
+  const StreamOrder::CaptureHold hold(&Order());
+  if (!hold) return false;
   if (block.plain) {  // cuMemFree waits for all work that may use the memory
     if (Order().AnyCapture() || Capturing(driver, stream)) return false;
     const RelaxedCaptureMode relaxed(driver);

@@ -5,6 +5,8 @@
 // work may use it, and its own stream has to come after that work before it uses what it asks for later, not before.
 #include <cuda.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -297,6 +299,49 @@ void CapturedElsewhere() {
   hotpack_torch_release_pool(0, {1, 0});
 }
 
+// One thread begins a capture on a stream while another one releases a block that the stream has used. SIMGPU_DELAY makes
+// both take their time.
+void CapturedMeanwhile() {
+  constexpr int kRounds = 400;
+  const CUstream owner = NewStream(), user = NewStream();
+  CUcontext context = nullptr;
+  OK(cuCtxGetCurrent(&context));
+  void* const captured = Malloc(user);
+  void* block = nullptr;
+  std::atomic<int> released{0}, captures{0};
+  std::thread releasing([&] {
+    OK(cuCtxSetCurrent(context));
+    for (int i = 0; i < kRounds; ++i) {
+      while (captures.load() <= i) std::this_thread::yield();
+      Free(block, owner);
+      released.store(i + 1);
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    block = Malloc(owner);
+    Use(owner, block);
+    Wait(user, owner);
+    Use(user, block);
+    hotpack_torch_record_stream(block, user);
+    captures.store(i + 1);
+    std::this_thread::sleep_for(std::chrono::microseconds(i % 100));
+    OK(cuStreamBeginCapture(user, CU_STREAM_CAPTURE_MODE_RELAXED));
+    Use(user, captured);
+    while (released.load() <= i) std::this_thread::yield();
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    OK(cuStreamIsCapturing(owner, &status));
+    CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
+    CUgraph graph = nullptr;
+    size_t nodes = 0;
+    OK(cuStreamEndCapture(user, &graph));
+    OK(cuGraphGetNodes(graph, nullptr, &nodes));
+    CHECK(nodes == 1);
+    OK(cuGraphDestroy(graph));
+  }
+  releasing.join();
+  Free(captured, user);
+}
+
 // Blocks in managed memory (HOTPACK_OVERCOMMIT) have no place in the arena.
 void Overcommit() {
   const CUstream other = NewStream();
@@ -332,6 +377,7 @@ int main(int argc, char** argv) {
   if (mode == "captured_request") CapturedRequest();
   if (mode == "captured_release") CapturedRelease();
   if (mode == "captured_elsewhere") CapturedElsewhere();
+  if (mode == "captured_meanwhile") CapturedMeanwhile();
   if (mode == "overcommit") Overcommit();
   OK(cuCtxSynchronize());
   printf("done\n");

@@ -63,6 +63,18 @@ INSTANTIATE_TEST_SUITE_P(Cases, TorchContract, testing::Combine(testing::Values(
                            return std::string(std::get<0>(each.param)) + std::get<1>(each.param).name;
                          });
 
+// Without hooks nobody sees a capture that another thread begins in the middle of a call.
+TEST(TorchContractCaptures, BeginWhileABlockIsReleased) {
+  for (const char* hotpack : {"1", "0"}) {
+    SCOPED_TRACE(std::string("HOTPACK=") + hotpack);
+    const TorchRun run = hotpack_test::RunTorchClient("preload", {"torch_contract_client", "captured_meanwhile"},
+                                                      {{"HOTPACK", hotpack}, {"SIMGPU_DELAY", "200"}});
+    EXPECT_EQ(run.outcome.code, 0) << run.outcome.err.substr(0, 4000);
+    EXPECT_THAT(run.outcome.out, HasSubstr("done"));
+    EXPECT_THAT(run.reports + run.outcome.err, Not(HasSubstr("REPORT")));
+  }
+}
+
 // The cases above show something only if memory goes from stream to stream, served by the plan.
 TEST(TorchContractServed, ByThePlanFromStreamToStream) {
   const TorchRun run = hotpack_test::RunTorchClient("alone", {"torch_contract_client", "unseen"});
