@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "profiler/trace_writer.h"
 #include "runtime/engine_impl.h"
-#include "runtime/heap_scope.h"
 
 namespace hotpack {
 
@@ -14,22 +12,37 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
     : memory_(memory),
       options_(options),
       history_(options.window),
-      arena_(memory),
       guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
       spill_(memory, options.managed_limit, options.say),
-      comparison_(service, options.never_hot_requests),
+      stats_(options.stats),
+      blocks_(&nodes_),
+      scripts_(&history_, &pages_, &blocks_, &stats_, &fast_, options.load),
+      pages_(memory, &abandoned_, &scripts_.follower(), &blocks_),
+      stamps_(&nodes_),
       recording_(options.trace, options.note_launches, &nodes_),
-      planner_([this](const PlanJob& job, const std::atomic<bool>* cancel) { PlanAndNote(job, cancel); }, options.logical_time) {
+      comparison_(service, options.never_hot_requests),
+      warm_(options.plan, memory->TotalBytes(), &history_, &pages_, &scripts_, &stats_, &saver_),
+      scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_}, options.plan_time_limit_ns,
+                 options.logical_time, [this] { Save(options_.plan_time_limit_ns); }) {
   attention_ = guards_ != nullptr;
-  is_recording_ = recording_.on();
-  BeginSaved();
   FlushStats();
 }
 
-// Whether requests and releases may take the short way: nothing to be recorded, activated, or aligned.
-void Engine::Impl::UpdateFast() {
-  fast_release_ = follower_.active() && !recording_.on();
-  fast_ = fast_release_ && !follower_.lost() && !pending_ && !saved_ && interrupts_ == 0;
+EngineState Engine::Impl::StateNow() const {
+  if (state_ == EngineState::kDisabled) return state_;
+  const Follower& follower = scripts_.follower();
+  if (!follower.active()) return scripts_.parked() ? EngineState::kParked : EngineState::kObserving;
+  if (follower.lost()) return EngineState::kLost;
+  if (warm_.on_trial()) return EngineState::kTrial;
+  return stats_.steady() ? EngineState::kSteady : EngineState::kSettling;
+}
+
+// The short way is open while a script is followed, and nothing is to be recorded, activated, or aligned.
+void Engine::Impl::UpdateState() {
+  state_ = StateNow();
+  const bool follows = state_ == EngineState::kTrial || state_ == EngineState::kSettling || state_ == EngineState::kSteady;
+  fast_.Set((follows || state_ == EngineState::kLost) && !recording_.on(),
+            follows && !scripts_.pending() && !warm_.matching() && interrupts_ == 0);
 }
 
 inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
@@ -43,14 +56,14 @@ inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, D
   uint32_t units = UnitsOf(bytes);
   mutex_.lock();
   uint32_t offset = 0;
-  if (!fast_ || !follower_.TryNext(units, history_.Count(), &offset)) [[unlikely]] {
+  if (!fast_.requests() || !scripts_.follower().TryNext(units, history_.Count(), &offset)) [[unlikely]] {
     return AllocateNext({bytes, units, stream, after}, address);
   }
   history_.Append(units);
-  CountLive(units);
-  *address = AddressOf(offset);
+  blocks_.CountLive(units);
+  *address = pages_.AddressOf(offset);
   if (!stamps_.empty()) [[unlikely]] TakeStamps(*address, units, after);
-  if ((++planned_ % RequestTimer::kEvery) == 0 || follower_.ended()) [[unlikely]] {
+  if ((stats_.NotePlanned() % RequestTimer::kEvery) == 0 || scripts_.follower().ended()) [[unlikely]] {
     AfterLast();
   } else {
     mutex_.unlock();
@@ -77,10 +90,10 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   int64_t start = RequestTimer::Now();
   EngineStatus status = Allocate(bytes, stream, address, after);
   int64_t took = RequestTimer::Now() - start;
-  Lock lock(mutex_);
-  if (fast_) {
-    timer_.Add(took);
-  } else if (!follower_.active()) {
+  EngineLock lock(mutex_);
+  if (fast_.requests()) {
+    stats_.AddTime(took);
+  } else if (!scripts_.follower().active()) {
     comparison_.AddTime(took);
   }
   return status;
@@ -93,190 +106,263 @@ void Engine::Impl::AfterLast() noexcept {
 }
 
 void Engine::Impl::AfterLastLocked() noexcept try {
-  Lock lock(mutex_, std::adopt_lock);
-  if (planned_ % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
+  EngineLock lock(mutex_, std::adopt_lock);
+  if (stats_.planned() % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
     attention_.store(true, std::memory_order_relaxed);
   }
-  if (!follower_.ended()) return;
-  HeapScope heap(this);
+  if (!scripts_.follower().ended()) return;
+  EngineStats::HeapScope heap(&stats_);
   EndIteration(lock);
-  UpdateFast();
+  UpdateState();
 } catch (...) {
   GiveUp();
 }
 
 // The lock is held.
-EngineStatus Engine::Impl::AllocateNext(Want want, DeviceAddress* address) noexcept {
-  const EngineStatus status = AllocateLocked(want, address);
+EngineStatus Engine::Impl::AllocateNext(EngineRequest request, DeviceAddress* address) noexcept {
+  const EngineStatus status = AllocateLocked(request, address);
   WaitLogical();
   return status;
 }
 
-EngineStatus Engine::Impl::AllocateLocked(const Want& want, DeviceAddress* address) noexcept try {
-  Lock lock(mutex_, std::adopt_lock);
+EngineStatus Engine::Impl::AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept try {
+  EngineLock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kPassThrough;
-  HeapScope heap(this);
-  EngineStatus status = AllocateSlow(lock, want, address);
+  EngineStats::HeapScope heap(&stats_);
+  EngineStatus status = AllocateSlow(lock, request, address);
   if (status == EngineStatus::kOk && !stamps_.empty()) {
     ReuseAfter nobody_asks;
-    stamps_.Take(*address, *address + want.units * kUnitBytes, want.after != nullptr ? want.after : &nobody_asks);
+    stamps_.Take(*address, *address + request.units * kUnitBytes, request.after != nullptr ? request.after : &nobody_asks);
   }
-  if (follower_.ended()) EndIteration(lock);
-  UpdateFast();
-  if (others_ % 64 == 0) FlushStats();
-  if (tell_not_used_) TellNotUsed(lock);
+  if (scripts_.follower().ended()) EndIteration(lock);
+  UpdateState();
+  if (stats_.dynamic() % 64 == 0) FlushStats();
+  if (warm_.TakeRejected()) ReportRejected(lock);
   return status;
 } catch (...) {
   GiveUp();
   return EngineStatus::kPassThrough;
 }
 
-EngineStatus Engine::Impl::AllocateSlow(Lock& lock, Want want, DeviceAddress* address) {
-  if (broken_) return EngineStatus::kPassThrough;
-  if (base_ == 0) {  // (the arena's own is written without the lock)
+EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request, DeviceAddress* address) {
+  if (state_ == EngineState::kDisabled) return EngineStatus::kPassThrough;
+  if (pages_.base() == 0) {
     EngineStatus status = OpenArena(lock);
     if (status != EngineStatus::kOk) return status;
   }
-  MaybeTrimIdle(lock);
+  pages_.TrimIdle(lock, interrupts_ > 0 || scripts_.parked(), scripts_.current() ? scripts_.current()->size() : 0);
   bool by_script = true;
   if (interrupts_ == 0) {
-    if (saved_) by_script = FollowSaved(want.units);
-    if (pending_) TryActivate(want.units);
-    if (room_due_) {
-      MakeRoom(lock);
-      if (pending_) TryActivate(want.units);  // others may have been served meanwhile: all is looked at again
+    if (warm_.matching()) by_script = warm_.Follow(request.units);
+    scheduler_.TryActivate(request.units);
+    if (scripts_.TakeReclaimDue()) {
+      pages_.ReclaimAddresses(lock);
+      scheduler_.TryActivate(request.units);  // again: others may have been served meanwhile
     }
-    want.ordinal = history_.Append(want.units);
+    request.ordinal = history_.Append(request.units);
   }
-  live_units_ += want.units;
+  const bool monitored = request.ordinal != kUnmonitored;
+  blocks_.AddLive(request.units);
   EngineStatus status = EngineStatus::kNotOurs;
-  if (want.ordinal != kUnmonitored && !saved_ && !on_trial_ &&
-      (!follower_.active() || follower_.lost() || !follower_.Expects(want.units))) {
-    MaybeSwitch(want.ordinal);
+  if (monitored && !warm_.matching() && !warm_.on_trial() &&
+      (!scripts_.Follows() || !scripts_.follower().Expects(request.units))) {
+    scripts_.MaybeSwitch(request.ordinal);
   }
-  if (want.ordinal != kUnmonitored && follower_.active() && (by_script || !saved_in_force_)) status = ServeByScript(lock, want, address);
+  if (monitored && scripts_.follower().active() && (by_script || !warm_.in_force())) {
+    status = ServeByScript(lock, request, address);
+  }
   if (status == EngineStatus::kOk) {
-    ++planned_;
+    stats_.NotePlanned();
   } else if (status == EngineStatus::kNotOurs) {
-    status = PlaceDynamic(lock, want, address);
-    if (status == EngineStatus::kOk) {
-      ++others_;
-      AfterDynamic();
-    }
+    status = PlaceDynamic(lock, request, address);
+    if (status == EngineStatus::kOk) NoteDynamic();
   }
   if (status == EngineStatus::kOk) {
-    live_peak_units_ = std::max(live_peak_units_, live_units_);
-    if (want.displaced) ++displaced_;
+    blocks_.NoteLivePeak();
+    if (request.displaced) stats_.NoteDisplaced();
   } else {
-    live_units_ -= want.units;
-    if (want.ordinal != kUnmonitored) history_.Released(want.ordinal);
+    blocks_.RemoveLive(request.units);
+    if (monitored) history_.Released(request.ordinal);
   }
-  if (want.ordinal != kUnmonitored) {
-    MaybeDetect();
-    if (on_trial_) WatchTrial();
-    MaybePark();
+  if (monitored) {
+    scheduler_.MaybeDetect();
+    if (warm_.on_trial()) warm_.WatchTrial();
+    if (scripts_.NoteLoss() == ScriptSwitcher::Loss::kJustLost) scheduler_.DetectSoon();
   }
   return status;
 }
 
+EngineStatus Engine::Impl::OpenArena(EngineLock& lock) {
+  const MemoryStatus status = pages_.Open(lock);
+  if (status != MemoryStatus::kOk) {
+    if (status != MemoryStatus::kDeinitialized) state_ = EngineState::kDisabled;  // this device cannot be served
+    return EngineStatus::kPassThrough;
+  }
+  owned_.Set(pages_.base(), pages_.arena().bytes(), guards_ != nullptr);
+  return EngineStatus::kOk;
+}
+
 // kNotOurs: to be placed dynamically.
-EngineStatus Engine::Impl::ServeByScript(Lock& lock, Want& want, DeviceAddress* address) {
+EngineStatus Engine::Impl::ServeByScript(EngineLock& lock, EngineRequest& request, DeviceAddress* address) {
+  Follower& follower = scripts_.follower();
   uint32_t offset = 0;
   Follower::Answer answer{Follower::Outcome::kPlanned, kNone};
-  if (!follower_.lost() && follower_.TryNext(want.units, want.ordinal, &offset)) {
-    *address = AddressOf(offset);
+  if (!follower.lost() && follower.TryNext(request.units, request.ordinal, &offset)) {
+    *address = pages_.AddressOf(offset);
   } else {
-    answer = follower_.Next(want.units, want.ordinal, history_);
-    want.entry = answer.entry;
+    answer = follower.Next(request.units, request.ordinal, history_);
+    request.entry = answer.entry;
   }
   switch (answer.outcome) {
     case Follower::Outcome::kPlanned:
       break;
     case Follower::Outcome::kUnmapped:
-      if (MapEntry(lock, answer.entry) != EngineStatus::kOk) {
-        want.displaced = true;
+      if (!pages_.MapEntry(lock, answer.entry, Policy())) {
+        request.displaced = true;
         return EngineStatus::kNotOurs;
       }
       break;
     case Follower::Outcome::kDisplaced:
-      want.displaced = true;
+      request.displaced = true;
       return EngineStatus::kNotOurs;
     case Follower::Outcome::kUnplanned:
     case Follower::Outcome::kOffScript:
       return EngineStatus::kNotOurs;
   }
-  if (answer.entry != kNone) *address = AddressOf(follower_.Offset(answer.entry));
-  Record(EventKind::kAllocate, want.ordinal, want.bytes, want.stream, *address);
+  if (answer.entry != kNone) *address = pages_.AddressOf(follower.Offset(answer.entry));
+  Record(EventKind::kAllocate, request.ordinal, request.bytes, request.stream, *address);
   return EngineStatus::kOk;
 }
 
-EngineStatus Engine::Impl::PlaceDynamic(Lock& lock, const Want& want, DeviceAddress* address) {
+EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
   DynamicBlock block;
-  block.bytes = want.units * kUnitBytes;
-  block.units = want.units;
-  block.entry = want.entry;
-  block.ordinal = want.ordinal;
-  block.taken_up = taken_up_;
-  block.trace_id = want.ordinal != kUnmonitored ? want.ordinal : (uint64_t{1} << 63) + next_trace_id_++;
-  if (!arena_.TryAllocate(block.bytes, address)) {
-    block.foreign = PlaceInHole(want, address);
+  block.bytes = request.units * kUnitBytes;
+  block.units = request.units;
+  block.entry = request.entry;
+  block.ordinal = request.ordinal;
+  block.follow_epoch = scripts_.epoch();
+  block.trace_id = request.ordinal != kUnmonitored ? request.ordinal : blocks_.NewTraceId();
+  if (!pages_.TryAllocate(block.bytes, address)) {
+    block.foreign = pages_.PlaceInHole(request, address);
     if (!block.foreign) {
-      EngineStatus status = Grow(lock, want, &block.foreign, address);
-      if (status == EngineStatus::kOutOfMemory && Spill(lock, block.bytes, address)) status = EngineStatus::kOk;
+      const EngineStatus status = Grow(lock, request, &block.foreign, address);
       if (status != EngineStatus::kOk) return status;
     }
   }
-  dynamic_.emplace(*address, block);
-  Record(EventKind::kAllocate, block.trace_id, want.bytes, want.stream, *address);
+  blocks_.Add(*address, block);
+  Record(EventKind::kAllocate, block.trace_id, request.bytes, request.stream, *address);
   return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::Grow(EngineLock& lock, const EngineRequest& request, bool* foreign, DeviceAddress* address) {
+  using Status = PageManager::GrowStatus;
+  Status status = pages_.Grow(lock, request, Policy(), /*zone_given=*/false, foreign, address);
+  if (status == Status::kNeedsZone) {
+    scripts_.Park();
+    status = pages_.Grow(lock, request, Policy(), /*zone_given=*/true, foreign, address);
+  }
+  if (status == Status::kOk) return EngineStatus::kOk;
+  if (status == Status::kGone) return EngineStatus::kPassThrough;
+  // A place in managed memory, as long as no plan is in force.
+  const auto may_spill = [this] { return !scripts_.follower().active() || !stats_.steady(); };
+  return spill_.Allocate(lock, request.units * kUnitBytes, may_spill, address) ? EngineStatus::kOk : EngineStatus::kOutOfMemory;
+}
+
+// A request has been served by best fit.
+void Engine::Impl::NoteDynamic() {
+  stats_.NoteDynamic();
+  if (scripts_.follower().active()) return;
+  if (stats_.dynamic() % RequestTimer::kEvery == 0) attention_.store(true, std::memory_order_relaxed);
+  if (stats_.plans() == 0) comparison_.NoteDynamic(stats_.dynamic());
+}
+
+GrowthPolicy Engine::Impl::Policy() const {
+  GrowthPolicy policy;
+  policy.takes_turns = scripts_.switches() > 0;
+  policy.steady = stats_.steady();
+  policy.diverged = scripts_.diverged();
+  policy.first_iteration = warm_.InFirstIteration();
+  // What was carried into a script's first iteration, or into the first after one that diverged, still has its old memory,
+  // and what is not served by script has memory of its own.
+  policy.may_wait = !policy.first_iteration && scripts_.follower().active() && (scripts_.InFirstCycle() || policy.diverged);
+  policy.expected_peak = warm_.ExpectedPeak();
+  policy.requests_followed = scripts_.requests_followed();
+  return policy;
+}
+
+void Engine::Impl::EndIteration(EngineLock& lock) {
+  if (warm_.on_trial()) warm_.EndTrial();
+  if (!scripts_.current()) return;  // it did not pass
+  const bool displaced = scripts_.EndIteration();
+  stats_.NoteRetained(blocks_.size());
+  const bool improving = scheduler_.Improve(displaced);
+  scripts_.CloseIteration();
+  // With nothing left to be given back; where there are several scripts, once a change of them is over.
+  const bool may_begin = !stats_.steady() && !improving && (!displaced || scripts_.switches() == 0);
+  if (pages_.NeedsHousekeeping() || may_begin) pages_.Housekeep(lock, Policy());
+  pages_.EndIteration();
+  if (pages_.fully_mapped() && may_begin) {
+    stats_.BeginSteady(pages_.arena().driver_calls());
+    pages_.BeginSteady();
+  }
+  if (stats_.steady() && scripts_.follower().active()) spill_.EndUse(lock, pages_.arena().held());
+  MaybeSave();
+  scripts_.FollowPredicted();
+  FlushStats();
+}
+
+// Without the lock: the sink writes, and whoever reads that may be slow.
+void Engine::Impl::ReportRejected(EngineLock& lock) {
+  if (options_.sink == nullptr) return;
+  lock.unlock();
+  options_.sink->NotUsed();
+  lock.lock();
 }
 
 // The lock is held: several streams are used, and the block's memory was somebody's before.
 void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept {
-  HeapScope heap(this);
+  EngineStats::HeapScope heap(&stats_);
   ReuseAfter nobody_asks;
   stamps_.Take(address, address + units * kUnitBytes, after != nullptr ? after : &nobody_asks);
 }
 
 // The lock is held.
 void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept {
-  HeapScope heap(this);
+  EngineStats::HeapScope heap(&stats_);
   stamps_.Put(address, address + units * kUnitBytes, after);
 }
 
 void Engine::Impl::SettleReuse(uint64_t tick) {
   if (abandoned()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   stamps_.Settle(tick);
 }
 
 void Engine::Impl::StampReleasesSoFar(uint64_t tick) {
   if (abandoned()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   stamps_.PutEverywhere(tick);
 }
 
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
-  if (!InArena(address)) [[unlikely]] return ReleaseBeside(address, stream, after);
+  if (!owned_.Has(address)) [[unlikely]] return ReleaseOutsideArena(address, stream, after);
   if (abandoned()) [[unlikely]] return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
-  bool released = fast_release_ && address % kUnitBytes == 0 && follower_.TryRelease(OffsetOf(address), &history_, &units);
+  bool released = fast_.releases() && address % kUnitBytes == 0 && scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
   if (!released) [[unlikely]] return ReleaseSlow(address, stream, after);
-  live_units_ -= units;
+  blocks_.RemoveLive(units);
   if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);
   mutex_.unlock();
   return EngineStatus::kOk;
 }
 
-bool Engine::Impl::OwnsBeside(DeviceAddress address) const {
-  DeviceAddress base = guarded_base_.load(std::memory_order_acquire);
-  if (base != 0 && address - base < owned_bytes_.load(std::memory_order_relaxed)) return true;
-  return spill_.Owns(address);
+bool Engine::Impl::OwnsOutsideArena(DeviceAddress address) const {
+  return owned_.HasGuarded(address) || spill_.Owns(address);
 }
 
-EngineStatus Engine::Impl::ReleaseBeside(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
-  if (!OwnsBeside(address)) return EngineStatus::kNotOurs;
+EngineStatus Engine::Impl::ReleaseOutsideArena(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  if (!OwnsOutsideArena(address)) return EngineStatus::kNotOurs;
   if (abandoned()) return EngineStatus::kOk;
   if (guards_) return ReleaseGuarded(address, stream, after);
   mutex_.lock();
@@ -285,19 +371,20 @@ EngineStatus Engine::Impl::ReleaseBeside(DeviceAddress address, uint32_t stream,
 
 // The lock is held.
 EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
-  Lock lock(mutex_, std::adopt_lock);
+  EngineLock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
-  bool by_script = follower_.active() && address % kUnitBytes == 0 && InReservation(address);
-  uint32_t entry = by_script ? follower_.LiveAt(OffsetOf(address)) : kNone;
+  Follower& follower = scripts_.follower();
+  const bool by_script = follower.active() && address % kUnitBytes == 0 && pages_.InReservation(address);
+  const uint32_t entry = by_script ? follower.LiveAt(pages_.OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream, after);
-  uint64_t ordinal = follower_.Ordinal(entry);
-  uint32_t age = history_.Released(ordinal);
-  NoteLife(age);
-  follower_.NoteAge(entry, age);
-  live_units_ -= follower_.Units(entry);
-  if (after != nullptr) PutStamps(address, follower_.Units(entry), *after);
-  Record(EventKind::kRelease, ordinal, follower_.Units(entry) * kUnitBytes, stream, address);
-  follower_.Release(entry);
+  const uint64_t ordinal = follower.Ordinal(entry);
+  const uint32_t age = history_.Released(ordinal), units = follower.Units(entry);
+  scripts_.RecordLifetime(age);
+  follower.NoteAge(entry, age);
+  blocks_.RemoveLive(units);
+  if (after != nullptr) PutStamps(address, units, *after);
+  Record(EventKind::kRelease, ordinal, units * kUnitBytes, stream, address);
+  follower.Release(entry);
   return EngineStatus::kOk;
 } catch (...) {
   GiveUp();
@@ -305,25 +392,20 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, c
 }
 
 EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
-  HeapScope heap(this);
-  auto it = dynamic_.find(address);
-  if (it == dynamic_.end()) return EngineStatus::kInvalidValue;
-  const DynamicBlock block = it->second;
-  dynamic_.erase(it);
-  live_units_ -= block.units;
+  EngineStats::HeapScope heap(&stats_);
+  DynamicBlock block;
+  if (!blocks_.Remove(address, &block)) return EngineStatus::kInvalidValue;
+  blocks_.RemoveLive(block.units);
   if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);
   if (block.ordinal != kUnmonitored) {
-    uint32_t age = history_.Released(block.ordinal);
-    NoteLife(age);
-    if (block.entry != kNone && follower_.active() && block.taken_up == taken_up_) {
-      follower_.NoteAge(block.entry, age);
+    const uint32_t age = history_.Released(block.ordinal);
+    scripts_.RecordLifetime(age);
+    if (block.entry != kNone && scripts_.follower().active() && block.follow_epoch == scripts_.epoch()) {
+      scripts_.follower().NoteAge(block.entry, age);
     }
   }
-  if (block.foreign) {
-    follower_.RemoveForeign(OffsetOf(address), OffsetOf(address + block.bytes));
-    FreeOutside({address, block.bytes});
-  } else if (InReservation(address)) {
-    arena_.Free(address, block.bytes);
+  if (pages_.InReservation(address)) {
+    pages_.Free(address, block.bytes, block.foreign);
   } else {
     spill_.Free(address, block.bytes);
   }
@@ -331,26 +413,46 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   return EngineStatus::kOk;
 }
 
+void Engine::Impl::Mark() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  Record(EventKind::kMark, 0, 0, 0);
+  scheduler_.Mark();
+}
+
+uint64_t Engine::Impl::Trim(uint64_t wanted) {
+  if (abandoned() || memory_->Fixed() || wanted == 0) return 0;
+  EngineLock lock(mutex_);
+  return pages_.base() != 0 ? pages_.GiveBack(lock, wanted) : 0;
+}
+
+bool Engine::Impl::BeginComparison(uint64_t* median_ns) {
+  if (abandoned() || !comparison_.Claim()) return false;
+  EngineLock lock(mutex_);
+  *median_ns = comparison_.MedianTime();
+  return *median_ns != 0 && stats_.plans() == 0;
+}
+
 void Engine::Impl::Interrupt() {
   if (abandoned()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   ++interrupts_;
   Record(EventKind::kInterrupt, 0, 0, 0);
-  UpdateFast();
+  UpdateState();
 }
 
 void Engine::Impl::Resume() {
   if (abandoned()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   if (interrupts_ > 0) --interrupts_;
   Record(EventKind::kResume, 0, 0, 0);
-  UpdateFast();
+  UpdateState();
 }
 
 void Engine::Impl::NotePassedThrough() {
   if (abandoned()) return;
-  Lock lock(mutex_);
-  ++passed_through_;
+  EngineLock lock(mutex_);
+  stats_.NotePassedThrough();
 }
 
 void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, DeviceAddress address) {
@@ -364,7 +466,7 @@ void Engine::Impl::Finish() {
   if (abandoned()) return;
   constexpr int64_t kPackAtTheEnd = 50'000'000;  // ns
   constexpr int kTries = 200;
-  Lock lock(mutex_, std::defer_lock);
+  EngineLock lock(mutex_, std::defer_lock);
   for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
   if (!lock.owns_lock()) return;
   lock.unlock();
@@ -372,16 +474,16 @@ void Engine::Impl::Finish() {
   lock.lock();
   FlushStats();
   if (!recording_.on()) return;
-  EndRecording();
-  UpdateFast();
+  recording_.Close();
+  UpdateState();
 }
 
 void Engine::Impl::Retire() {
   {
-    std::lock_guard growth(growth_);  // changes of pages that are under way end first; later ones do nothing
+    const auto none = pages_.WaitForChanges();  // changes of pages that are under way end first; later ones do nothing
     GiveUp();
   }
-  planner_.Detach();
+  scheduler_.Detach();
   immortal_ = true;
 }
 
@@ -389,13 +491,14 @@ void Engine::Impl::Retire() {
 // A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes the
 // slow way, and there finds that the engine is abandoned.
 void Engine::Impl::GiveUp() {
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   if (abandoned()) return;
   FlushStats();
-  EndRecording();
+  recording_.Close();
   abandoned_ = true;
   attention_ = true;
-  fast_ = fast_release_ = false;
+  state_ = EngineState::kDisabled;
+  fast_.Close();
 }
 
 // No lock: the thread that held it may not exist in this process.
@@ -403,8 +506,8 @@ void Engine::Impl::AbandonAfterFork() {
   immortal_ = true;
   abandoned_ = true;
   attention_ = true;
-  is_recording_ = false;
-  planner_.Abandon();
+  recording_.Abandon();
+  scheduler_.Abandon();
 }
 
 Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options, &service_)) {}

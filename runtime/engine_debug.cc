@@ -19,17 +19,18 @@ EngineStatus Engine::Impl::ReleaseGuarded(DeviceAddress address, uint32_t stream
 // The request whose block lies at `outer`.
 RequestName Engine::Impl::NameRequest(DeviceAddress outer) {
   RequestName name;
-  Lock lock(mutex_);
-  uint32_t entry = follower_.active() && InReservation(outer) ? follower_.LiveAt(OffsetOf(outer)) : kNone;
+  EngineLock lock(mutex_);
+  Follower& follower = scripts_.follower();
+  uint32_t entry = follower.active() && pages_.InReservation(outer) ? follower.LiveAt(pages_.OffsetOf(outer)) : kNone;
   if (entry != kNone) {
-    name.ordinal = follower_.Ordinal(entry);
+    name.ordinal = follower.Ordinal(entry);
   } else {
-    auto it = dynamic_.find(outer);
-    name.ordinal = it != dynamic_.end() ? it->second.ordinal : kUnmonitored;
-    if (it != dynamic_.end() && follower_.active() && it->second.taken_up == taken_up_) entry = it->second.entry;
+    const DynamicBlock* block = blocks_.Find(outer);
+    name.ordinal = block != nullptr ? block->ordinal : kUnmonitored;
+    if (block != nullptr && follower.active() && block->follow_epoch == scripts_.epoch()) entry = block->entry;
   }
   name.has_iteration = entry != kNone;
-  if (name.has_iteration) name.in_iteration = entry % follower_.script().profile.period;
+  if (name.has_iteration) name.in_iteration = entry % follower.script().profile.period;
   return name;
 }
 

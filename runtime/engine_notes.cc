@@ -3,39 +3,33 @@
 
 namespace hotpack {
 
-// The lock is held.
-void Engine::Impl::EndRecording() {
-  recording_.Close();
-  is_recording_ = false;
-}
-
 uint64_t Engine::Impl::NoteLaunch(const LaunchNote& note, bool only_if_named) {
   if (!recording()) return kNoLaunch;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   return recording_.AddLaunch(note, only_if_named);
 }
 
 void Engine::Impl::NoteWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns) {
   if (!recording()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   recording_.AddWork(launch, name, start_ns, end_ns);
 }
 
 void Engine::Impl::NoteRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread) {
   if (!recording()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   recording_.AddRange(kind, id, name, time_ns, thread);
 }
 
 void Engine::Impl::NoteMemory(const DriverMemory& memory, std::string_view name) {
   if (!recording()) return;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   recording_.AddMemory(memory, name);
 }
 
 uint64_t Engine::Impl::RecordedEvents() {
   if (!recording()) return 0;
-  Lock lock(mutex_);
+  EngineLock lock(mutex_);
   return recording_.Events();
 }
 

@@ -1,55 +1,55 @@
-// The engine's figures. docs/statistics.md says what each means.
-#include <algorithm>
+#include "runtime/engine_stats.h"
 
-#include "runtime/engine_impl.h"
+#include <algorithm>
 
 namespace hotpack {
 
-// Writes the figures to where they are read from, perhaps by another process after this one has died.
-void Engine::Impl::FlushStats() {
-  hotpack_stats s{};
-  s.requests = Requests();
-  s.planned = planned_;
-  s.displaced = displaced_;
-  s.dynamic = others_ - displaced_;
-  s.passed_through = passed_through_;
-  s.iterations = iterations_;
-  s.steady_iteration = steady_iteration_;
-  s.carried = carried_;
-  s.plan_height = plan_height_;
-  s.plan_lower_bound = plan_lower_bound_;
-  s.live_peak = guards_ ? guards_->live_peak() : live_peak_units_ * kUnitBytes;  // what was asked for
-  s.reserved_peak = reserved_peak_;
-  s.divergences = Divergences();
-  s.reoptimizations = reoptimizations_;
-  s.ns_per_request = timer_.Median();
-  s.managed_peak = spill_.peak_bytes();
-  s.detections = detections_;
-  s.planning_ns = planning_ns_;
-  s.plans = plans_;
-  s.variants = variants_.size();
-  s.switches = switches_;
-  stream_order_.AddTo(&s);
-  if (steady_) {
-    s.requests_steady = Requests() - requests_before_;
-    s.planned_steady = planned_ - planned_before_;
-    s.retained = retained_;
-    s.reserved_steady = reserved_steady_;
-    s.heap_allocations_steady = heap_allocations_ - heap_before_;
-    uint64_t calls = arena_.driver_calls() - calls_before_ + passed_through_ - passed_before_;
-    uint64_t iterations = std::max<uint64_t>(1, iterations_ - static_cast<uint64_t>(steady_iteration_));
-    s.driver_memory_calls_steady = (calls + iterations - 1) / iterations;
-  }
-  (options_.stats != nullptr ? *options_.stats : own_stats_) = s;
+void EngineStats::SetIterations(uint64_t iterations, uint64_t count) {
+  iterations_ = iterations;
+  counted_to_ = count;
 }
 
-hotpack_stats Engine::Impl::Stats() {
-  Lock lock(mutex_, std::defer_lock);
-  if (!abandoned()) {
-    lock.lock();
-    FlushStats();
+void EngineStats::RecountIterations(const Profile& profile, uint64_t count) {
+  if (marks_ > 0) {
+    SetIterations(marks_, count);  // what came before the first mark counts as one
+    return;
   }
-  return options_.stats != nullptr ? *options_.stats : own_stats_;
+  // What came before the repetition, if it was more than a part of an iteration, counts as one.
+  const uint64_t unseen = profile.seen_from > profile.period / 2 ? 1 : 0;
+  SetIterations(unseen + (count - std::min(count, profile.seen_from)) / profile.period, count);
+}
+
+void EngineStats::BeginSteady(uint64_t driver_calls) {
+  steady_iteration_ = static_cast<int64_t>(iterations_);
+  steady_began_now_ = true;
+  before_ = {Requests(), planned_, driver_calls, heap_allocations_, passed_through_};
+}
+
+void EngineStats::EndHeapScope(uint64_t allocations) {
+  heap_allocations_ += allocations;
+  if (steady_began_now_) before_.heap_allocations = heap_allocations_;
+  steady_began_now_ = false;
+}
+
+void EngineStats::AddTo(hotpack_stats* stats, uint64_t driver_calls) {
+  stats->requests = Requests();
+  stats->planned = planned_;
+  stats->displaced = displaced_;
+  stats->dynamic = dynamic_ - displaced_;
+  stats->passed_through = passed_through_;
+  stats->iterations = iterations_;
+  stats->steady_iteration = steady_iteration_;
+  stats->plans = plans_;
+  stats->reoptimizations = reoptimizations_;
+  stats->ns_per_request = timer_.Median();
+  if (!steady()) return;
+  stats->requests_steady = Requests() - before_.requests;
+  stats->planned_steady = planned_ - before_.planned;
+  stats->retained = retained_;
+  stats->heap_allocations_steady = heap_allocations_ - before_.heap_allocations;
+  const uint64_t calls = driver_calls - before_.driver_calls + passed_through_ - before_.passed_through;
+  const uint64_t iterations = std::max<uint64_t>(1, iterations_ - static_cast<uint64_t>(steady_iteration_));
+  stats->driver_memory_calls_steady = (calls + iterations - 1) / iterations;
 }
 
 }  // namespace hotpack

@@ -38,7 +38,7 @@ void Recording::Index(DeviceAddress address, const Live& block) try {
 }
 
 void Recording::Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, bool async, DeviceAddress address) {
-  if (writer_ == nullptr) [[likely]] return;
+  if (!on()) [[likely]] return;
   if (index_blocks_ && kind == EventKind::kAllocate) Index(address, {bytes, id, 0});
   if (index_blocks_ && kind == EventKind::kRelease) live_.erase(address);
   Event event;
@@ -49,7 +49,7 @@ void Recording::Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream
   event.thread = ThreadOrdinal();
   event.flags = async ? kEventAsync : 0;
   event.time_ns = SinceStart(static_cast<uint64_t>(RequestTimer::Now()));
-  writer_->Append(event);
+  writer()->Append(event);
 }
 
 // Names are written once as long as they are remembered.
@@ -58,14 +58,14 @@ NameOrdinal Recording::Name(std::string_view name) {
   name_.assign(CutName(name));
   if (const auto known = names_.find(name_); known != names_.end()) return known->second;
   if (names_.size() >= kMostNames) names_.clear();
-  const NameOrdinal ordinal = writer_->AppendName(name_);  // what throws leaves nothing behind
+  const NameOrdinal ordinal = writer()->AppendName(name_);  // what throws leaves nothing behind
   names_.emplace(name_, ordinal);
   return ordinal;
 }
 
 uint64_t Recording::AddLaunch(const LaunchNote& note, bool only_if_named) {
-  if (writer_ == nullptr) return kNoLaunch;
-  const uint64_t ordinal = writer_->LaunchCount();
+  if (!on()) return kNoLaunch;
+  const uint64_t ordinal = writer()->LaunchCount();
   blocks_.clear();
   for (size_t i = 0; i < note.word_count && blocks_.size() < trace_format::kMaxLaunchBlocks; ++i) {
     auto block = live_.upper_bound(note.words[i]);
@@ -82,41 +82,41 @@ uint64_t Recording::AddLaunch(const LaunchNote& note, bool only_if_named) {
   launch.name = Name(note.name);
   launch.stream = note.stream;
   launch.thread = ThreadOrdinal();
-  return writer_->Append(launch, blocks_.data()) ? ordinal : kNoLaunch;
+  return writer()->Append(launch, blocks_.data()) ? ordinal : kNoLaunch;
 }
 
 void Recording::AddWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns) {
-  if (writer_ == nullptr || launch >= writer_->LaunchCount()) return;
+  if (!on() || launch >= writer()->LaunchCount()) return;
   LaunchWork work;
   work.launch = launch;
   work.start_ns = SinceStart(start_ns);
   work.end_ns = std::max(work.start_ns, SinceStart(end_ns));
   work.name = Name(name);
-  writer_->Append(work);
+  writer()->Append(work);
 }
 
 void Recording::AddRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread) {
-  if (writer_ == nullptr) return;
+  if (!on()) return;
   RangeEdge edge;
   edge.kind = kind;
   edge.id = id;
   edge.name = Name(name);
   edge.time_ns = SinceStart(time_ns);
   edge.thread = thread;
-  writer_->Append(edge);
+  writer()->Append(edge);
 }
 
 void Recording::AddMemory(const DriverMemory& memory, std::string_view name) {
-  if (writer_ == nullptr) return;
+  if (!on()) return;
   DriverMemory note = memory;
   note.time_ns = SinceStart(memory.time_ns);
   note.name = Name(name);
   note.thread = ThreadOrdinal();
-  writer_->Append(note);
+  writer()->Append(note);
 }
 
 void Recording::Close() {
-  if (writer_ != nullptr) writer_->Close();
+  if (on()) writer()->Close();
   writer_ = nullptr;
   live_.clear();
 }

@@ -1,6 +1,7 @@
 // What an engine writes to its trace: the events, and the notes of collectors between them (profiler/notes.h).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory_resource>
@@ -37,7 +38,7 @@ class Recording {
   Recording(TraceWriter* writer, bool index_blocks, std::pmr::memory_resource* nodes)
       : writer_(writer), index_blocks_(index_blocks), live_(nodes) {}
 
-  bool on() const { return writer_ != nullptr; }
+  bool on() const { return writer_.load(std::memory_order_relaxed) != nullptr; }  // lock-free
 
   // `address`: of an allocation or release. O(1), with the index O(log blocks).
   void Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, bool async, DeviceAddress address);
@@ -50,10 +51,12 @@ class Recording {
   void AddRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread);
   void AddMemory(const DriverMemory& memory, std::string_view name);  // but for position, thread and name's ordinal
 
-  uint64_t Events() const { return writer_ != nullptr ? writer_->EventCount() : 0; }
+  uint64_t Events() const { return on() ? writer()->EventCount() : 0; }
   void Close();
+  void Abandon() { writer_ = nullptr; }  // in a forked child: the trace is its parent's
 
  private:
+  TraceWriter* writer() const { return writer_.load(std::memory_order_relaxed); }
   struct Live {
     uint64_t bytes;
     uint64_t id;
@@ -63,7 +66,7 @@ class Recording {
   NameOrdinal Name(std::string_view name);
   uint64_t SinceStart(uint64_t steady_ns);
 
-  TraceWriter* writer_;
+  std::atomic<TraceWriter*> writer_;  // null: nothing is recorded
   const bool index_blocks_;
   uint64_t start_ns_ = 0;  // of the steady clock; 0: nothing has been recorded
   std::pmr::map<DeviceAddress, Live> live_;

@@ -48,6 +48,15 @@ a_device_without_memory() {
     LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
     timeout 300 "$build_dir/tests/preload/torch_contract_client" reclaimed
 }
+# One thread begins a capture on a stream that another thread's release gives an event.
+captured_meanwhile() {
+  rm -f "$work/reports"
+  LD_LIBRARY_PATH="$build_dir/lib/simgpu:$build_dir/lib" SIMGPU_DELAY=200 SIMGPU_REPORT_FILE="$work/reports" HOTPACK=0 \
+    LD_PRELOAD="$build_dir/lib/simgpu/libsimgpu_witness.so:$work/libmutant.so" \
+    timeout 300 "$build_dir/tests/preload/torch_contract_client" captured_meanwhile || true
+  cat "$work/reports" 2>/dev/null || true
+  ! grep -q REPORT "$work/reports"
+}
 all_programs() { random_programs && streams_that_go; }
 check=random_programs
 link=link_mutant
@@ -63,7 +72,7 @@ mutant() {
   local sources=("$file")
   case $file in
     runtime/cuda_driver.h) sources=(preload/{stream_edges,stream_contexts,context_events,driver_blocks,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
-    runtime/*.h) sources=($(cd "$work" && ls runtime/{arena,engine*,follower,planning}.cc)) ;;
+    runtime/*.h) sources=("${follower_readers[@]}") ;;
     *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
   esac
   for source in "${sources[@]}"; do
@@ -162,12 +171,12 @@ mutant "no overlap check, holes" runtime/follower.cc "std::vector<Range> busy = 
 mutant "no overlap check, blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
 # No carried block: what lives across the boundary is forgotten.
 mutant "no carried block, residency" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
-mutant "no carried block, into another script" runtime/engine_switch.cc "follower_.AddForeign(foreign);" ""
-mutant "no carried block, out of an old plan" runtime/engine_switch.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
+mutant "no carried block, into another script" runtime/script_switcher.cc "follower_.AddForeign(foreign);" ""
+mutant "no carried block, out of an old plan" runtime/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
 # Unmap too early: pages go while work or blocks are on them.
 mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
   "if (false) {"
-mutant "unmap too early, live blocks" runtime/engine_pages.cc \
+mutant "unmap too early, live blocks" runtime/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
 mutant "unmap too early, pages from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
@@ -215,7 +224,10 @@ mutant "pools of the driver, one for all streams" preload/driver_blocks.cc \
 mutant "pools of the driver, a use that was told of" preload/driver_blocks.cc \
   "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
 mutant "pools of the driver, a node of the graph" preload/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
-check=a_device_without_memory link=link_mutant
+# Without hooks nobody sees a capture begin; with them it waits until a release is through.
+check=captured_meanwhile link=link_mutant
+mutant "a capture that begins in the middle of a release" preload/driver_blocks.cc "const StreamOrder::CaptureHold hold(&Order());" "const bool hold = true;"
+check=a_device_without_memory
 mutant "pools of the driver, told of a pooled release" preload/driver_blocks.cc \
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
 

@@ -10,8 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source_dir"/{packer,profiler,runtime,tests} "$work/"
 
-sources=(runtime/{arena,engine,engine_answers,engine_pages,engine_plan,engine_stats,engine_switch,engine_trim,follower,planning,variants}.cc
-  profiler/{profile,shapes}.cc
+sources=("${follower_readers[@]}" runtime/{arena,engine_stats,plan_builder,plan_worker}.cc profiler/{profile,shapes}.cc
   tests/runtime/engine_property_test.cc)
 flags=(-std=c++20 -O1 -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
@@ -47,16 +46,16 @@ mutant() {
 mutant "predecessor counters" runtime/follower.h "cell.pending += cell.predecessors;" ""
 mutant "overlap check of holes" runtime/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
 mutant "blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
-mutant "blocks carried over a change of script" runtime/engine_switch.cc "follower_.AddForeign(foreign);" ""
+mutant "blocks carried over a change of script" runtime/script_switcher.cc "follower_.AddForeign(foreign);" ""
 mutant "blocks of a script taken up again" runtime/follower.cc "live_.Clear();" ""
-mutant "blocks carried out of an old plan" runtime/engine_switch.cc "(InZone(place) ? in_zone : live).push_back(place);" ""
+mutant "blocks carried out of an old plan" runtime/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
 mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
 mutant "pages taken from under the script" runtime/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
-mutant "pages given back under live blocks" runtime/engine_pages.cc \
+mutant "pages given back under live blocks" runtime/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
-mutant "pages given back behind the script" runtime/engine_pages.cc \
-  "follower_.SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
-mutant "a place of the script in which something lives" runtime/engine_pages.cc \
-  "if (live.begin < begin + want.units && live.end > begin) return UINT64_MAX;" ""
+mutant "pages given back behind the script" runtime/page_manager.cc \
+  "follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
+mutant "a place of the script in which something lives" runtime/page_manager.cc \
+  "if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;" ""
 [ "$survivors" = 0 ]

@@ -1,16 +1,11 @@
-// Plans in the background: finds the hot iteration in the history, packs it, compiles the script. On its own thread, so
-// that the job never waits for a solve.
+// Makes plans: finds the hot iteration in the history, packs it, compiles the script. Pure: no state, no lock, no thread.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "packer/stop.h"
 #include "profiler/history.h"
@@ -20,17 +15,22 @@
 
 namespace hotpack {
 
+// What is to be planned.
 struct PlanJob {
-  uint64_t end = 0;                // look at the requests before this ordinal
-  uint64_t period = 0;             // the marked iteration's length; 0: find it
-  std::optional<Profile> profile;  // plan this, nothing is to be found
-  std::shared_ptr<const Script> known;  // the one being served; null: none
+  enum class Kind : uint8_t {
+    kIteration,  // the hot iteration: found, marked, or given as a profile
+    kShapes,     // iterations of several shapes (profiler/shapes.h)
+    kSave,       // nothing: the scripts there are are saved
+  };
+  Kind kind = Kind::kIteration;
+  uint64_t end = 0;                     // reads the requests before this ordinal
+  uint64_t period = 0;                  // the marked iteration's length; 0: find it
+  std::optional<Profile> profile;       // plan this: nothing is to be found
+  std::shared_ptr<const Script> known;  // the followed script; null: none
   bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
-  bool save = false;                    // nothing is to be planned: the plan there is is to be saved
-  std::vector<ZonePlace> walls;         // nothing is to be put there: blocks of other scripts lie there all the while
-  uint64_t stretch = 0;                 // requests at the end that no script was followed in: they are looked at by themselves
-  bool shapes = false;                  // look for iterations of several shapes too (profiler/shapes.h)
-  bool shapes_only = false;             // ... and for nothing else
+  std::vector<ZonePlace> walls;         // ranges of the zone that blocks of other scripts have all the while
+  bool shapes = false;                  // kIteration: then look for several shapes, too
+  uint64_t stretch = 0;                 // shapes: the last requests, in which no script was followed, searched by themselves
 };
 
 // The profile that a job names or finds in the history; nothing if there is none that is worth a new script.
@@ -62,39 +62,26 @@ inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {
 // takes the sizes alone. False: nothing is new then. Both have the same requests, else nothing is changed. O(requests).
 bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t most_units);
 
-// One thread, started with the first job; at most one job at a time. Thread-safe.
-class Planner {
- public:
-  // Does a job, on the planner's thread; `cancel`: end with what there is.
-  using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
-
-  // on_demand: a job begins only when a thread waits for it. So what the poster still does before it waits is done before
-  // the job, in every run alike.
-  explicit Planner(Work work, bool on_demand = false) : work_(std::move(work)), on_demand_(on_demand) {}
-  ~Planner();  // cancels and joins
-
-  bool Post(PlanJob job);  // false: busy, the job is dropped
-  bool Busy() const { return busy_.load(std::memory_order_acquire); }
-  void Hurry();                   // the job that is being done is to end with what it has
-  bool WaitIdle(int timeout_ms);  // negative: no limit
-  void Abandon();                 // in a forked child: there is no thread
-  void Detach();                  // no more jobs; the thread ends by itself, soon. The planner must live for ever then
-
- private:
-  void Loop();
-  void StartThread();
-  bool MayBegin() const { return job_.has_value() && (!on_demand_ || waiters_ > 0); }  // with the mutex
-
-  Work work_;
-  const bool on_demand_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<PlanJob> job_;
-  std::atomic<bool> busy_{false};
-  std::atomic<bool> cancel_{false};
-  bool stop_ = false;
-  int waiters_ = 0;
-  std::thread thread_;
+// What of a run a plan depends on, besides its profile: copied under the engine's lock.
+struct PlanSnapshot {
+  uint64_t max_units = 0;               // the largest load so far, without the blocks that stay whatever the plan
+  std::vector<AddressRange> fragments;  // free memory that is held whatever the plan; MakeScript's `spare`
+  std::vector<std::shared_ptr<const Script>> scripts;  // that the job changes to and from
 };
+
+struct PlanSettings {
+  uint64_t chunk_bytes = 0;
+  int64_t time_limit_ns = 0;  // for one solve
+  bool logical_time = false;  // the limit counts work instead of time (packer/stop.h)
+};
+
+// The script for a profile that FindProfile has returned for `job`. Returns null if it would be no news, if its lives never
+// were together, or if the packer refuses. Reads nothing but its arguments; thread-safe.
+std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, const PlanSnapshot& snapshot,
+                                          const PlanSettings& settings, const std::atomic<bool>* cancel);
+
+// The script for one of a job's several shapes. Returns null if the packer refuses. As BuildScript.
+std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot, const PlanSettings& settings,
+                                               const std::atomic<bool>* cancel);
 
 }  // namespace hotpack

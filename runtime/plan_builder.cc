@@ -1,12 +1,7 @@
-#include "runtime/planning.h"
-
-#include <pthread.h>
-#include <signal.h>
+#include "runtime/plan_builder.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
-#include <new>
 #include <string_view>
 
 #include "packer/pack.h"
@@ -255,99 +250,51 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, c
   return std::make_shared<const Script>(std::move(script));
 }
 
-Planner::~Planner() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-    cancel_ = true;
+namespace {
+
+// The one of `scripts` that has most in common with the profile; null: none has anything.
+const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& scripts, const Profile& profile) {
+  const Script* alike = nullptr;
+  uint32_t most = 0;
+  for (const auto& script : scripts) {
+    const uint32_t common = CommonOpening(script->profile, profile).length + CommonTail(script->profile, profile);
+    if (common <= most) continue;
+    most = common;
+    alike = script.get();
   }
-  changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  return alike;
 }
 
-// Signals are the program's: none is handled on our thread.
-void Planner::StartThread() {
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  try {
-    thread_ = std::thread([this] { Loop(); });
-  } catch (...) {
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    throw;
+std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot, const std::vector<AddressRange>& fragments,
+                                   const PlanSettings& settings, const Kin& kin, const std::atomic<bool>* cancel) {
+  WorkClock clock;
+  return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns, cancel,
+                    kin, settings.logical_time ? &clock : nullptr);
+}
+
+}  // namespace
+
+std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, const PlanSnapshot& snapshot,
+                                          const PlanSettings& settings, const std::atomic<bool>* cancel) {
+  const uint64_t most = snapshot.max_units;
+  // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
+  if (!job.profile && profile.unroll > 1 && PeakUnits(profile) > most + most / 2) return nullptr;
+  if (job.profile && job.known &&
+      !KeepNearLoad(&profile, job.known->profile, NearlyNoMore(most, settings.chunk_bytes)) && !job.replace) {
+    return nullptr;
   }
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  Kin kin;
+  if (job.profile && snapshot.fragments.empty()) kin.old = job.known.get();
+  kin.walls = job.walls;
+  kin.beside = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
 }
 
-bool Planner::Post(PlanJob job) {
-  if (Busy()) return false;
-  std::lock_guard lock(mutex_);
-  if (busy_ || stop_) return false;
-  job_ = std::move(job);
-  busy_ = true;
-  if (!thread_.joinable()) {
-    try {
-      StartThread();
-    } catch (...) {  // no thread to be had: no plan
-      job_.reset();
-      busy_ = false;
-      return false;
-    }
-  }
-  changed_.notify_all();
-  return true;
-}
-
-void Planner::Loop() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return stop_ || MayBegin(); });
-    if (stop_) return;
-    PlanJob job = std::move(*job_);
-    job_.reset();
-    cancel_ = false;
-    lock.unlock();
-    try {
-      work_(job, &cancel_);
-    } catch (...) {  // the host is out of memory: no plan
-    }
-    lock.lock();
-    busy_ = false;
-    changed_.notify_all();
-  }
-}
-
-void Planner::Hurry() {
-  std::lock_guard lock(mutex_);
-  if (busy_ && !job_) cancel_ = true;
-}
-
-bool Planner::WaitIdle(int timeout_ms) {
-  std::unique_lock lock(mutex_);
-  ++waiters_;
-  if (on_demand_) changed_.notify_all();
-  auto idle = [this] { return !busy_ || stop_; };
-  bool is_idle = true;
-  if (timeout_ms < 0) {
-    changed_.wait(lock, idle);
-  } else {
-    is_idle = changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
-  }
-  --waiters_;
-  return is_idle;
-}
-
-// Not joined: the caller may hold the dynamic linker's lock (a library's destructor), which an ending thread may need.
-void Planner::Detach() {
-  std::lock_guard lock(mutex_);
-  stop_ = true;
-  cancel_ = true;
-  if (thread_.joinable()) thread_.detach();
-  changed_.notify_all();
-}
-
-void Planner::Abandon() {
-  busy_ = true;  // takes no more jobs. The thread is not touched: it is another process's
+std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot, const PlanSettings& settings,
+                                               const std::atomic<bool>* cancel) {
+  Kin kin;
+  kin.beside = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
 }
 
 }  // namespace hotpack

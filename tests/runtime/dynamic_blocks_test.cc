@@ -1,0 +1,86 @@
+#include "runtime/dynamic_blocks.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "runtime/node_pool.h"
+
+namespace hotpack {
+namespace {
+
+DynamicBlock Block(uint64_t bytes, uint64_t ordinal = 0, bool foreign = false) {
+  DynamicBlock block;
+  block.bytes = bytes;
+  block.units = static_cast<uint32_t>(bytes / kUnitBytes);
+  block.ordinal = ordinal;
+  block.foreign = foreign;
+  return block;
+}
+
+class DynamicBlocksTest : public testing::Test {
+ protected:
+  NodePool nodes_;
+  DynamicBlocks blocks_{&nodes_};
+};
+
+TEST_F(DynamicBlocksTest, ABlockIsFoundByItsFirstAddressAndByAnyOther) {
+  blocks_.Add(4096, Block(1024));
+  ASSERT_NE(blocks_.Find(4096), nullptr);
+  EXPECT_EQ(blocks_.Find(4096)->bytes, 1024u);
+  EXPECT_EQ(blocks_.Find(4097), nullptr);
+  EXPECT_NE(blocks_.FindContaining(4096 + 1023), blocks_.all().end());
+  EXPECT_EQ(blocks_.FindContaining(4096 + 1024), blocks_.all().end());
+  EXPECT_EQ(blocks_.FindContaining(4095), blocks_.all().end());
+  DynamicBlock removed;
+  EXPECT_FALSE(blocks_.Remove(4608, &removed));
+  EXPECT_TRUE(blocks_.Remove(4096, &removed));
+  EXPECT_EQ(removed.units, 2u);
+  EXPECT_FALSE(blocks_.Remove(4096, &removed));
+}
+
+TEST_F(DynamicBlocksTest, ARangeMeetsTheBlocksThatLieInItInPart) {
+  for (DeviceAddress address : {0, 2048, 4096, 8192}) blocks_.Add(address, Block(1024));
+  const auto in = [&](DeviceAddress begin, DeviceAddress end) {
+    std::vector<DeviceAddress> met;
+    blocks_.ForEachIn(begin, end, [&](DeviceAddress address, const DynamicBlock&) { met.push_back(address); });
+    return met;
+  };
+  EXPECT_EQ(in(1024, 2048), std::vector<DeviceAddress>{});
+  EXPECT_EQ(in(1023, 2049), (std::vector<DeviceAddress>{0, 2048}));
+  EXPECT_EQ(in(2560, 4096), std::vector<DeviceAddress>{2048});
+  EXPECT_EQ(in(0, 1 << 20).size(), 4u);
+}
+
+// The peak is of what was served at once: a request that is refused leaves no trace.
+TEST_F(DynamicBlocksTest, ARefusedRequestIsNoPeak) {
+  blocks_.CountLive(10);
+  blocks_.AddLive(90);
+  blocks_.RemoveLive(90);
+  EXPECT_EQ(blocks_.live_units(), 10u);
+  EXPECT_EQ(blocks_.live_peak_units(), 10u);
+  blocks_.CountLive(5);
+  blocks_.RemoveLive(15);
+  EXPECT_EQ(blocks_.live_units(), 0u);
+  EXPECT_EQ(blocks_.live_peak_units(), 15u);
+}
+
+TEST_F(DynamicBlocksTest, ForeignBlocksThatLiveLongAreSeen) {
+  blocks_.Add(0, Block(512, 10));
+  EXPECT_FALSE(blocks_.AnyForeignLivesLongerThan(5, 100));
+  blocks_.SetForeign(0, true);
+  EXPECT_FALSE(blocks_.AnyForeignLivesLongerThan(90, 100));
+  EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(89, 100));
+  blocks_.SetForeign(0, false);
+  blocks_.Add(512, Block(512, kUnmonitored, true));  // nobody knows since when
+  EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(1000, 100));
+}
+
+TEST_F(DynamicBlocksTest, TraceIdsAreAboveAllOrdinals) {
+  const uint64_t first = blocks_.NewTraceId();
+  EXPECT_GE(first, uint64_t{1} << 63);
+  EXPECT_NE(blocks_.NewTraceId(), first);
+}
+
+}  // namespace
+}  // namespace hotpack

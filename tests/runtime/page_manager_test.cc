@@ -1,0 +1,133 @@
+#include "runtime/page_manager.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "fake_device_memory.h"
+#include "runtime/node_pool.h"
+#include "script_helper.h"
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kChunk = 64 << 10;
+constexpr uint32_t kChunkUnits = kChunk / kUnitBytes;
+
+class PageManagerTest : public testing::Test {
+ protected:
+  explicit PageManagerTest(uint64_t device_bytes = 64 * kChunk) : device_(device_bytes, kChunk) {
+    EngineLock lock(mutex_);
+    EXPECT_EQ(pages_.Open(lock), MemoryStatus::kOk);
+  }
+  ~PageManagerTest() override { EXPECT_EQ(device_.FirstFault(), ""); }
+
+  PageManager::GrowStatus Grow(uint32_t units, DeviceAddress* address, bool zone_given = false) {
+    EngineLock lock(mutex_);
+    EngineRequest request;
+    request.bytes = units * kUnitBytes;
+    request.units = units;
+    bool foreign = false;
+    const auto status = pages_.Grow(lock, request, policy_, zone_given, &foreign, address);
+    if (status == PageManager::GrowStatus::kOk) blocks_.CountLive(units);
+    return status;
+  }
+  // Follows a script of the given blocks in a zone of its own.
+  void Follow(const std::vector<TestBlock>& blocks) {
+    script_ = ScriptOf(blocks);
+    ASSERT_TRUE(pages_.TakeZone(*script_));
+    follower_.Start(script_, 0, pages_.base(), pages_.zone().begin);
+    pages_.BeginScript();
+  }
+  // The script asks for its next entry: its pages are mapped.
+  bool MapNext(uint32_t units) {
+    EngineLock lock(mutex_);
+    blocks_.CountLive(units);
+    const Follower::Answer answer = follower_.Next(units, history_.Append(units), history_);
+    EXPECT_EQ(answer.outcome, Follower::Outcome::kUnmapped);
+    return pages_.MapEntry(lock, answer.entry, policy_);
+  }
+
+  FakeDeviceMemory device_;
+  std::atomic<bool> abandoned_{false};
+  NodePool nodes_;
+  History history_{1024};
+  Follower follower_;
+  DynamicBlocks blocks_{&nodes_};
+  PageManager pages_{&device_, &abandoned_, &follower_, &blocks_};
+  GrowthPolicy policy_;
+  std::shared_ptr<const Script> script_;
+  Lock mutex_;
+};
+
+TEST_F(PageManagerTest, GrowsByWhatIsAskedForAndGivesItBack) {
+  DeviceAddress address = 0;
+  ASSERT_EQ(Grow(3 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  EXPECT_TRUE(device_.Accessible(address, 3 * kChunk));
+  EXPECT_EQ(device_.Held(), 3 * kChunk);
+  pages_.Free(address, 3 * kChunk, false);
+  blocks_.RemoveLive(3 * kChunkUnits);
+  EngineLock lock(mutex_);
+  EXPECT_EQ(pages_.GiveBack(lock, UINT64_MAX), 3 * kChunk);
+  EXPECT_EQ(device_.Held(), 0u);
+}
+
+TEST_F(PageManagerTest, NothingIsMadeForARequestAboveTheDevice) {
+  DeviceAddress address = 0;
+  EXPECT_EQ(Grow(65 * kChunkUnits, &address), PageManager::GrowStatus::kOutOfMemory);
+  EXPECT_EQ(device_.Held(), 0u);
+}
+
+// What a refused request has made in vain is given back.
+TEST_F(PageManagerTest, ARefusedRequestLeavesNothingBehind) {
+  DeviceAddress first = 0, second = 0;
+  ASSERT_EQ(Grow(40 * kChunkUnits, &first), PageManager::GrowStatus::kOk);
+  EXPECT_EQ(Grow(30 * kChunkUnits, &second), PageManager::GrowStatus::kOutOfMemory);
+  EXPECT_EQ(device_.Held(), 40 * kChunk);
+  EXPECT_GT(pages_.capacity_seen(), 0u);
+}
+
+TEST_F(PageManagerTest, ADriverThatGoesDownIsNotAskedAgain) {
+  device_.SetDown();
+  DeviceAddress address = 0;
+  EXPECT_EQ(Grow(kChunkUnits, &address), PageManager::GrowStatus::kGone);
+}
+
+// The zone's pages are its script's: the engine has to part with that first.
+TEST_F(PageManagerTest, TheLastMemoryIsTheZones) {
+  Follow({{50 * kChunkUnits, 1, 0}});
+  ASSERT_TRUE(MapNext(50 * kChunkUnits));
+  follower_.Release(0);
+  blocks_.RemoveLive(50 * kChunkUnits);
+  DeviceAddress address = 0;
+  EXPECT_EQ(Grow(60 * kChunkUnits, &address), PageManager::GrowStatus::kNeedsZone);
+  pages_.RetireZone({}, {});
+  follower_.Stop();
+  EXPECT_EQ(Grow(60 * kChunkUnits, &address, /*zone_given=*/true), PageManager::GrowStatus::kOk);
+  EXPECT_TRUE(device_.Accessible(address, 60 * kChunk));
+}
+
+TEST_F(PageManagerTest, EntriesGetTheirPagesWhenTheyAreAskedFor) {
+  Follow({{2 * kChunkUnits, 2, 0}, {kChunkUnits, 1, 2 * kChunkUnits}});
+  EXPECT_FALSE(pages_.fully_mapped());
+  ASSERT_TRUE(MapNext(2 * kChunkUnits));
+  EXPECT_TRUE(device_.Accessible(pages_.zone().begin, 2 * kChunk));
+  ASSERT_TRUE(MapNext(kChunkUnits));
+  EXPECT_TRUE(device_.Accessible(pages_.zone().begin, 3 * kChunk));
+  EXPECT_EQ(device_.Held(), 3 * kChunk);
+  EngineLock lock(mutex_);
+  pages_.Housekeep(lock, policy_);
+  EXPECT_TRUE(pages_.fully_mapped());
+}
+
+TEST_F(PageManagerTest, AnEntryThatGetsNoPagesIsGivenUp) {
+  DeviceAddress address = 0;
+  ASSERT_EQ(Grow(62 * kChunkUnits, &address), PageManager::GrowStatus::kOk);
+  Follow({{4 * kChunkUnits, 1, 0}});
+  EXPECT_FALSE(MapNext(4 * kChunkUnits));
+  EXPECT_EQ(follower_.LiveAt(follower_.Offset(0)), kNone);
+}
+
+}  // namespace
+}  // namespace hotpack
