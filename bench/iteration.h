@@ -6,7 +6,7 @@
 
 #include "bench/training_sequence.h"
 #include "profiler/profile.h"
-#include "runtime/script.h"
+#include "runtime/script/script.h"
 
 namespace hotpack::bench {
 

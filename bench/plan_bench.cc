@@ -11,7 +11,7 @@
 
 #include "bench/benchmark_main.h"
 #include "bench/iteration.h"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 
 namespace hotpack::bench {
 namespace {

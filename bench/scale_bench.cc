@@ -18,9 +18,9 @@
 #include "bench/unbacked_device_memory.h"
 #include "packer/pack.h"
 #include "packer/validator.h"
-#include "runtime/engine.h"
-#include "runtime/follower.h"
-#include "runtime/plan_file.h"
+#include "runtime/engine/engine.h"
+#include "runtime/script/follower.h"
+#include "runtime/persist/plan_file.h"
 
 namespace hotpack::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "bench/training_sequence.h"
 #include "bench/unbacked_device_memory.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace hotpack::bench {
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "bench/unbacked_device_memory.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace hotpack::bench {
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/device_memory.h"
+#include "runtime/memory/device_memory.h"
 
 namespace hotpack::bench {
 

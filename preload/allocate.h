@@ -3,7 +3,7 @@
 #pragma once
 
 #include "preload/stream_order.h"
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 namespace hotpack {
 

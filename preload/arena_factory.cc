@@ -26,8 +26,8 @@
 #include "preload/stream_order.h"
 #include "preload/tools_present.h"
 #include "profiler/trace_writer.h"
-#include "runtime/plain_device_memory.h"
-#include "runtime/stats_file.h"
+#include "runtime/memory/plain_device_memory.h"
+#include "runtime/persist/stats_file.h"
 
 namespace hotpack {
 namespace {

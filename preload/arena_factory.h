@@ -2,8 +2,8 @@
 #pragma once
 
 #include "profiler/trace_writer.h"
-#include "runtime/arena_table.h"
-#include "runtime/stats_file.h"
+#include "runtime/process/arena_table.h"
+#include "runtime/persist/stats_file.h"
 
 namespace hotpack {
 

@@ -1,4 +1,4 @@
-// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/c_api.cc.
+// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/process/c_api.cc.
 #include "preload/allocate.h"
 #include "preload/device_limits.h"
 #include "preload/driver_access.h"

@@ -1,5 +1,5 @@
 // The calls of hotpack.h about a device's memory, and the promises of programs whose streams nobody sees. The rest of the C
-// interface is in preload/c_allocate.cc, preload/c_save_plan.cc and runtime/c_api.cc.
+// interface is in preload/c_allocate.cc, preload/c_save_plan.cc and runtime/process/c_api.cc.
 #include <algorithm>
 #include <cstring>
 #include <vector>

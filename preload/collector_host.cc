@@ -13,8 +13,8 @@
 #include "preload/made_once.h"
 #include "preload/range_watch.h"
 #include "preload/stream_order.h"
-#include "runtime/recording.h"
-#include "runtime/request_timer.h"
+#include "runtime/persist/recording.h"
+#include "runtime/base/request_timer.h"
 
 namespace hotpack {
 

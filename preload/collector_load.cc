@@ -10,7 +10,7 @@
 #include "preload/hook_scope.h"
 #include "preload/log.h"
 #include "preload/options.h"
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 namespace hotpack {
 namespace {

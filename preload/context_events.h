@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/memory/cuda_driver.h"
 
 namespace hotpack {
 

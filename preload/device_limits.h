@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 namespace hotpack {
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "runtime/cuda_driver.h"
+#include "runtime/memory/cuda_driver.h"
 
 namespace hotpack {
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "preload/stream_order.h"
-#include "runtime/cuda_driver.h"
+#include "runtime/memory/cuda_driver.h"
 
 namespace hotpack {
 

@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 namespace hotpack {
 

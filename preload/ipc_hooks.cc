@@ -4,7 +4,7 @@
 #include "preload/hook_table.h"
 #include "preload/log.h"
 #include "preload/outside.h"
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 using hotpack::DeviceAddress;
 

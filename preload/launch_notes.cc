@@ -3,7 +3,7 @@
 #include "preload/driver_access.h"
 #include "preload/options.h"
 #include "preload/stream_order.h"
-#include "runtime/recording.h"
+#include "runtime/persist/recording.h"
 
 namespace hotpack {
 

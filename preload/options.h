@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/guards.h"
+#include "runtime/memory/guards.h"
 
 namespace hotpack {
 

@@ -1,8 +1,8 @@
-// What the calling thread has spent on order between streams, for the statistics (StreamOrderCost in runtime/engine.h).
+// What the calling thread has spent on order between streams, for the statistics (StreamOrderCost in runtime/engine/engine.h).
 #pragma once
 
-#include "runtime/engine.h"
-#include "runtime/request_timer.h"
+#include "runtime/engine/engine.h"
+#include "runtime/base/request_timer.h"
 
 namespace hotpack {
 

@@ -14,8 +14,8 @@
 #include "preload/log.h"
 #include "preload/options.h"
 #include "preload/plan_path.h"
-#include "runtime/arena_table.h"
-#include "runtime/plan_file.h"
+#include "runtime/process/arena_table.h"
+#include "runtime/persist/plan_file.h"
 
 namespace hotpack {
 namespace {

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "runtime/cuda_device_memory.h"
-#include "runtime/saved_plan.h"
+#include "runtime/memory/cuda_device_memory.h"
+#include "runtime/persist/saved_plan.h"
 
 namespace hotpack {
 

@@ -4,7 +4,7 @@
 #include "preload/driver_access.h"
 #include "preload/hook_scope.h"
 #include "preload/hook_table.h"
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 namespace {
 

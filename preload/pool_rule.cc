@@ -5,7 +5,7 @@
 
 #include "preload/driver_access.h"
 #include "preload/log.h"
-#include "runtime/request_timer.h"
+#include "runtime/base/request_timer.h"
 
 namespace hotpack {
 namespace {

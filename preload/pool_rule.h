@@ -1,7 +1,7 @@
 // Whether a job that never repeats is better off with the driver's own pool.
 #pragma once
 
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 
 namespace hotpack {
 

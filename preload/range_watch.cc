@@ -11,11 +11,11 @@
 #include "preload/log.h"
 #include "preload/made_once.h"
 #include "preload/option_table.h"
-#include "runtime/arena_table.h"
+#include "runtime/process/arena_table.h"
 #include "runtime/include/hotpack.h"
-#include "runtime/mark_listener.h"
-#include "runtime/recording.h"
-#include "runtime/request_timer.h"
+#include "runtime/process/mark_listener.h"
+#include "runtime/persist/recording.h"
+#include "runtime/base/request_timer.h"
 
 namespace hotpack {
 namespace {

@@ -10,9 +10,9 @@
 #include "preload/made_once.h"
 #include "preload/stream_order.h"
 #include "profiler/trace_writer.h"
-#include "runtime/mark_listener.h"
-#include "runtime/recording.h"
-#include "runtime/request_timer.h"
+#include "runtime/process/mark_listener.h"
+#include "runtime/persist/recording.h"
+#include "runtime/base/request_timer.h"
 
 namespace hotpack {
 

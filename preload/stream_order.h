@@ -12,7 +12,7 @@
 //    before, so the events cover it.
 // 3. Several streams. A release has a tick. Of cuMemFreeAsync(S), all uses come before that point of S (the call's
 //    contract), and so do the uses that were told of by hotpack_record_use on the streams told; of cuMemFree they may be on
-//    any stream. The engine keeps this with the memory (runtime/reuse.h) and says at the next request there what has to
+//    any stream. The engine keeps this with the memory (runtime/memory/reuse.h) and says at the next request there what has to
 //    come before:
 //      - a request that names stream T: for each release on S ≠ T an event of S that was recorded after it is waited for by T. Which
 //        releases T is known to come after is remembered; an event is recorded when it is needed, or, on streams
@@ -71,8 +71,8 @@
 #include "preload/driver_access.h"
 #include "preload/graph_memory.h"
 #include "preload/used_streams.h"
-#include "runtime/arena_table.h"
-#include "runtime/engine.h"
+#include "runtime/process/arena_table.h"
+#include "runtime/engine/engine.h"
 
 // Set by work_hooks.cc; constantly 0 without hooks (standalone.cc).
 extern "C" int hotpack_per_thread_stream_used;

@@ -12,8 +12,8 @@
 #include <mutex>
 
 #include "preload/order_cost.h"
-#include "runtime/cuda_driver.h"
-#include "runtime/reuse.h"
+#include "runtime/memory/cuda_driver.h"
+#include "runtime/memory/reuse.h"
 
 // The handles that need no look at their first use any more, by hash; read by work_hooks.cc at each call. 0: free.
 inline constexpr uint32_t kHotpackHandleBits = 12;

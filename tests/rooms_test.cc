@@ -210,7 +210,7 @@ TEST(RoomsTest, ChecksFindPlantedFaults) {
   EXPECT_EQ(wrong("packer/a.cc", "#include \"packer/types.h\""), 0u);
   EXPECT_EQ(wrong("packer/a.cc", "  # include \"runtime/event.h\""), 1u);
   EXPECT_EQ(wrong("runtime/a.cc", "#include <runtime/engine/engine.h>"), 1u) << "a folder above in the same one";
-  EXPECT_EQ(wrong("runtime/engine/a.cc", "#include \"runtime/arena.h\""), 0u);
+  EXPECT_EQ(wrong("runtime/engine/a.cc", "#include \"runtime/memory/arena.h\""), 0u);
   EXPECT_EQ(wrong("runtime/a.cc", "#include \"../preload/hooks.h\""), 1u);
   EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/option_table.h\""), 0u);
   EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/options.h\""), 1u);

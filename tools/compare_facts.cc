@@ -3,7 +3,7 @@
 #include "packer/bounds.h"
 #include "packer/pack.h"
 #include "packer/stop.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tools/engine_replay.h"
 #include "tools/peers/recording.h"
 #include "tools/trace_facts.h"

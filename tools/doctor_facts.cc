@@ -14,7 +14,7 @@
 #include "preload/doctor_file.h"
 #include "preload/hook_list.h"
 #include "preload/work_list.h"
-#include "runtime/stats_file.h"
+#include "runtime/persist/stats_file.h"
 
 namespace hotpack {
 namespace {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 namespace hotpack {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "profiler/trace_record.h"
-#include "runtime/stats_file.h"
+#include "runtime/persist/stats_file.h"
 #include "tools/exit_codes.h"
 #include "tools/output_file.h"
 #include "tools/run.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/stats_file.h"
+#include "runtime/persist/stats_file.h"
 #include "tools/run_setup.h"
 
 namespace hotpack {

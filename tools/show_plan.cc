@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tools/units.h"
 
 namespace hotpack {

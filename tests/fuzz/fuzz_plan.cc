@@ -1,4 +1,4 @@
-// The reader of plan files (runtime/plan_file.h, docs/plan_format.md): any bytes are taken or refused. What is taken holds
+// The reader of plan files (runtime/persist/plan_file.h, docs/plan_format.md): any bytes are taken or refused. What is taken holds
 // scripts whose places are a valid placement, and an opening that names their entries, and is written and read again as the
 // same. The checksum would keep all but the seeds away from the reader, so each input is tried with its own and with the
 // right one.
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "packer/validator.h"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace hotpack::fuzz {

@@ -1,9 +1,9 @@
-// The reader of a process's figures (runtime/stats_file.h): any bytes are taken or refused; what is taken is a whole file,
+// The reader of a process's figures (runtime/persist/stats_file.h): any bytes are taken or refused; what is taken is a whole file,
 // and its figures are those of at most as many arenas as it has slots.
 #include <cstring>
 #include <string>
 
-#include "runtime/stats_file.h"
+#include "runtime/persist/stats_file.h"
 #include "tests/fuzz/fuzz.h"
 
 // corpus/make_seeds.py writes files with slots of this length.

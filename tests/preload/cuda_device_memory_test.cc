@@ -1,11 +1,11 @@
 // CudaDeviceMemory on the stub driver's functions, called directly: no preload is involved.
-#include "runtime/cuda_device_memory.h"
+#include "runtime/memory/cuda_device_memory.h"
 
 #include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/plain_device_memory.h"
+#include "runtime/memory/plain_device_memory.h"
 #include "tests/preload/stub_driver.h"
 
 namespace hotpack {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "runtime/heap_count.h"
+#include "runtime/base/heap_count.h"
 
 namespace {
 

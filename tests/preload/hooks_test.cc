@@ -1,7 +1,7 @@
 // The hooks, as a program sees them: every scenario of preload_client.cc by every way to the driver.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/stats_file.h"
+#include "runtime/persist/stats_file.h"
 #include "tests/preload/subprocess.h"
 
 namespace {

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tests/preload/subprocess.h"
 #include "tests/runtime/test_seed.h"
 

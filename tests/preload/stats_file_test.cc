@@ -1,4 +1,4 @@
-#include "runtime/stats_file.h"
+#include "runtime/persist/stats_file.h"
 
 #include <unistd.h>
 

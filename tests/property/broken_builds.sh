@@ -71,7 +71,7 @@ mutant() {
   rm -f "$work"/*.o
   local sources=("$file")
   case $file in
-    runtime/cuda_driver.h) sources=(preload/{stream_edges,stream_contexts,context_events,driver_blocks,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
+    runtime/memory/cuda_driver.h) sources=(preload/{stream_edges,stream_contexts,context_events,driver_blocks,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
     runtime/*.h) sources=("${follower_readers[@]}") ;;
     *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
   esac
@@ -124,7 +124,7 @@ pool_programs() {
 
 # The changed library as it is must pass, or being caught says nothing.
 check=all_programs
-mutant "unchanged" runtime/arena.cc "// --- driver calls, without the lock ----------------------------------------------------------------------------------" ""
+mutant "unchanged" runtime/memory/arena.cc "// --- driver calls, without the lock ----------------------------------------------------------------------------------" ""
 if [ "$mutants" != 0 ]; then
   [ "$survivors" = 1 ] || { cat "$work/log"; echo "broken_builds: the library that is not broken fails"; exit 1; }
   survivors=0
@@ -143,9 +143,9 @@ mutant "no event edge, a barrier that waits for the legacy stream alone" preload
   "if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;" ""
 mutant "no event edge, a barrier that nobody waits for" preload/stream_edges.cc \
   "if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;" ""
-mutant "no event edge, blocks of the script" runtime/engine.cc \
+mutant "no event edge, blocks of the script" runtime/engine/engine.cc \
   "if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);" ""
-mutant "no event edge, blocks beside the script" runtime/engine.cc \
+mutant "no event edge, blocks beside the script" runtime/engine/engine.cc \
   "if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);" ""
 mutant "no event edge, blocks put aside during a capture" preload/stream_captures.cc \
   "const ReuseAfter after = StampOf(kNoStream, batch[i].address, ReleaseKind::kOrdered);" "const ReuseAfter after{};"
@@ -166,19 +166,19 @@ mutant "late stream ignored, that there are several now" preload/stream_order.cc
 mutant "late stream ignored, per thread" preload/work_hooks.cc \
   '" movl $1, hotpack_per_thread_stream_used(%rip)\n"             \' '" nop\n" \'
 # No overlap check: the script's places are taken for granted.
-mutant "no overlap check, predecessors" runtime/follower.h "cell.pending += cell.predecessors;" ""
-mutant "no overlap check, holes" runtime/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
-mutant "no overlap check, blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
+mutant "no overlap check, predecessors" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
+mutant "no overlap check, holes" runtime/script/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
+mutant "no overlap check, blocks beside the script" runtime/script/follower.cc "cells_[i].pending |= kForeignBit;" ""
 # No carried block: what lives across the boundary is forgotten.
 mutant "no carried block, residency" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
-mutant "no carried block, into another script" runtime/script_switcher.cc "follower_.AddForeign(foreign);" ""
-mutant "no carried block, out of an old plan" runtime/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
+mutant "no carried block, into another script" runtime/engine/script_switcher.cc "follower_.AddForeign(foreign);" ""
+mutant "no carried block, out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
 # Unmap too early: pages go while work or blocks are on them.
-mutant "unmap too early, no waiting" runtime/arena.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
+mutant "unmap too early, no waiting" runtime/memory/arena.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
   "if (false) {"
-mutant "unmap too early, live blocks" runtime/page_manager.cc \
+mutant "unmap too early, live blocks" runtime/engine/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
-mutant "unmap too early, pages from under the script" runtime/follower.cc \
+mutant "unmap too early, pages from under the script" runtime/script/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
 mutant "unmap too early, the end of a context" preload/allocate.cc \
   "Order().Synchronize(context_);" "Retire(true);"
@@ -191,7 +191,7 @@ mutant "a failed wait for an event taken for done" preload/used_streams.cc \
   "return driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;" \
   "driver.StreamWaitEvent(waiter.handle, event, 0); return true;"
 failing_seeds=40-48
-mutant "the program left in another context" runtime/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
+mutant "the program left in another context" runtime/memory/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
   "inline constexpr int kAttemptsToRestore = 1;"
 failing_seeds=7-18
 mutant "an arena gone before its context" preload/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \

@@ -1,10 +1,10 @@
-#include "runtime/dynamic_blocks.h"
+#include "runtime/engine/dynamic_blocks.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "runtime/node_pool.h"
+#include "runtime/base/node_pool.h"
 
 namespace hotpack {
 namespace {

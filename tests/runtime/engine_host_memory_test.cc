@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
 
 namespace {

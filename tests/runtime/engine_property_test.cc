@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/managed_device_memory.h"
 
 namespace hotpack {

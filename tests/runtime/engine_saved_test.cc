@@ -6,7 +6,7 @@
 #include <random>
 
 #include "packer/validator.h"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/saved_job.h"
 #include "tests/runtime/test_seed.h"

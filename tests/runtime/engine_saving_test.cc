@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "packer/validator.h"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/saved_job.h"
 

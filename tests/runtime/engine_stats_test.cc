@@ -1,4 +1,4 @@
-#include "runtime/engine_stats.h"
+#include "runtime/engine/engine_stats.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The engine at its edges: bad input, no memory, a device that fails, other threads in the middle of it, the end.
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
 #include "tests/runtime/test_seed.h"
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/variants.h"
+#include "runtime/script/variants.h"
 #include "tests/runtime/job.h"
 #include "tests/runtime/play.h"
 #include "tests/runtime/test_seed.h"

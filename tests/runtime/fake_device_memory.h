@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/device_memory.h"
+#include "runtime/memory/device_memory.h"
 
 namespace hotpack {
 

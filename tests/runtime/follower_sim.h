@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/follower.h"
+#include "runtime/script/follower.h"
 #include "tests/runtime/script_helper.h"
 
 namespace hotpack {

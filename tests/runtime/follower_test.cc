@@ -1,4 +1,4 @@
-#include "runtime/follower.h"
+#include "runtime/script/follower.h"
 
 #include "tests/runtime/follower_sim.h"
 #include "tests/runtime/test_seed.h"

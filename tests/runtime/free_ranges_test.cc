@@ -1,5 +1,5 @@
-#include "runtime/free_ranges.h"
-#include "runtime/node_pool.h"
+#include "runtime/memory/free_ranges.h"
+#include "runtime/base/node_pool.h"
 
 #include <gtest/gtest.h>
 

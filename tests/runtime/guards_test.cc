@@ -1,5 +1,5 @@
 // Debug mode: writes outside a block are found and hit nobody; what is released is overwritten; figures are the program's.
-#include "runtime/guards.h"
+#include "runtime/memory/guards.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
 
 namespace hotpack {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
 
 namespace hotpack {

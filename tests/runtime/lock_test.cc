@@ -1,4 +1,4 @@
-#include "runtime/lock.h"
+#include "runtime/base/adaptive_mutex.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
 // Managed memory for what the device has no room for, until a plan is in force.
-#include "runtime/managed_spill.h"
+#include "runtime/memory/managed_spill.h"
 
 #include <atomic>
 #include <map>
@@ -11,7 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/managed_device_memory.h"
 #include "tests/runtime/test_seed.h"
 

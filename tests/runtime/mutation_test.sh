@@ -43,19 +43,19 @@ mutant() {
   esac
 }
 
-mutant "predecessor counters" runtime/follower.h "cell.pending += cell.predecessors;" ""
-mutant "overlap check of holes" runtime/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
-mutant "blocks beside the script" runtime/follower.cc "cells_[i].pending |= kForeignBit;" ""
-mutant "blocks carried over a change of script" runtime/script_switcher.cc "follower_.AddForeign(foreign);" ""
-mutant "blocks of a script taken up again" runtime/follower.cc "live_.Clear();" ""
-mutant "blocks carried out of an old plan" runtime/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
+mutant "predecessor counters" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
+mutant "overlap check of holes" runtime/script/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"
+mutant "blocks beside the script" runtime/script/follower.cc "cells_[i].pending |= kForeignBit;" ""
+mutant "blocks carried over a change of script" runtime/engine/script_switcher.cc "follower_.AddForeign(foreign);" ""
+mutant "blocks of a script taken up again" runtime/script/follower.cc "live_.Clear();" ""
+mutant "blocks carried out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
 mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
-mutant "pages taken from under the script" runtime/follower.cc \
+mutant "pages taken from under the script" runtime/script/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
-mutant "pages given back under live blocks" runtime/page_manager.cc \
+mutant "pages given back under live blocks" runtime/engine/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
-mutant "pages given back behind the script" runtime/page_manager.cc \
+mutant "pages given back behind the script" runtime/engine/page_manager.cc \
   "follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));" ""
-mutant "a place of the script in which something lives" runtime/page_manager.cc \
+mutant "a place of the script in which something lives" runtime/engine/page_manager.cc \
   "if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;" ""
 [ "$survivors" = 0 ]

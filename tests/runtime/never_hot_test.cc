@@ -10,7 +10,7 @@
 
 #include "bench/unbacked_device_memory.h"
 #include "gtest/gtest.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
 
 // Every byte of this process's heap is counted: of the engine, its planning thread, and little else.

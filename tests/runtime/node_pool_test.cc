@@ -1,4 +1,4 @@
-#include "runtime/node_pool.h"
+#include "runtime/base/node_pool.h"
 
 #include <cstdint>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/node_reserve.h"
+#include "runtime/base/node_reserve.h"
 #include "tests/runtime/test_seed.h"
 
 namespace hotpack {

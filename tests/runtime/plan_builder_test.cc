@@ -1,5 +1,5 @@
 // Plans, made of recorded requests without an engine.
-#include "runtime/plan_builder.h"
+#include "runtime/script/plan_builder.h"
 
 #include <gtest/gtest.h>
 

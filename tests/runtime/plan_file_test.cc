@@ -1,5 +1,5 @@
 // The plan file: what is written is read again, and nothing else is.
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 #include <functional>
 #include <iterator>
 
-#include "runtime/arena.h"
+#include "runtime/memory/arena.h"
 #include "tests/runtime/plan_samples.h"
 #include "tests/runtime/test_seed.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <random>
 
-#include "runtime/saved_plan.h"
+#include "runtime/persist/saved_plan.h"
 #include "tests/runtime/script_helper.h"
 
 namespace hotpack {

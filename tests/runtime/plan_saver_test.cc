@@ -1,5 +1,5 @@
 // PlanSaver by itself: what a later run is to begin with, and when plans are saved.
-#include "runtime/plan_saver.h"
+#include "runtime/engine/plan_saver.h"
 
 #include "gtest/gtest.h"
 #include "tests/runtime/script_helper.h"

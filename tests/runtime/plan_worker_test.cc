@@ -1,5 +1,5 @@
 // The thread on which plans are made.
-#include "runtime/plan_worker.h"
+#include "runtime/script/plan_worker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/release_stamps.h"
+#include "runtime/memory/release_stamps.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <random>
 
 #include "gtest/gtest.h"
-#include "runtime/engine.h"
+#include "runtime/engine/engine.h"
 #include "tests/runtime/fake_device_memory.h"
 
 namespace hotpack {

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tests/runtime/job.h"
 
 namespace hotpack {

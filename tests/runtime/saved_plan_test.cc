@@ -1,5 +1,5 @@
 // How a run began, as found in its history; scripts without holes.
-#include "runtime/saved_plan.h"
+#include "runtime/persist/saved_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "packer/pack.h"
-#include "runtime/script.h"
+#include "runtime/script/script.h"
 
 namespace hotpack {
 

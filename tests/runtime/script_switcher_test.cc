@@ -1,4 +1,4 @@
-#include "runtime/script_switcher.h"
+#include "runtime/engine/script_switcher.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fake_device_memory.h"
-#include "runtime/node_pool.h"
+#include "runtime/base/node_pool.h"
 #include "script_helper.h"
 
 namespace hotpack {

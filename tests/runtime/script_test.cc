@@ -1,5 +1,5 @@
-#include "runtime/live_slots.h"
-#include "runtime/script.h"
+#include "runtime/script/live_slots.h"
+#include "runtime/script/script.h"
 
 #include <gtest/gtest.h>
 

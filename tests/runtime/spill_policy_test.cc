@@ -1,5 +1,5 @@
 // SpillPolicy by itself: what is asked of the device, when, and what the user hears.
-#include "runtime/spill_policy.h"
+#include "runtime/engine/spill_policy.h"
 
 #include <string>
 #include <vector>

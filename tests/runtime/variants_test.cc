@@ -1,5 +1,5 @@
 // The set of known scripts by itself: found again, bounded, and what comes after what.
-#include "runtime/variants.h"
+#include "runtime/script/variants.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include "packer/cliques.h"
 #include "packer/csv.h"
 #include "packer/timeline.h"
-#include "runtime/plan_file.h"
+#include "runtime/persist/plan_file.h"
 #include "tools/file_sink.h"
 #include "tools/hot_iteration.h"
 #include "tools/units.h"

@@ -1,0 +1,93 @@
+#include "runtime/base/adaptive_mutex.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runtime/base/request_timer.h"
+
+namespace hotpack {
+namespace {
+
+// Looks at the lock before sleeping come ever more rarely, 1, 2, 4, ... pauses apart: together some tens of microseconds,
+// about what a sleep and a wake-up cost. Where threads have been waiting for it again and again, as many of the first looks
+// are left out as waits came within kSoon of the one before, and one later look is the only one.
+constexpr uint32_t kLooks = 10;
+constexpr uint32_t kHottest = 10;
+constexpr int64_t kSoon = 400'000;  // ns: some times 2^kHottest pauses
+
+void Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
+  static_assert(sizeof(*word) == sizeof(uint32_t));
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+void Pause(uint32_t times) {
+  for (uint32_t i = 0; i < times; ++i) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+}
+
+// Takes one of `calls`, or sleeps until there is one.
+void SleepUntilCalled(std::atomic<uint32_t>* calls) {
+  while (true) {
+    uint32_t number = calls->load(std::memory_order_relaxed);
+    if (number == 0) {
+      Futex(calls, FUTEX_WAIT, 0);
+    } else if (calls->compare_exchange_weak(number, number - 1)) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+// The look that a wait begins with: 0 if the one before it was long ago. (Waits at the same time may lose a count: no matter.)
+uint32_t Lock::FirstLook() {
+  const int64_t now = RequestTimer::Now();
+  const bool soon = now - waited_at_.load(std::memory_order_relaxed) < kSoon;
+  const uint32_t heat = soon ? std::min(heat_.load(std::memory_order_relaxed) + 1, kHottest) : 0;
+  waited_at_.store(now, std::memory_order_relaxed);
+  heat_.store(heat, std::memory_order_relaxed);
+  return heat;
+}
+
+void Lock::LockSlow() {
+  constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t mine = 0;  // kWoken: this thread is the one that was woken
+  uint32_t look = kNone;
+  while (true) {
+    uint32_t state = state_.load(std::memory_order_relaxed);
+    // What other waiters do to the state meanwhile is no reason to wait longer.
+    while ((state & kHeld) == 0) {
+      if (state_.compare_exchange_weak(state, (state | kHeld) & ~mine, std::memory_order_acquire)) return;
+    }
+    if (look == kNone) {
+      look = FirstLook();
+    } else if (look >= kLooks) {
+      if (!state_.compare_exchange_weak(state, (state & ~mine) + kSleeper, std::memory_order_relaxed)) continue;
+      SleepUntilCalled(&calls_);
+      mine = kWoken;
+      look = kNone;
+      continue;
+    }
+    Pause(1u << look++);
+  }
+}
+
+// The lock has been given up. Somebody sleeps, or was woken.
+void Lock::UnlockSlow() {
+  uint32_t state = state_.load(std::memory_order_relaxed);
+  // Held again: its holder will look. Woken: that one will take it, or sleep again and leave this to the holder.
+  while (state >= kSleeper && (state & (kHeld | kWoken)) == 0) {
+    if (!state_.compare_exchange_weak(state, (state - kSleeper) | kWoken, std::memory_order_relaxed)) continue;
+    calls_.fetch_add(1);
+    Futex(&calls_, FUTEX_WAKE, 1);
+    return;
+  }
+}
+
+}  // namespace hotpack

@@ -1,0 +1,87 @@
+// The blocks that are not served by script, and the load of all blocks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory_resource>
+
+#include "profiler/history.h"
+#include "runtime/memory/device_memory.h"
+#include "runtime/engine/engine_request.h"
+
+namespace hotpack {
+
+// A block that is not served by script. It may lie anywhere: in the dynamic zone, a retired zone, a hole, the followed
+// script's zone, managed memory.
+struct DynamicBlock {
+  uint64_t bytes = 0;               // of addresses, a multiple of 512
+  uint32_t units = 0;               // asked for
+  uint32_t entry = kNone;           // the script's entry that it stands for; kNone: none
+  uint64_t ordinal = kUnmonitored;  // its request
+  uint64_t follow_epoch = 0;        // when it was placed: `entry` is the entry of the script followed then
+  uint64_t trace_id = 0;            // unique in the engine
+  bool foreign = false;             // it lies, at least in part, where the followed script has places
+
+  // Whether it has lived for more than `requests` requests, `count` being made so far.
+  bool LivesLongerThan(uint64_t requests, uint64_t count) const {
+    return ordinal == kUnmonitored || count - ordinal > requests;
+  }
+};
+
+// Guarded by the engine's lock. O(log blocks) unless noted.
+class DynamicBlocks {
+ public:
+  using Map = std::pmr::map<DeviceAddress, DynamicBlock>;
+
+  explicit DynamicBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes), blocks_(nodes) {}
+
+  // --- the load of all live blocks, those served by script among them: units of 512 bytes. O(1) -----------------------
+  void CountLive(uint32_t units) {  // a request was served
+    AddLive(units);
+    NoteLivePeak();
+  }
+  void AddLive(uint32_t units) { live_units_ += units; }  // a request is to be served: no peak yet
+  void NoteLivePeak() {
+    if (live_units_ > live_peak_units_) live_peak_units_ = live_units_;
+  }
+  void RemoveLive(uint64_t units) { live_units_ -= units; }
+  uint64_t live_units() const { return live_units_; }
+  uint64_t live_peak_units() const { return live_peak_units_; }
+
+  // --- blocks -------------------------------------------------------------------------------------------------------
+  // A trace id for a request that is not monitored: above all ordinals.
+  uint64_t NewTraceId() { return (uint64_t{1} << 63) + next_trace_id_++; }
+  void Add(DeviceAddress address, const DynamicBlock& block) { blocks_.emplace(address, block); }
+  // Removes the block that begins at `address`. Returns false if there is none.
+  bool Remove(DeviceAddress address, DynamicBlock* block);
+  // Null if no block begins at `address`.
+  const DynamicBlock* Find(DeviceAddress address) const;
+  // The block that has `address`; all().end() if there is none.
+  Map::const_iterator FindContaining(DeviceAddress address) const;
+  void SetForeign(DeviceAddress address, bool foreign);
+  // Calls function(address, block) for each block that lies in [begin, end) at least in part. O(log blocks + those).
+  template <typename Function>
+  void ForEachIn(DeviceAddress begin, DeviceAddress end, Function function) {
+    auto it = blocks_.upper_bound(begin);
+    if (it != blocks_.begin()) --it;
+    for (; it != blocks_.end() && it->first < end; ++it) {
+      if (it->first + it->second.bytes > begin) function(it->first, it->second);
+    }
+  }
+  const Map& all() const { return blocks_; }  // ascending
+  size_t size() const { return blocks_.size(); }
+  uint64_t Units() const;  // asked for. O(blocks)
+  // Whether a foreign block has lived for more than `requests` requests. O(blocks).
+  bool AnyForeignLivesLongerThan(uint64_t requests, uint64_t count) const;
+  // So many blocks more need no heap allocation.
+  void Reserve(size_t count);
+
+ private:
+  std::pmr::memory_resource* const nodes_;
+  Map blocks_;
+  uint64_t next_trace_id_ = 0;
+  uint64_t live_units_ = 0, live_peak_units_ = 0;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,573 @@
+#include "runtime/engine/engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runtime/engine/engine_impl.h"
+
+namespace hotpack {
+
+Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atomic<Service>* service)
+    : memory_(memory),
+      options_(options),
+      history_(options.window),
+      guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
+      spill_(memory, options.managed_limit, options.say),
+      stats_(options.stats),
+      blocks_(&nodes_),
+      scripts_(&history_, &pages_, &blocks_, &stats_, &fast_, options.load),
+      pages_(memory, &abandoned_, &scripts_.follower(), &blocks_),
+      stamps_(&nodes_),
+      recording_(options.trace, options.note_launches, &nodes_),
+      comparison_(service, options.never_hot_requests),
+      warm_(options.plan, memory->TotalBytes(), &history_, &pages_, &scripts_, &stats_, &saver_),
+      scheduler_({&mutex_, &history_, &pages_, &blocks_, &scripts_, &stats_, &spill_}, options.plan_time_limit_ns,
+                 options.logical_time, [this] { Save(options_.plan_time_limit_ns); }) {
+  attention_ = guards_ != nullptr;
+  FlushStats();
+}
+
+EngineState Engine::Impl::StateNow() const {
+  if (state_ == EngineState::kDisabled) return state_;
+  const Follower& follower = scripts_.follower();
+  if (!follower.active()) return scripts_.parked() ? EngineState::kParked : EngineState::kObserving;
+  if (follower.lost()) return EngineState::kLost;
+  if (warm_.on_trial()) return EngineState::kTrial;
+  return stats_.steady() ? EngineState::kSteady : EngineState::kSettling;
+}
+
+// The short way is open while a script is followed, and nothing is to be recorded, activated, or aligned.
+void Engine::Impl::UpdateState() {
+  state_ = StateNow();
+  const bool follows = state_ == EngineState::kTrial || state_ == EngineState::kSettling || state_ == EngineState::kSteady;
+  fast_.Set((follows || state_ == EngineState::kLost) && !recording_.on(),
+            follows && !scripts_.pending() && !warm_.matching() && interrupts_ == 0);
+}
+
+inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
+  if (bytes - 1 >= kMaxRequestBytes || attention_.load(std::memory_order_relaxed)) [[unlikely]] {
+    return AllocateTimed(bytes, stream, address, after);
+  }
+  return AllocateNow(bytes, stream, address, after);
+}
+
+inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
+  uint32_t units = UnitsOf(bytes);
+  mutex_.lock();
+  uint32_t offset = 0;
+  if (!fast_.requests() || !scripts_.follower().TryNext(units, history_.Count(), &offset)) [[unlikely]] {
+    return AllocateNext({bytes, units, stream, after}, address);
+  }
+  history_.Append(units);
+  blocks_.CountLive(units);
+  *address = pages_.AddressOf(offset);
+  if (!stamps_.empty()) [[unlikely]] TakeStamps(*address, units, after);
+  if ((stats_.NotePlanned() % RequestTimer::kEvery) == 0 || scripts_.follower().ended()) [[unlikely]] {
+    AfterLast();
+  } else {
+    mutex_.unlock();
+  }
+  return EngineStatus::kOk;
+}
+
+// Sizes that cannot be, a forked child, and the request that is to be timed.
+EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
+  if (bytes == 0) return EngineStatus::kInvalidValue;
+  if (bytes > kMaxRequestBytes) return EngineStatus::kOutOfMemory;
+  if (abandoned()) return EngineStatus::kPassThrough;
+  if (guards_) {
+    const uint64_t padded = guards_->Padded(bytes);
+    EngineStatus status = padded <= kMaxRequestBytes ? AllocateNow(padded, stream, address, after) : EngineStatus::kOutOfMemory;
+    if (status == EngineStatus::kOk) *address = GiveGuarded(*address, bytes);
+    return status;
+  }
+  attention_.store(false);
+  if (abandoned()) {  // just now: its mark must not be lost
+    attention_.store(true);
+    return EngineStatus::kPassThrough;
+  }
+  int64_t start = RequestTimer::Now();
+  EngineStatus status = Allocate(bytes, stream, address, after);
+  int64_t took = RequestTimer::Now() - start;
+  EngineLock lock(mutex_);
+  if (fast_.requests()) {
+    stats_.AddTime(took);
+  } else if (!scripts_.follower().active()) {
+    comparison_.AddTime(took);
+  }
+  return status;
+}
+
+// The lock is held: the request just served was an iteration's last, or it is time for a sample.
+void Engine::Impl::AfterLast() noexcept {
+  AfterLastLocked();
+  WaitLogical();
+}
+
+void Engine::Impl::AfterLastLocked() noexcept try {
+  EngineLock lock(mutex_, std::adopt_lock);
+  if (stats_.planned() % RequestTimer::kEvery == 0 && !abandoned_.load(std::memory_order_relaxed)) {
+    attention_.store(true, std::memory_order_relaxed);
+  }
+  if (!scripts_.follower().ended()) return;
+  EngineStats::HeapScope heap(&stats_);
+  EndIteration(lock);
+  UpdateState();
+} catch (...) {
+  GiveUp();
+}
+
+// The lock is held.
+EngineStatus Engine::Impl::AllocateNext(EngineRequest request, DeviceAddress* address) noexcept {
+  const EngineStatus status = AllocateLocked(request, address);
+  WaitLogical();
+  return status;
+}
+
+EngineStatus Engine::Impl::AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept try {
+  EngineLock lock(mutex_, std::adopt_lock);
+  if (abandoned()) return EngineStatus::kPassThrough;
+  EngineStats::HeapScope heap(&stats_);
+  EngineStatus status = AllocateSlow(lock, request, address);
+  if (status == EngineStatus::kOk && !stamps_.empty()) {
+    ReuseAfter nobody_asks;
+    stamps_.Take(*address, *address + request.units * kUnitBytes, request.after != nullptr ? request.after : &nobody_asks);
+  }
+  if (scripts_.follower().ended()) EndIteration(lock);
+  UpdateState();
+  if (stats_.dynamic() % 64 == 0) FlushStats();
+  if (warm_.TakeRejected()) ReportRejected(lock);
+  return status;
+} catch (...) {
+  GiveUp();
+  return EngineStatus::kPassThrough;
+}
+
+EngineStatus Engine::Impl::AllocateSlow(EngineLock& lock, EngineRequest request, DeviceAddress* address) {
+  if (state_ == EngineState::kDisabled) return EngineStatus::kPassThrough;
+  if (pages_.base() == 0) {
+    EngineStatus status = OpenArena(lock);
+    if (status != EngineStatus::kOk) return status;
+  }
+  pages_.TrimIdle(lock, interrupts_ > 0 || scripts_.parked(), scripts_.current() ? scripts_.current()->size() : 0);
+  bool by_script = true;
+  if (interrupts_ == 0) {
+    if (warm_.matching()) by_script = warm_.Follow(request.units);
+    scheduler_.TryActivate(request.units);
+    if (scripts_.TakeReclaimDue()) {
+      pages_.ReclaimAddresses(lock);
+      scheduler_.TryActivate(request.units);  // again: others may have been served meanwhile
+    }
+    request.ordinal = history_.Append(request.units);
+  }
+  const bool monitored = request.ordinal != kUnmonitored;
+  blocks_.AddLive(request.units);
+  EngineStatus status = EngineStatus::kNotOurs;
+  if (monitored && !warm_.matching() && !warm_.on_trial() &&
+      (!scripts_.Follows() || !scripts_.follower().Expects(request.units))) {
+    scripts_.MaybeSwitch(request.ordinal);
+  }
+  if (monitored && scripts_.follower().active() && (by_script || !warm_.in_force())) {
+    status = ServeByScript(lock, request, address);
+  }
+  if (status == EngineStatus::kOk) {
+    stats_.NotePlanned();
+  } else if (status == EngineStatus::kNotOurs) {
+    status = PlaceDynamic(lock, request, address);
+    if (status == EngineStatus::kOk) NoteDynamic();
+  }
+  if (status == EngineStatus::kOk) {
+    blocks_.NoteLivePeak();
+    if (request.displaced) stats_.NoteDisplaced();
+  } else {
+    blocks_.RemoveLive(request.units);
+    if (monitored) history_.Released(request.ordinal);
+  }
+  if (monitored) {
+    scheduler_.MaybeDetect();
+    if (warm_.on_trial()) warm_.WatchTrial();
+    if (scripts_.NoteLoss() == ScriptSwitcher::Loss::kJustLost) scheduler_.DetectSoon();
+  }
+  return status;
+}
+
+EngineStatus Engine::Impl::OpenArena(EngineLock& lock) {
+  const MemoryStatus status = pages_.Open(lock);
+  if (status != MemoryStatus::kOk) {
+    if (status != MemoryStatus::kDeinitialized) state_ = EngineState::kDisabled;  // this device cannot be served
+    return EngineStatus::kPassThrough;
+  }
+  owned_.Set(pages_.base(), pages_.arena().bytes(), guards_ != nullptr);
+  return EngineStatus::kOk;
+}
+
+// kNotOurs: to be placed dynamically.
+EngineStatus Engine::Impl::ServeByScript(EngineLock& lock, EngineRequest& request, DeviceAddress* address) {
+  Follower& follower = scripts_.follower();
+  uint32_t offset = 0;
+  Follower::Answer answer{Follower::Outcome::kPlanned, kNone};
+  if (!follower.lost() && follower.TryNext(request.units, request.ordinal, &offset)) {
+    *address = pages_.AddressOf(offset);
+  } else {
+    answer = follower.Next(request.units, request.ordinal, history_);
+    request.entry = answer.entry;
+  }
+  switch (answer.outcome) {
+    case Follower::Outcome::kPlanned:
+      break;
+    case Follower::Outcome::kUnmapped:
+      if (!pages_.MapEntry(lock, answer.entry, Policy())) {
+        request.displaced = true;
+        return EngineStatus::kNotOurs;
+      }
+      break;
+    case Follower::Outcome::kDisplaced:
+      request.displaced = true;
+      return EngineStatus::kNotOurs;
+    case Follower::Outcome::kUnplanned:
+    case Follower::Outcome::kOffScript:
+      return EngineStatus::kNotOurs;
+  }
+  if (answer.entry != kNone) *address = pages_.AddressOf(follower.Offset(answer.entry));
+  Record(EventKind::kAllocate, request.ordinal, request.bytes, request.stream, *address);
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
+  DynamicBlock block;
+  block.bytes = request.units * kUnitBytes;
+  block.units = request.units;
+  block.entry = request.entry;
+  block.ordinal = request.ordinal;
+  block.follow_epoch = scripts_.epoch();
+  block.trace_id = request.ordinal != kUnmonitored ? request.ordinal : blocks_.NewTraceId();
+  if (!pages_.TryAllocate(block.bytes, address)) {
+    block.foreign = pages_.PlaceInHole(request, address);
+    if (!block.foreign) {
+      const EngineStatus status = Grow(lock, request, &block.foreign, address);
+      if (status != EngineStatus::kOk) return status;
+    }
+  }
+  blocks_.Add(*address, block);
+  Record(EventKind::kAllocate, block.trace_id, request.bytes, request.stream, *address);
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::Grow(EngineLock& lock, const EngineRequest& request, bool* foreign, DeviceAddress* address) {
+  using Status = PageManager::GrowStatus;
+  Status status = pages_.Grow(lock, request, Policy(), /*zone_given=*/false, foreign, address);
+  if (status == Status::kNeedsZone) {
+    scripts_.Park();
+    status = pages_.Grow(lock, request, Policy(), /*zone_given=*/true, foreign, address);
+  }
+  if (status == Status::kOk) return EngineStatus::kOk;
+  if (status == Status::kGone) return EngineStatus::kPassThrough;
+  // A place in managed memory, as long as no plan is in force.
+  const auto may_spill = [this] { return !scripts_.follower().active() || !stats_.steady(); };
+  return spill_.Allocate(lock, request.units * kUnitBytes, may_spill, address) ? EngineStatus::kOk : EngineStatus::kOutOfMemory;
+}
+
+// A request has been served by best fit.
+void Engine::Impl::NoteDynamic() {
+  stats_.NoteDynamic();
+  if (scripts_.follower().active()) return;
+  if (stats_.dynamic() % RequestTimer::kEvery == 0) attention_.store(true, std::memory_order_relaxed);
+  if (stats_.plans() == 0) comparison_.NoteDynamic(stats_.dynamic());
+}
+
+GrowthPolicy Engine::Impl::Policy() const {
+  GrowthPolicy policy;
+  policy.takes_turns = scripts_.switches() > 0;
+  policy.steady = stats_.steady();
+  policy.diverged = scripts_.diverged();
+  policy.first_iteration = warm_.InFirstIteration();
+  // What was carried into a script's first iteration, or into the first after one that diverged, still has its old memory,
+  // and what is not served by script has memory of its own.
+  policy.may_wait = !policy.first_iteration && scripts_.follower().active() && (scripts_.InFirstCycle() || policy.diverged);
+  policy.expected_peak = warm_.ExpectedPeak();
+  policy.requests_followed = scripts_.requests_followed();
+  return policy;
+}
+
+void Engine::Impl::EndIteration(EngineLock& lock) {
+  if (warm_.on_trial()) warm_.EndTrial();
+  if (!scripts_.current()) return;  // it did not pass
+  const bool displaced = scripts_.EndIteration();
+  stats_.NoteRetained(blocks_.size());
+  const bool improving = scheduler_.Improve(displaced);
+  scripts_.CloseIteration();
+  // With nothing left to be given back; where there are several scripts, once a change of them is over.
+  const bool may_begin = !stats_.steady() && !improving && (!displaced || scripts_.switches() == 0);
+  if (pages_.NeedsHousekeeping() || may_begin) pages_.Housekeep(lock, Policy());
+  pages_.EndIteration();
+  if (pages_.fully_mapped() && may_begin) {
+    stats_.BeginSteady(pages_.arena().driver_calls());
+    pages_.BeginSteady();
+  }
+  if (stats_.steady() && scripts_.follower().active()) spill_.EndUse(lock, pages_.arena().held());
+  MaybeSave();
+  scripts_.FollowPredicted();
+  FlushStats();
+}
+
+// Without the lock: the sink writes, and whoever reads that may be slow.
+void Engine::Impl::ReportRejected(EngineLock& lock) {
+  if (options_.sink == nullptr) return;
+  lock.unlock();
+  options_.sink->NotUsed();
+  lock.lock();
+}
+
+// The lock is held: several streams are used, and the block's memory was somebody's before.
+void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept {
+  EngineStats::HeapScope heap(&stats_);
+  ReuseAfter nobody_asks;
+  stamps_.Take(address, address + units * kUnitBytes, after != nullptr ? after : &nobody_asks);
+}
+
+// The lock is held.
+void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept {
+  EngineStats::HeapScope heap(&stats_);
+  stamps_.Put(address, address + units * kUnitBytes, after);
+}
+
+void Engine::Impl::SettleReuse(uint64_t tick) {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  stamps_.Settle(tick);
+}
+
+void Engine::Impl::StampReleasesSoFar(uint64_t tick) {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  stamps_.PutEverywhere(tick);
+}
+
+inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  if (!owned_.Has(address)) [[unlikely]] return ReleaseOutsideArena(address, stream, after);
+  if (abandoned()) [[unlikely]] return EngineStatus::kOk;
+  mutex_.lock();
+  uint64_t units = 0;
+  bool released = fast_.releases() && address % kUnitBytes == 0 && scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
+  if (!released) [[unlikely]] return ReleaseSlow(address, stream, after);
+  blocks_.RemoveLive(units);
+  if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);
+  mutex_.unlock();
+  return EngineStatus::kOk;
+}
+
+bool Engine::Impl::OwnsOutsideArena(DeviceAddress address) const {
+  return owned_.HasGuarded(address) || spill_.Owns(address);
+}
+
+EngineStatus Engine::Impl::ReleaseOutsideArena(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  if (!OwnsOutsideArena(address)) return EngineStatus::kNotOurs;
+  if (abandoned()) return EngineStatus::kOk;
+  if (guards_) return ReleaseGuarded(address, stream, after);
+  mutex_.lock();
+  return ReleaseSlow(address, stream, after);
+}
+
+// The lock is held.
+EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, const ReuseAfter* after) noexcept try {
+  EngineLock lock(mutex_, std::adopt_lock);
+  if (abandoned()) return EngineStatus::kOk;
+  Follower& follower = scripts_.follower();
+  const bool by_script = follower.active() && address % kUnitBytes == 0 && pages_.InReservation(address);
+  const uint32_t entry = by_script ? follower.LiveAt(pages_.OffsetOf(address)) : kNone;
+  if (entry == kNone) return ReleaseDynamic(address, stream, after);
+  const uint64_t ordinal = follower.Ordinal(entry);
+  const uint32_t age = history_.Released(ordinal), units = follower.Units(entry);
+  scripts_.RecordLifetime(age);
+  follower.NoteAge(entry, age);
+  blocks_.RemoveLive(units);
+  if (after != nullptr) PutStamps(address, units, *after);
+  Record(EventKind::kRelease, ordinal, units * kUnitBytes, stream, address);
+  follower.Release(entry);
+  return EngineStatus::kOk;
+} catch (...) {
+  GiveUp();
+  return EngineStatus::kOk;
+}
+
+EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  EngineStats::HeapScope heap(&stats_);
+  DynamicBlock block;
+  if (!blocks_.Remove(address, &block)) return EngineStatus::kInvalidValue;
+  blocks_.RemoveLive(block.units);
+  if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);
+  if (block.ordinal != kUnmonitored) {
+    const uint32_t age = history_.Released(block.ordinal);
+    scripts_.RecordLifetime(age);
+    if (block.entry != kNone && scripts_.follower().active() && block.follow_epoch == scripts_.epoch()) {
+      scripts_.follower().NoteAge(block.entry, age);
+    }
+  }
+  if (pages_.InReservation(address)) {
+    pages_.Free(address, block.bytes, block.foreign);
+  } else {
+    spill_.Free(address, block.bytes);
+  }
+  Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream, address);
+  return EngineStatus::kOk;
+}
+
+void Engine::Impl::Mark() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  Record(EventKind::kMark, 0, 0, 0);
+  scheduler_.Mark();
+}
+
+uint64_t Engine::Impl::Trim(uint64_t wanted) {
+  if (abandoned() || memory_->Fixed() || wanted == 0) return 0;
+  EngineLock lock(mutex_);
+  return pages_.base() != 0 ? pages_.GiveBack(lock, wanted) : 0;
+}
+
+bool Engine::Impl::BeginComparison(uint64_t* median_ns) {
+  if (abandoned() || !comparison_.Claim()) return false;
+  EngineLock lock(mutex_);
+  *median_ns = comparison_.MedianTime();
+  return *median_ns != 0 && stats_.plans() == 0;
+}
+
+void Engine::Impl::Interrupt() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  ++interrupts_;
+  Record(EventKind::kInterrupt, 0, 0, 0);
+  UpdateState();
+}
+
+void Engine::Impl::Resume() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  if (interrupts_ > 0) --interrupts_;
+  Record(EventKind::kResume, 0, 0, 0);
+  UpdateState();
+}
+
+void Engine::Impl::NotePassedThrough() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  stats_.NotePassedThrough();
+}
+
+void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, DeviceAddress address) {
+  if (!recording_.on()) [[likely]] return;
+  recording_.Add(kind, id, bytes, stream & ~kStreamOrdered, (stream & kStreamOrdered) != 0, address);
+}
+
+// A handler of a signal that came in the middle of a request may have called exit(): the lock is then this thread's own
+// for ever, and the last figures are lost rather than the process.
+void Engine::Impl::Finish() {
+  if (abandoned()) return;
+  constexpr int64_t kPackAtTheEnd = 50'000'000;  // ns
+  constexpr int kTries = 200;
+  EngineLock lock(mutex_, std::defer_lock);
+  for (int i = 0; i < kTries && !lock.try_lock(); ++i) usleep(1000);
+  if (!lock.owns_lock()) return;
+  lock.unlock();
+  Save(kPackAtTheEnd);
+  lock.lock();
+  FlushStats();
+  if (!recording_.on()) return;
+  recording_.Close();
+  UpdateState();
+}
+
+void Engine::Impl::Retire() {
+  {
+    const auto none = pages_.WaitForChanges();  // changes of pages that are under way end first; later ones do nothing
+    GiveUp();
+  }
+  scheduler_.Detach();
+  immortal_ = true;
+}
+
+// What goes out of the engine is an answer, never an exception: the callers are C functions of somebody else's program.
+// A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes the
+// slow way, and there finds that the engine is abandoned.
+void Engine::Impl::GiveUp() {
+  EngineLock lock(mutex_);
+  if (abandoned()) return;
+  FlushStats();
+  recording_.Close();
+  abandoned_ = true;
+  attention_ = true;
+  state_ = EngineState::kDisabled;
+  fast_.Close();
+}
+
+// No lock: the thread that held it may not exist in this process.
+void Engine::Impl::AbandonAfterFork() {
+  immortal_ = true;
+  abandoned_ = true;
+  attention_ = true;
+  recording_.Abandon();
+  scheduler_.Abandon();
+}
+
+Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
+Engine::~Engine() {
+  if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, go on using it
+}
+
+// Of the functions below, those that can throw at all do so only in their rare parts, which catch themselves.
+EngineStatus Engine::Allocate(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
+  return impl_->Allocate(bytes, stream, address, after);
+}
+EngineStatus Engine::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
+  return impl_->Release(address, stream, after);
+}
+void Engine::SettleReuse(uint64_t tick) { impl_->SettleReuse(tick); }
+void Engine::StampReleasesSoFar(uint64_t tick) { impl_->StampReleasesSoFar(tick); }
+void Engine::NoteStreamOrder(const StreamOrderCost& cost) { impl_->NoteStreamOrder(cost); }
+bool Engine::Owns(DeviceAddress address) const { return impl_->Owns(address); }
+bool Engine::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) try {
+  return impl_->FindBlock(address, base, bytes, id);
+} catch (...) {
+  return false;  // it only reads
+}
+bool Engine::Reservation(DeviceAddress* base, uint64_t* bytes) const { return impl_->Reservation(base, bytes); }
+EngineUsage Engine::Usage() { return impl_->Usage(); }
+void Engine::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped) try {
+  impl_->List(blocks, mapped);
+} catch (...) {
+  blocks->clear();  // the host has no memory for the lists
+  mapped->clear();
+}
+void Engine::ResetPeak() { impl_->ResetPeak(); }
+uint64_t Engine::Trim(uint64_t wanted) try {
+  return impl_->Trim(wanted);
+} catch (...) {
+  impl_->GiveUp();
+  return 0;
+}
+void Engine::Mark() try {
+  impl_->Mark();
+  impl_->WaitLogical();
+} catch (...) {
+  impl_->GiveUp();
+}
+void Engine::Interrupt() { impl_->Interrupt(); }
+void Engine::Resume() { impl_->Resume(); }
+bool Engine::WaitPlan(int timeout_ms) { return impl_->WaitPlan(timeout_ms); }
+uint64_t Engine::CheckGuards() { return impl_->CheckGuards(); }
+bool Engine::BeginComparison(uint64_t* median_ns) { return impl_->BeginComparison(median_ns); }
+void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
+void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
+hotpack_stats Engine::Stats() { return impl_->Stats(); }
+std::shared_ptr<const SavedPlan> Engine::PlanToSave() {
+  return impl_->PlanToSave(impl_->plan_time_limit_ns());
+}
+void Engine::Finish() try {
+  impl_->Finish();
+} catch (...) {  // no host memory for a plan to be kept
+}
+void Engine::Retire() { impl_->Retire(); }
+void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }
+
+}  // namespace hotpack

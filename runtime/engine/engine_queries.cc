@@ -1,0 +1,146 @@
+// Queries: blocks, memory, figures, and the plan for a later run.
+#include <algorithm>
+
+#include "runtime/engine/engine_impl.h"
+
+namespace hotpack {
+
+// A block's number is its request's ordinal, or beyond these for requests that are not monitored.
+bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id) {
+  if (!Owns(address) || abandoned()) return false;
+  if (guards_) {
+    if (id != nullptr) *id = 0;
+    return guards_->Find(address, base, bytes);
+  }
+  EngineLock lock(mutex_);
+  if (abandoned()) return false;
+  Follower& follower = scripts_.follower();
+  const bool in_zone = follower.active() && pages_.InReservation(address);
+  auto planned = [&](uint32_t entry) {
+    *base = pages_.AddressOf(follower.Offset(entry));
+    *bytes = follower.Units(entry) * kUnitBytes;
+    if (id != nullptr) *id = follower.Ordinal(entry);
+    return true;
+  };
+  if (in_zone && address % kUnitBytes == 0) {
+    if (uint32_t entry = follower.LiveAt(pages_.OffsetOf(address)); entry != kNone) return planned(entry);
+  }
+  if (const auto it = blocks_.FindContaining(address); it != blocks_.all().end()) {
+    *base = it->first;
+    *bytes = it->second.units * kUnitBytes;
+    if (id != nullptr) *id = it->second.trace_id;
+    return true;
+  }
+  if (!in_zone) return false;
+  const uint32_t offset = pages_.OffsetOf(address);
+  for (const Follower::Range& range : follower.LiveRanges()) {
+    if (range.entry != kNone && offset >= range.begin && offset < range.end) return planned(range.entry);
+  }
+  return false;
+}
+
+EngineUsage Engine::Impl::Usage() {
+  EngineUsage usage;
+  if (abandoned()) return usage;
+  EngineLock lock(mutex_);
+  usage.passed_through = stats_.passed_through();
+  if (pages_.base() == 0) return usage;
+  usage.held = pages_.arena().held();
+  usage.held_peak = pages_.held_peak();
+  // A request is counted live before it has its pages.
+  usage.live = std::min(blocks_.live_units() * kUnitBytes, usage.held);
+  usage.outside_plan = std::min(blocks_.Units() * kUnitBytes, usage.live);
+  usage.plan = scripts_.PlanBytes();
+  usage.followed = scripts_.follower().active();
+  usage.may_shrink = !memory_->Fixed();
+  usage.lost = usage.followed && scripts_.follower().lost();
+  usage.divergences = scripts_.Divergences();
+  return usage;
+}
+
+void Engine::Impl::ResetPeak() {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  pages_.ResetPeak();
+}
+
+void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped) {
+  if (abandoned()) return;
+  EngineLock lock(mutex_);
+  if (pages_.base() == 0) return;
+  for (const auto& [address, block] : blocks_.all()) blocks->push_back({address, block.units * kUnitBytes, false});
+  const Follower& follower = scripts_.follower();
+  if (follower.active()) {
+    for (const Follower::Range& range : follower.LiveRanges()) {
+      if (range.entry == kNone) continue;  // a displaced or foreign block: listed above
+      blocks->push_back({pages_.AddressOf(follower.Offset(range.entry)), follower.Units(range.entry) * kUnitBytes, true});
+    }
+  }
+  std::sort(blocks->begin(), blocks->end(), [](const auto& a, const auto& b) { return a.address < b.address; });
+  pages_.arena().ForEachMapped([&](const AddressRange& run) { mapped->push_back({run.begin, run.bytes, false}); });
+}
+
+// --- figures ---------------------------------------------------------------------------------------------------------
+
+// Writes the figures to where they are read from, perhaps by another process after this one has died.
+void Engine::Impl::FlushStats() {
+  hotpack_stats stats{};
+  stats_.AddTo(&stats, pages_.arena().driver_calls());
+  pages_.AddTo(&stats, stats_.steady());
+  scripts_.AddTo(&stats);
+  scheduler_.AddTo(&stats);
+  stream_order_.AddTo(&stats);
+  stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kUnitBytes;  // what was asked for
+  stats.managed_peak = spill_.peak_bytes();
+  stats_.Publish(stats);
+}
+
+hotpack_stats Engine::Impl::Stats() {
+  EngineLock lock(mutex_, std::defer_lock);
+  if (!abandoned()) {
+    lock.lock();
+    FlushStats();
+  }
+  return stats_.published();
+}
+
+// --- the plan for a later run ----------------------------------------------------------------------------------------
+
+// At the end of an iteration: if there are scripts that are not saved yet, and the job is steady, all are saved on the
+// worker's thread.
+void Engine::Impl::MaybeSave() {
+  if (options_.sink == nullptr || !stats_.steady() || warm_.on_trial() || scheduler_.Busy()) return;
+  if (!saver_.Due(scripts_.variants().newest(), stats_.iterations())) return;
+  if (scheduler_.PostSave()) saver_.NotePosted(stats_.iterations());
+}
+
+std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns) {
+  if (abandoned()) return nullptr;
+  RunToSave run;
+  {
+    EngineLock lock(mutex_);
+    if (warm_.on_trial()) return nullptr;
+    run = {scripts_.ScriptsByUse(), warm_.anchor(), blocks_.live_peak_units() * kUnitBytes, pages_.arena().chunk(),
+           memory_->TotalBytes()};
+  }
+  return saver_.Make(std::move(run), history_, pack_limit_ns);
+}
+
+// Packing again, where that is needed, takes at most thrice `pack_limit_ns`.
+void Engine::Impl::Save(int64_t pack_limit_ns) try {
+  if (options_.sink == nullptr) return;
+  uint64_t newest = 0;
+  {
+    EngineLock lock(mutex_);
+    newest = scripts_.variants().newest();
+    if (scripts_.variants().size() > 0 ? saver_.IsSaved(newest) : !scripts_.pending()) return;
+  }
+  std::shared_ptr<const SavedPlan> plan = PlanToSave(pack_limit_ns);
+  if (!plan) return;
+  options_.sink->Save(*plan);
+  EngineLock lock(mutex_);
+  saver_.SetSaved(std::max(saver_.saved_newest(), newest));
+} catch (...) {  // the host is out of memory: what was saved before stays
+}
+
+}  // namespace hotpack

@@ -1,0 +1,477 @@
+#include "runtime/engine/page_manager.h"
+
+#include <algorithm>
+
+namespace hotpack {
+
+// While it lives, this thread alone changes pages. Takes changes_ without holding the engine's lock, and returns with both.
+class PageManager::PageScope {
+ public:
+  PageScope(PageManager* pages, EngineLock& lock) : pages_(pages), lock_(lock) {
+    lock_.unlock();
+    changes_ = std::unique_lock(pages_->changes_);
+    lock_.lock();
+    pages_->page_work_ = true;
+  }
+  ~PageScope() {
+    pages_->page_work_ = false;
+    pages_->NoteReserved();
+  }
+  // Driver calls, without the lock.
+  template <typename Call>
+  auto Unlocked(Call call) {
+    lock_.unlock();
+    try {
+      auto result = call();
+      lock_.lock();
+      return result;
+    } catch (...) {  // what is destroyed on the way out needs the lock
+      lock_.lock();
+      throw;
+    }
+  }
+  // The driver calls of `work`, without the lock; then the commit.
+  bool Run(PageWork* work) {
+    if (*pages_->abandoned_) return false;  // the memory may be gone
+    Arena& arena = pages_->arena_;
+    Unlocked([&] {
+      arena.Execute(work);
+      return true;
+    });
+    bool ok = arena.Finish(work);
+    if (work->status == MemoryStatus::kOutOfMemory) pages_->capacity_seen_ = arena.held();
+    pages_->growth_ = Growth::kNow;
+    pages_->NoteReserved();
+    return ok;
+  }
+
+ private:
+  PageManager* pages_;
+  EngineLock& lock_;
+  std::unique_lock<std::mutex> changes_;
+};
+
+// --- how much may be held --------------------------------------------------------------------------------------------
+
+// The largest load so far and a part of it, with something for the chunks' ends: bytes.
+uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
+  uint64_t live = std::max(blocks_->live_peak_units(), blocks_->live_units()) * kUnitBytes;
+  return live + live / divisor + 2 * arena_.chunk();
+}
+
+// New pages are created rather than moved as long as this many bytes are held: moving means waiting for the device.
+// (Where several scripts are followed by turns, what is displaced at a change comes again and again.)
+uint64_t PageManager::CreateUpTo(const GrowthPolicy& policy) const {
+  return LiveWithMargin(policy.takes_turns && policy.steady ? 64 : 32);
+}
+
+uint64_t PageManager::CreateForEntryUpTo(const GrowthPolicy& policy) const {
+  if (policy.takes_turns) return CreateUpTo(policy);
+  return LiveWithMargin(policy.diverged ? 32 : 12);
+}
+
+void PageManager::NoteReserved() {
+  reserved_peak_ = std::max(reserved_peak_, arena_.held());
+  held_peak_ = std::max(held_peak_, arena_.held());
+  reserved_steady_ = std::max(reserved_steady_, arena_.held());
+}
+
+void PageManager::AddTo(hotpack_stats* stats, bool steady) const {
+  stats->reserved_peak = reserved_peak_;
+  if (steady) stats->reserved_steady = reserved_steady_;
+}
+
+// --- memory for blocks -----------------------------------------------------------------------------------------------
+
+MemoryStatus PageManager::Open(EngineLock& lock) {
+  constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
+  PageScope scope(this, lock);
+  if (base_ != 0) return MemoryStatus::kOk;
+  if (*abandoned_) return MemoryStatus::kDeinitialized;
+  MemoryStatus status = scope.Unlocked([&] { return arena_.Open(kTimes); });
+  if (status == MemoryStatus::kOk) base_ = arena_.base();
+  return status;
+}
+
+PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
+                                          bool zone_given, bool* foreign, DeviceAddress* address) {
+  const uint64_t bytes = request.units * kUnitBytes;
+  if (bytes > memory_->TotalBytes()) return GrowStatus::kOutOfMemory;  // before all pages there are have been made
+  PageScope scope(this, lock);
+  if (arena_.TryAllocate(bytes, address)) return GrowStatus::kOk;  // something was released meanwhile
+  // First new pages within reason, then free ones from elsewhere, at last those of the script's zone.
+  for (int attempt = zone_given ? 2 : 0; attempt < 3; ++attempt) {
+    if (attempt == 2 && !zone_given) {
+      if (follower_->active() && mapping_entries_ == 0) return GrowStatus::kNeedsZone;
+      break;
+    }
+    PageWork work;
+    uint64_t create_up_to = attempt == 0 ? std::max(CreateUpTo(policy), policy.expected_peak) : 0;
+    if (!arena_.BeginGrowth(bytes, create_up_to, &work)) continue;  // no addresses: the zone may give some
+    const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
+    const uint64_t most = policy.takes_turns && policy.steady ? CreateUpTo(policy) : LiveWithMargin(16);
+    const uint64_t too_many = arena_.Shortfall(work, most);
+    // Rather than hold much more than is live. (Small blocks fill a chunk of their own; all over the zone they would keep
+    // large ones out.)
+    if (too_many > 0 && !work.small && PlaceInZone(request, policy, too_many > Chunks(empty), address)) {
+      arena_.CancelGrowth(&work);
+      *foreign = true;
+      return GrowStatus::kOk;
+    }
+    if (attempt == 0 && MissingChunksAtOwnPlace(request) <= work.targets.size()) {
+      arena_.CancelGrowth(&work);
+      if (!MapOwnPlace(scope, request, create_up_to, address)) continue;
+      *foreign = true;
+      return GrowStatus::kOk;
+    }
+    TakeFromZone(empty, &work);
+    if (scope.Run(&work)) {
+      if (work.small) {
+        arena_.TryAllocate(bytes, address);
+      } else {
+        *address = work.block.begin;
+      }
+      return GrowStatus::kOk;
+    }
+    if (work.status == MemoryStatus::kDeinitialized) return GrowStatus::kGone;
+  }
+  // What was made in vain is given back: others may need it.
+  PageWork rest;
+  if (arena_.BeginTrim(&rest)) scope.Run(&rest);
+  return GrowStatus::kOutOfMemory;
+}
+
+void PageManager::Free(DeviceAddress address, uint64_t bytes, bool foreign) {
+  if (!foreign) return arena_.Free(address, bytes);
+  follower_->RemoveForeign(OffsetOf(address), OffsetOf(address + bytes));
+  FreeOutside({address, bytes});
+}
+
+// A displaced block may have the place after all that the script has for it, if that takes no more new pages than another
+// one: there, its neighbours will need them too. How many chunks; UINT64_MAX: it is not free. O(blocks of the script).
+uint64_t PageManager::MissingChunksAtOwnPlace(const EngineRequest& request) const {
+  if (!request.displaced || request.entry == kNone || !follower_->active() || mapping_entries_ != 0) return UINT64_MAX;
+  const uint32_t begin = follower_->Offset(request.entry);
+  if (begin == kNone || follower_->PlannedUnits(request.entry) < request.units) return UINT64_MAX;
+  const AddressRange place{AddressOf(begin), request.units * kUnitBytes};
+  if (!InZone(place)) return UINT64_MAX;
+  for (const Follower::Range& live : follower_->LiveRanges()) {
+    if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;
+  }
+  return arena_.MissingChunks(place.begin, place.begin + place.bytes);
+}
+
+// Returns false if there are no pages.
+bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address) {
+  const uint32_t begin = follower_->Offset(request.entry);
+  *address = AddressOf(begin);
+  follower_->AddForeign(begin, begin + request.units);  // at once: others may come in while pages are made
+  PageWork work;
+  bool ok = !arena_.BeginMap(*address, request.units * kUnitBytes, create_up_to, &work);
+  if (!ok) {
+    TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
+    ok = scope.Run(&work);
+  }
+  if (!ok) follower_->RemoveForeign(begin, begin + request.units);
+  return ok;
+}
+
+// A block may lie in the planned zone for want of memory elsewhere, best where the script serves nothing soon, or else
+// `anywhere`. What the script serves there later is displaced if the block still lives.
+bool PageManager::PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere,
+                              DeviceAddress* address) {
+  if (!follower_->active() || mapping_entries_ != 0 || request.ordinal == kUnmonitored) return false;
+  if (request.entry == kNone && policy.first_iteration) return false;  // it may be there to stay
+  // The search is linear in the script: no more than a bounded part of it for each request there was.
+  constexpr uint64_t kEntriesPerRequest = 512, kSearches = 16;
+  const uint32_t size = follower_->script().size();
+  if (zone_searches_ * size > policy.requests_followed * kEntriesPerRequest / 4 + kSearches * size) return false;
+  ++zone_searches_;
+  const uint32_t age = request.entry != kNone ? std::min(size, follower_->ExpectedAge(request.entry)) : size / 4;
+  return TakeHole(request.units, age, address) || TakeHole(request.units, size / 16, address) ||
+         (anywhere && TakeHole(request.units, 0, address));
+}
+
+bool PageManager::PlaceInHole(const EngineRequest& request, DeviceAddress* address) {
+  if (!request.displaced || request.entry == kNone || !follower_->active()) return false;
+  if (follower_->ExpectedAge(request.entry) == 0) return false;
+  if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
+  return TakeHole(request.units, follower_->ExpectedAge(request.entry), address);
+}
+
+// A place in the zone, with pages, where nothing lives and no entry comes for the next `age` requests.
+bool PageManager::TakeHole(uint32_t units, uint32_t age, DeviceAddress* address) {
+  uint32_t begin = follower_->FindHole(units, age, static_cast<uint32_t>(zone_used_ / kUnitBytes), WithoutPages());
+  if (begin == kNone) return false;
+  follower_->AddForeign(begin, begin + units);
+  *address = AddressOf(begin);
+  return true;
+}
+
+// Runs of chunks of the zone without pages, in units.
+std::vector<Follower::Range> PageManager::WithoutPages() const {
+  std::vector<Follower::Range> runs;
+  const uint64_t chunk = arena_.chunk();
+  for (DeviceAddress begin = zone_.begin; begin < zone_.begin + zone_.bytes; begin += chunk) {
+    if (arena_.Mapped(begin, chunk)) continue;
+    if (runs.empty() || runs.back().end != OffsetOf(begin)) runs.push_back({OffsetOf(begin), OffsetOf(begin), kNone});
+    runs.back().end = OffsetOf(begin + chunk);
+  }
+  return runs;
+}
+
+bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy& policy) {
+  ++mapping_entries_;
+  bool ok = false;
+  {
+    PageScope scope(this, lock);
+    if (map_state_ == MapState::kFresh) MapFromFreePages(scope, policy);
+    AddressRange range = EntryRange(entry);
+    ok = HasPages(range);
+    for (int attempt = 0; attempt < 2 && !ok && InZone(range); ++attempt) {
+      PageWork work;
+      uint64_t create_up_to = attempt == 0 ? CreateForEntryUpTo(policy) : 0;
+      ok = !arena_.BeginMap(range.begin, range.bytes, create_up_to, &work);
+      if (ok) break;
+      if (policy.may_wait && arena_.Shortfall(work, create_up_to) > 0) {
+        arena_.CancelGrowth(&work);
+        break;
+      }
+      ok = scope.Run(&work);
+    }
+  }
+  --mapping_entries_;
+  if (ok) {
+    follower_->SetMapped(entry);
+  } else {
+    follower_->Release(entry);
+  }
+  return ok;
+}
+
+// --- the followed script's zone and holes ----------------------------------------------------------------------------
+
+// Half as many addresses again as the script needs, so that a plan that grows can stay where it is; where addresses are
+// few, just what it needs.
+bool PageManager::TakeZone(const Script& script) {
+  const bool wide = !memory_->Fixed() && arena_.TakeZone(script.height_bytes + script.height_bytes / 2, &zone_);
+  if (!wide && !arena_.TakeZone(script.height_bytes, &zone_)) return false;
+  zone_used_ = 0;
+  return true;
+}
+
+// (Its holes may lie next to blocks that stay in that zone.)
+bool PageManager::FitsZone(const Script& script) const {
+  return script.height_bytes <= zone_.bytes && std::none_of(script.holes.begin(), script.holes.end(), [&](const Hole& hole) {
+           return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kUnitBytes;
+         });
+}
+
+void PageManager::BeginScript() {
+  zone_used_ = std::max(zone_used_, follower_->script().height_bytes);
+  if (holes_.empty()) TakeHoles();
+  MarkMappedEntries();
+  map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
+  zone_searches_ = 0;
+  arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
+}
+
+bool PageManager::HolesHavePages(const Script& script) const {
+  return std::all_of(script.holes.begin(), script.holes.end(),
+                     [&](const Hole& hole) { return arena_.Mapped(hole.address, hole.units * kUnitBytes); });
+}
+
+// (Scripts that are followed by turns use the same fragments, but not each all of them.)
+bool PageManager::HaveHoles(const Script& script) const {
+  return std::all_of(script.holes.begin(), script.holes.end(), [&](const Hole& hole) {
+    return std::any_of(holes_.begin(), holes_.end(), [&](const AddressRange& held) {
+      return held.begin <= hole.address && hole.address + hole.units * kUnitBytes <= held.begin + held.bytes;
+    });
+  });
+}
+
+void PageManager::FreeHoles(const std::vector<AddressRange>& live) {
+  for (const AddressRange& hole : holes_) {
+    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
+    for (const AddressRange& block : live) {
+      if (block.begin + block.bytes <= from || block.begin >= end) continue;
+      if (block.begin > from) arena_.Free(from, block.begin - from);
+      from = block.begin + block.bytes;
+    }
+    if (from < end) arena_.Free(from, end - from);
+  }
+  holes_.clear();
+}
+
+// The script's holes are its own from now on. Blocks that still lie there are waited for.
+void PageManager::TakeHoles() {
+  for (const Hole& hole : follower_->script().holes) {
+    AddressRange range{hole.address, hole.units * kUnitBytes};
+    if (!arena_.TakeRange(range)) continue;  // HolesHavePages was true: all have their pages
+    holes_.push_back(range);
+    blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
+      if (block.foreign) return;
+      block.foreign = true;
+      follower_->AddForeign(OffsetOf(address), OffsetOf(address + block.bytes));
+    });
+  }
+  std::sort(holes_.begin(), holes_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_holes) {
+  arena_.RetireZone(zone_, in_zone);
+  zone_ = {};
+  FreeHoles(in_holes);
+  map_state_ = MapState::kPartial;
+}
+
+// Frees what of `range` lies neither in the zone nor in a hole of the script.
+void PageManager::FreeOutside(const AddressRange& range) {
+  if (InZone(range)) return;  // blocks never lie across the zone's ends
+  DeviceAddress from = range.begin, end = range.begin + range.bytes;
+  for (const AddressRange& hole : holes_) {
+    if (hole.begin + hole.bytes <= from) continue;
+    if (hole.begin >= end) break;
+    if (hole.begin > from) arena_.Free(from, hole.begin - from);
+    from = hole.begin + hole.bytes;
+  }
+  if (from < end) arena_.Free(from, end - from);
+}
+
+AddressRange PageManager::EntryRange(uint32_t entry) const {
+  return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kUnitBytes};
+}
+
+// Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it is held
+// at all.
+bool PageManager::HasPages(const AddressRange& range) const {
+  if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
+  auto it = std::upper_bound(holes_.begin(), holes_.end(), range.begin,
+                             [](DeviceAddress begin, const AddressRange& hole) { return begin < hole.begin; });
+  return it != holes_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
+}
+
+void PageManager::MarkMappedEntries() {
+  for (uint32_t i = 0; i < follower_->script().size() && follower_->UnmappedEntries() > 0; ++i) {
+    if (follower_->Offset(i) == kNone) continue;
+    if (HasPages(EntryRange(i))) follower_->SetMapped(i);
+  }
+}
+
+// The zone gets the pages that are available without asking for more than is live.
+void PageManager::MapFromFreePages(PageScope& scope, const GrowthPolicy& policy) {
+  if (map_state_ == MapState::kFresh) map_state_ = MapState::kPartial;
+  PageWork work;
+  AddressRange used{zone_.begin, follower_->script().height_bytes};
+  used.bytes = (used.bytes + arena_.chunk() - 1) & ~(arena_.chunk() - 1);
+  if (arena_.BeginMapAvailable(used, CreateUpTo(policy), &work)) scope.Run(&work);
+  MarkMappedEntries();
+}
+
+void PageManager::ReclaimAddresses(EngineLock& lock) {
+  PageScope scope(this, lock);
+  PageWork work;
+  if (arena_.BeginClear(&work)) scope.Run(&work);
+}
+
+uint64_t PageManager::Chunks(const std::vector<AddressRange>& ranges) const {
+  uint64_t bytes = 0;
+  for (const AddressRange& range : ranges) bytes += range.bytes;
+  return bytes / arena_.chunk();
+}
+
+// Chunks of the planned zone that have pages and in which nothing lives now, up to so many, from the top down; those side
+// by side as one. O(chunks of the zone + blocks of the script).
+std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
+  std::vector<AddressRange> empty;
+  if (chunks == 0 || !follower_->active()) return empty;
+  const std::vector<Follower::Range> live = follower_->LiveRanges();  // ascending, apart from each other
+  auto below = live.rbegin();
+  const uint64_t chunk = arena_.chunk();
+  for (DeviceAddress end = zone_.begin + zone_.bytes; end > zone_.begin && chunks > 0; end -= chunk) {
+    const DeviceAddress begin = end - chunk;
+    while (below != live.rend() && below->begin >= OffsetOf(end)) ++below;
+    const bool used = below != live.rend() && below->end > OffsetOf(begin);
+    if (used || !arena_.Mapped(begin, chunk)) continue;
+    if (empty.empty() || empty.back().begin != end) empty.push_back({end, 0});
+    empty.back() = {begin, empty.back().bytes + chunk};
+    --chunks;
+  }
+  return empty;
+}
+
+// A diverging iteration does not pay for a second pool: pages of the planned zone that nothing lives in now serve
+// elsewhere. Entries that need them back will ask. O(blocks of the script) for each of `empty`.
+void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork* work) {
+  for (const AddressRange& range : empty) {
+    follower_->SetUnmapped(OffsetOf(range.begin), OffsetOf(range.begin + range.bytes));
+    work->take_zone.push_back(range);
+    if (map_state_ == MapState::kFull) map_state_ = MapState::kPartial;
+  }
+}
+
+// --- giving back -----------------------------------------------------------------------------------------------------
+
+bool PageManager::NeedsHousekeeping() const { return !fully_mapped() || growth_ == Growth::kEarlier; }
+
+void PageManager::Housekeep(EngineLock& lock, const GrowthPolicy& policy) {
+  constexpr size_t kSpareNodes = 64;
+  PageScope scope(this, lock);
+  if (!follower_->active()) return;
+  const uint64_t calls = arena_.driver_calls();
+  if (follower_->UnmappedEntries() > 0) MapFromFreePages(scope, policy);
+  PageWork trim;
+  if (arena_.BeginTrim(&trim)) scope.Run(&trim);
+  // From here on a block released outside the script must not cost a heap allocation.
+  arena_.ReserveRanges(blocks_->size() + kSpareNodes);
+  blocks_->Reserve(kSpareNodes);
+  if (follower_->UnmappedEntries() == 0) {
+    map_state_ = MapState::kFull;
+  } else if (fully_mapped()) {
+    map_state_ = MapState::kPartial;
+  }
+  growth_ = !fully_mapped() && arena_.driver_calls() != calls ? Growth::kEarlier : Growth::kUnchanged;
+}
+
+void PageManager::EndIteration() {
+  if (growth_ == Growth::kNow) growth_ = Growth::kEarlier;
+  arena_.NewEpoch();
+}
+
+// Two steps, so that what a failing call leaves over is always in the pool or where it was: free chunks' pages go to
+// the pool (the device is waited for first), then the pool to the device.
+uint64_t PageManager::GiveBack(EngineLock& lock, uint64_t wanted) {
+  PageScope scope(this, lock);
+  const uint64_t before = arena_.held();
+  const uint64_t more = wanted - std::min(wanted, arena_.pooled());
+  uint64_t chunks = more / arena_.chunk() + (more % arena_.chunk() != 0 ? 1 : 0);
+  PageWork work;
+  if (chunks > 0) arena_.BeginClear(&work, chunks);
+  chunks -= Chunks(work.take);
+  TakeFromZone(EmptyInZone(chunks), &work);
+  if (!work.take.empty() || !work.take_zone.empty()) scope.Run(&work);
+  PageWork rest;
+  if (arena_.BeginRelease(&rest)) scope.Run(&rest);
+  return before - std::min(before, arena_.held());
+}
+
+// One trim in as many requests, so it is never more than a small part of what these requests cost anyway.
+void PageManager::TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size) {
+  constexpr uint64_t kLong = 1 << 14;  // requests
+  if (!waiting) {
+    idle_requests_ = 0;
+    return;
+  }
+  if (idle_requests_++ == 0) arena_.NewEpoch();
+  const uint64_t patience = std::max(kLong, 4 * script_size);
+  if (idle_requests_ < patience || memory_->Fixed()) return;
+  idle_requests_ = 0;
+  PageScope scope(this, lock);
+  PageWork zone;
+  TakeFromZone(EmptyInZone(UINT64_MAX), &zone);
+  if (!zone.take_zone.empty()) scope.Run(&zone);
+  PageWork old;
+  if (arena_.BeginTrim(&old)) scope.Run(&old);
+}
+
+}  // namespace hotpack

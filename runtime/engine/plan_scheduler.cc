@@ -1,0 +1,370 @@
+#include "runtime/engine/plan_scheduler.h"
+
+#include <algorithm>
+#include <ctime>
+#include <mutex>
+#include <utility>
+
+namespace hotpack {
+namespace {
+
+// Processor time of the calling thread: nanoseconds.
+uint64_t ThreadTime() {
+  timespec time = {};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// Requests of pieces that came `times` times or more.
+uint64_t Explained(const std::vector<Shape>& shapes, size_t times) {
+  uint64_t explained = 0;
+  for (const Shape& shape : shapes) {
+    if (shape.begins.size() >= times) explained += shape.length * shape.begins.size();
+  }
+  return explained;
+}
+
+}  // namespace
+
+PlanScheduler::PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, std::function<void()> save)
+    : parts_(parts),
+      time_limit_ns_(time_limit_ns),
+      on_demand_(on_demand),
+      save_(std::move(save)),
+      worker_([this](const PlanJob& job, const std::atomic<bool>* cancel) { Run(job, cancel); }, on_demand) {}
+
+// --- when to search --------------------------------------------------------------------------------------------------
+
+// `replans`: the number of the script whose requests the job's profile has; 0: none.
+bool PlanScheduler::Post(PlanJob job, uint64_t replans) {
+  if (parts_.scripts->Follows()) job.known = parts_.scripts->current();
+  if (!worker_.Post(std::move(job))) return false;
+  job_replans_ = replans;
+  divergences_at_post_ = parts_.scripts->Divergences();
+  finish_requested_ = false;
+  return true;
+}
+
+bool PlanScheduler::PostSave() {
+  PlanJob job;
+  job.kind = PlanJob::Kind::kSave;
+  return worker_.Post(std::move(job));
+}
+
+// Programs that mark iterations keep marking them. The first one's length is unknown until the second mark.
+bool PlanScheduler::Marked(uint64_t count) const {
+  constexpr uint64_t kFirst = 1 << 16;
+  const uint64_t marks = parts_.stats->marks();
+  return marks >= 2 ? count - last_mark_ <= 4 * marked_length_ + 64 : marks == 1 && count - last_mark_ <= kFirst;
+}
+
+void PlanScheduler::MaybeDetect() {
+  const uint64_t count = parts_.history->Count();
+  ScriptSwitcher& scripts = *parts_.scripts;
+  const size_t known = scripts.variants().size();
+  if (Marked(count) || (count < next_detection_ && (known == 0 || count < next_shape_scan_))) return;
+  if (worker_.Busy()) {
+    // A script is being improved that the job leaves meanwhile: what it repeats instead is worth more.
+    if (job_replans_ != 0 && !finish_requested_ &&
+        (scripts.Divergences() != divergences_at_post_ || LivesExceedCycle())) {
+      finish_requested_ = true;
+      worker_.FinishEarly();
+    }
+    return;
+  }
+  // A plan that waits may still get its turn; an iteration of several others only once they are known.
+  if (scripts.pending()) {
+    const uint64_t turn = known > 1 ? scripts.current() ? scripts.current()->profile.period : 0 : scripts.pending()->size();
+    if (count - scripts.pending_since() <= 2 * turn) return;
+  }
+  if (count >= next_detection_) {
+    next_detection_ = count + DetectionInterval(count);
+    const bool followed = scripts.Follows();
+    const bool overlong = followed && LivesExceedCycle();
+    if (!followed || overlong || scripts.Divergences() != divergences_at_detection_) {
+      divergences_at_detection_ = scripts.Divergences();
+      overlong_at_detection_ = scripts.overlong_lives();
+      PlanJob job;
+      job.end = count;
+      job.replace = !followed || overlong;
+      job.shapes = true;
+      Post(std::move(job));
+      return;
+    }
+  }
+  if (known > 0 && count >= next_shape_scan_) ScanForShapes();
+}
+
+// Requests until the history is searched again. A search costs as much as the history is long, so once that is full the
+// interval has to grow with the run: then all searches together cost the window's length times the logarithm of the run's.
+uint64_t PlanScheduler::DetectionInterval(uint64_t count) const {
+  const uint64_t usual = std::max(kMinNewRequests, std::min(count, parts_.history->Window()) / 16);
+  return failed_searches_ < 2 ? usual : std::max(usual, count / 16);
+}
+
+void PlanScheduler::DetectSoon() {
+  failed_searches_ = 0;
+  const uint64_t count = parts_.history->Count();
+  next_detection_ = std::min(next_detection_, count + DetectionInterval(count));
+}
+
+uint64_t PlanScheduler::PartOfHistory() const {
+  return std::max(kMinNewRequests, std::min(parts_.history->Count(), parts_.history->Window()) / 16);
+}
+
+// With a known script and requests that it does not explain, the history is searched sooner. The interval doubles while no
+// other shape is found. The requests since the script was left are searched by themselves as well.
+void PlanScheduler::ScanForShapes() {
+  const ScriptSwitcher& scripts = *parts_.scripts;
+  if (scripts.Follows() && scripts.Divergences() == divergences_at_scan_) return;
+  const uint64_t count = parts_.history->Count(), part = PartOfHistory();
+  const bool reset = shapes_found_ || count - last_shape_scan_ > part;
+  shape_scan_interval_ = reset ? kMinNewRequests : std::min(2 * shape_scan_interval_, part);
+  shapes_found_ = false;
+  last_shape_scan_ = count;
+  next_shape_scan_ = count + shape_scan_interval_;
+  divergences_at_scan_ = scripts.Divergences();
+  PlanJob job;
+  job.kind = PlanJob::Kind::kShapes;
+  job.end = count;
+  if (scripts.iteration_begin() < count) job.stretch = count - scripts.iteration_begin();
+  Post(std::move(job));
+}
+
+// Plans again when the last iteration left the script, and, ever more seldom, when blocks outlive the cycle, which one
+// iteration does not show.
+void PlanScheduler::Mark() {
+  ScriptSwitcher& scripts = *parts_.scripts;
+  EngineStats& stats = *parts_.stats;
+  stats.NoteMark();
+  const uint64_t count = parts_.history->Count(), marks = stats.marks();
+  const bool followed = scripts.Follows() && scripts.Divergences() == divergences_at_mark_;
+  const bool overlong = followed && marks >= next_overlong_ && LivesExceedCycle();
+  if (marks >= 2 && count > last_mark_ && (!followed || overlong) && !worker_.Busy()) {
+    if (overlong) {
+      overlong_at_detection_ = scripts.overlong_lives();
+      next_overlong_ = 2 * marks;
+    }
+    PlanJob job;
+    job.end = count;
+    job.period = count - last_mark_;
+    job.replace = true;
+    Post(std::move(job));
+  }
+  marked_length_ = count - last_mark_;
+  last_mark_ = count;
+  divergences_at_mark_ = scripts.Divergences();
+  if (!scripts.follower().active()) stats.SetIterations(marks - 1, count);
+}
+
+// Blocks outlive the cycle again and again: their lives repeat only after several periods.
+bool PlanScheduler::LivesExceedCycle() const {
+  const uint64_t before = std::max(overlong_at_detection_, parts_.scripts->overlong_at_start());
+  return parts_.scripts->overlong_lives() >= 2 + before;
+}
+
+void PlanScheduler::TryActivate(uint32_t units) {
+  ScriptSwitcher& scripts = *parts_.scripts;
+  if (scripts.TryActivate(units) != ScriptSwitcher::Activation::kReplanNeeded) return;
+  PlanJob job;
+  job.profile = scripts.pending()->profile;
+  if (Post(std::move(job), scripts.pending_replans())) scripts.DropPending();
+}
+
+bool PlanScheduler::Improve(bool displaced) {
+  ScriptSwitcher& scripts = *parts_.scripts;
+  const Arena& arena = parts_.pages->arena();
+  const uint64_t number = scripts.number();
+  Variant* variant = scripts.variants().Find(number);
+  const bool may_replan = !scripts.pending() && !worker_.Busy() && (variant == nullptr || variant->MayRefine());
+  bool posted = false;
+  // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
+  // is dearer than that.)
+  if (displaced && may_replan && arena.reserved() >= 16 * arena.chunk() && !scripts.leaves_zone() &&
+      scripts.SomethingOverstays()) {
+    PlanJob job;
+    job.profile = scripts.follower().LearnedProfile();
+    job.replace = true;
+    posted = Post(std::move(job), number);
+    if (posted) scripts.LeaveZone();
+  }
+  if (displaced) scripts.Realign();
+  // The next iteration has another plan: a better one, or what a marked iteration came to.
+  bool improving = (scripts.pending() && scripts.pending_replans() == number) ||
+                   (parts_.stats->marks() > 0 && (scripts.pending() || worker_.Busy()));
+  // Reoptimisation (Sekiyama 2018, §4.3), in the background: larger sizes, longer lives.
+  if (scripts.follower().learned() && may_replan && !posted && !LivesExceedCycle()) {
+    PlanJob job;
+    job.profile = scripts.follower().LearnedProfile();
+    job.walls = scripts.current()->walls;
+    posted = improving = Post(std::move(job), number);
+  }
+  // Displaced by what other scripts have left in the zone: planned around that.
+  if (displaced && may_replan && !posted && scripts.variants().size() > 1) {
+    PlanJob job;
+    job.walls = scripts.FindWalls();
+    if (!job.walls.empty() && job.walls != scripts.current()->walls) {
+      job.profile = scripts.follower().LearnedProfile();
+      job.replace = true;
+      posted = improving = Post(std::move(job), number);
+    }
+  }
+  if (posted && variant != nullptr) variant->NoteRefine();
+  return improving;
+}
+
+// --- on the worker's thread ------------------------------------------------------------------------------------------
+
+void PlanScheduler::Run(const PlanJob& job, const std::atomic<bool>* cancel) {
+  const uint64_t start = ThreadTime();
+  uint64_t plans_before = 0;
+  {
+    EngineLock lock(*parts_.mutex);
+    plans_before = parts_.stats->plans();
+  }
+  if (job.kind == PlanJob::Kind::kSave) {
+    save_();
+  } else {
+    std::optional<Profile> profile;
+    if (job.kind == PlanJob::Kind::kIteration) profile = FindProfile(*parts_.history, job);
+    const bool periodic = profile.has_value();
+    if (periodic) PlanIteration(job, std::move(*profile), cancel);
+    if (job.shapes || job.kind == PlanJob::Kind::kShapes) PlanShapes(job, periodic, cancel);
+  }
+  EngineLock lock(*parts_.mutex);
+  planning_ns_ += ThreadTime() - start;
+  const bool searched = job.kind != PlanJob::Kind::kSave && !job.profile && job.period == 0;
+  if (searched) ++detections_;
+  if (parts_.stats->plans() != plans_before) {
+    failed_searches_ = 0;
+  } else if (searched) {
+    ++failed_searches_;
+  }
+}
+
+PlanSettings PlanScheduler::Settings() const { return {parts_.pages->arena().chunk(), time_limit_ns_, on_demand_}; }
+
+// The hot iteration, or what was learned about it.
+void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel) {
+  PlanSnapshot snapshot;
+  {
+    EngineLock lock(*parts_.mutex);
+    snapshot = Snapshot(profile.period);
+    snapshot.scripts = parts_.scripts->OtherScripts(job_replans_);
+  }
+  std::shared_ptr<const Script> script = BuildScript(std::move(profile), job, snapshot, Settings(), cancel);
+  if (!script || !FitsDevice(*script)) return;
+  EngineLock lock(*parts_.mutex);
+  if (!job.walls.empty() && script->height_bytes > parts_.pages->zone_used()) return;  // dearer than what is displaced
+  parts_.stats->NotePlan();
+  if (parts_.stats->plans() > 1) parts_.stats->NoteReoptimization();
+  if (job_replans_ != 0 && job_replans_ != parts_.scripts->number()) {  // the job follows another script now
+    if (parts_.scripts->variants().Replace(job_replans_, script) != nullptr) return;
+  }
+  parts_.scripts->SetPending(std::move(script), job_replans_);
+}
+
+// Iterations of other shapes than the scripts known have: a script for each.
+void PlanScheduler::PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel) {
+  constexpr uint64_t kTail = 1 << 18;  // requests searched
+  HistoryTail tail = CopyTail(*parts_.history, job.end, kTail);
+  std::vector<Shape> shapes = FindShapes(tail);
+  {
+    EngineLock lock(*parts_.mutex);
+    // Of a job that has a period, pieces of the first iteration may look alike.
+    const bool explains = !periodic && 3 * Explained(shapes, 3) >= 2 * tail.units.size();
+    if (parts_.scripts->variants().size() == 0 && !explains) return;
+  }
+  size_t made = PlanEach(tail, shapes, cancel);
+  // What is small next to an iteration of training is seen only by itself.
+  if (job.stretch >= kMinNewRequests && job.stretch < tail.units.size() && made == 0) {
+    tail = CopyTail(*parts_.history, job.end, job.stretch);
+    shapes = FindShapes(tail);
+    if (2 * Explained(shapes, 2) >= tail.units.size()) made = PlanEach(tail, shapes, cancel);
+  }
+  EngineLock lock(*parts_.mutex);
+  shapes_found_ = made > 0;
+}
+
+// A script for each of the shapes that is not known. Returns how many.
+size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel) {
+  constexpr size_t kScripts = 16;  // in one go
+  size_t made = 0;
+  for (const Shape& shape : shapes) {
+    if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
+    Profile profile = BuildShapeProfile(tail, shape);
+    if (std::none_of(profile.blocks.begin(), profile.blocks.end(), [](const ProfileBlock& b) { return b.planned; })) continue;
+    PlanSnapshot snapshot;
+    {
+      EngineLock lock(*parts_.mutex);
+      std::vector<std::shared_ptr<const Script>> known;
+      for (const Variant& v : parts_.scripts->variants().all()) known.push_back(v.script);
+      if (parts_.scripts->pending()) known.push_back(parts_.scripts->pending());
+      uint64_t longest = shape.length;
+      bool is_known = false;
+      for (const auto& script : known) {
+        is_known |= script->profile.unroll == 1 && AlikeCycles(script->profile, profile);
+        longest = std::max<uint64_t>(longest, script->size());
+      }
+      if (is_known) continue;
+      snapshot = Snapshot(longest);
+      snapshot.fragments = parts_.pages->holes();  // the followed script's: others may have them by turns with it
+      snapshot.scripts = std::move(known);
+    }
+    std::shared_ptr<const Script> script = BuildShapeScript(std::move(profile), snapshot, Settings(), cancel);
+    if (!script || !FitsDevice(*script)) continue;
+    EngineLock lock(*parts_.mutex);
+    parts_.scripts->variants().Add(std::move(script), parts_.history->Count(), parts_.scripts->number());
+    parts_.stats->NotePlan();
+    ++made;
+  }
+  return made;
+}
+
+// Weights and optimizer state came in between other blocks; the chunks they lie in are held as long as they live. What
+// is left over of these chunks is offered to the plan, if it is more than a two-hundredth of all.
+PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
+  const Arena& arena = parts_.pages->arena();
+  std::vector<AddressRange> kept;
+  const uint64_t count = parts_.history->Count(), peak = parts_.blocks->live_peak_units();
+  uint64_t kept_units = 0;
+  for (const auto& [address, block] : parts_.blocks->all()) {
+    if (!block.LivesLongerThan(period, count)) continue;
+    kept_units += block.units;
+    if (parts_.pages->InReservation(address)) kept.push_back({address, block.bytes});
+  }
+  PlanSnapshot snapshot;
+  snapshot.max_units = peak - std::min(kept_units, peak);
+  snapshot.fragments = arena.Fragments(kept);
+  uint64_t sum = 0;
+  for (const AddressRange& range : snapshot.fragments) sum += range.bytes;
+  if (sum < 2 * arena.chunk() || sum < peak * kUnitBytes / 200) snapshot.fragments.clear();
+  return snapshot;
+}
+
+// Whether the device has room for the plan and for the blocks that stay outside it, as far as is known: a device that has
+// refused memory has no more than it gave.
+bool PlanScheduler::FitsDevice(const Script& script) {
+  EngineLock lock(*parts_.mutex);
+  const PageManager& pages = *parts_.pages;
+  if (pages.capacity_seen() == 0) return true;
+  const uint64_t chunk = pages.arena().chunk(), count = parts_.history->Count();
+  uint64_t kept = 0;
+  DeviceAddress counted_to = 0;  // chunks below are counted
+  for (const auto& [address, block] : parts_.blocks->all()) {
+    if (!block.LivesLongerThan(script.profile.period, count) || !pages.InReservation(address)) continue;
+    const DeviceAddress from = std::max(counted_to, address & ~(chunk - 1));
+    const DeviceAddress to = (address + block.bytes + chunk - 1) & ~(chunk - 1);
+    if (to > from) kept += to - from;
+    counted_to = std::max(counted_to, to);
+  }
+  const uint64_t height = (script.height_bytes + chunk - 1) & ~(chunk - 1);
+  return parts_.spill->AdmitsPlan(lock, height, kept, std::max(pages.capacity_seen(), pages.arena().held()));
+}
+
+void PlanScheduler::AddTo(hotpack_stats* stats) const {
+  stats->detections = detections_;
+  stats->planning_ns = planning_ns_;
+}
+
+}  // namespace hotpack

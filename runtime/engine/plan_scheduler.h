@@ -1,0 +1,108 @@
+// When the history is searched, when a script is planned again, and what becomes of a plan.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "profiler/history.h"
+#include "profiler/shapes.h"
+#include "runtime/engine/dynamic_blocks.h"
+#include "runtime/engine/engine_stats.h"
+#include "runtime/engine/page_manager.h"
+#include "runtime/script/plan_builder.h"
+#include "runtime/script/plan_worker.h"
+#include "runtime/engine/script_switcher.h"
+#include "runtime/engine/spill_policy.h"
+
+namespace hotpack {
+
+// Needs the engine's lock unless noted. Jobs run on the worker's thread, which takes the lock for a copy of what a plan
+// needs, builds without it, and takes it again to hand the script over.
+class PlanScheduler {
+ public:
+  // The engine's parts. All outlive this.
+  struct Parts {
+    Lock* mutex;  // the engine's lock
+    const History* history;
+    PageManager* pages;
+    DynamicBlocks* blocks;
+    ScriptSwitcher* scripts;
+    EngineStats* stats;
+    SpillPolicy* spill;
+  };
+  // `save` does a job of the kind kSave. `on_demand`: PlanWorker's; plans then come in logical time.
+  PlanScheduler(const Parts& parts, int64_t time_limit_ns, bool on_demand, std::function<void()> save);
+
+  // --- without the lock ---------------------------------------------------------------------------------------------
+  bool Busy() const { return worker_.Busy(); }
+  bool WaitIdle(int timeout_ms) { return worker_.WaitIdle(timeout_ms); }  // negative: no limit
+  void Abandon() { worker_.Abandon(); }  // in a forked child
+  void Detach() { worker_.Detach(); }    // no more jobs. This must live for ever then
+
+  // --- with it ------------------------------------------------------------------------------------------------------
+  // After each monitored request that was not simply served. Searches the history each time it has grown by a sixteenth; while
+  // a script is followed, only after the job has left it. O(1).
+  void MaybeDetect();
+  void DetectSoon();  // the job has left what was planned: something else may repeat from now on
+  // An iteration begins here. One marked iteration is enough to plan (Sekiyama 2018, §4.1).
+  void Mark();
+  // ScriptSwitcher::TryActivate; plans the pending script again if its memory is gone.
+  void TryActivate(uint32_t units);
+  // An iteration has ended, `displaced` telling whether a request was displaced in it: plans the script again if that may
+  // help. Returns whether the next iteration may have another plan.
+  bool Improve(bool displaced);
+  bool PostSave();  // false: the worker is busy
+
+  void AddTo(hotpack_stats* stats) const;
+
+ private:
+  static constexpr uint64_t kMinNewRequests = 64;  // that are worth a search
+
+  bool Post(PlanJob job, uint64_t replans = 0);
+  bool Marked(uint64_t count) const;
+  uint64_t DetectionInterval(uint64_t count) const;
+  uint64_t PartOfHistory() const;
+  void ScanForShapes();
+  bool LivesExceedCycle() const;
+
+  // On the worker's thread, without the lock.
+  void Run(const PlanJob& job, const std::atomic<bool>* cancel);
+  void PlanIteration(const PlanJob& job, Profile profile, const std::atomic<bool>* cancel);
+  void PlanShapes(const PlanJob& job, bool periodic, const std::atomic<bool>* cancel);
+  size_t PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel);
+  bool FitsDevice(const Script& script);
+  PlanSettings Settings() const;
+
+  PlanSnapshot Snapshot(uint64_t period) const;
+
+  const Parts parts_;
+  const int64_t time_limit_ns_;
+  const bool on_demand_;
+  const std::function<void()> save_;
+
+  uint64_t next_detection_ = kMinNewRequests;  // requests
+  uint64_t failed_searches_ = 0;               // in a row
+  uint64_t detections_ = 0, planning_ns_ = 0;
+  uint64_t divergences_at_detection_ = 0;
+  uint64_t overlong_at_detection_ = 0;
+  uint64_t next_shape_scan_ = 0;  // requests
+  uint64_t last_shape_scan_ = 0;
+  uint64_t shape_scan_interval_ = kMinNewRequests;
+  bool shapes_found_ = false;  // by the last scan
+  uint64_t divergences_at_scan_ = 0;
+  uint64_t last_mark_ = 0;      // requests before it
+  uint64_t marked_length_ = 0;  // requests between the last two
+  uint64_t divergences_at_mark_ = 0;
+  uint64_t next_overlong_ = 0;  // marks until lives that exceed the cycle are planned for again
+  uint64_t job_replans_ = 0;    // number of the script whose requests the job under way has; 0: none
+  uint64_t divergences_at_post_ = 0;
+  bool finish_requested_ = false;  // of the job under way
+
+  // Last, so that its thread ends before what it reads is gone.
+  PlanWorker worker_;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,288 @@
+#include "runtime/memory/cuda_device_memory.h"
+
+#include <algorithm>
+
+namespace hotpack {
+
+MemoryStatus ToMemoryStatus(CUresult result) {
+  switch (result) {
+    case CUDA_SUCCESS:
+      return MemoryStatus::kOk;
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return MemoryStatus::kOutOfMemory;
+    case CUDA_ERROR_NOT_SUPPORTED:
+      return MemoryStatus::kNotSupported;
+    case CUDA_ERROR_DEINITIALIZED:
+      return MemoryStatus::kDeinitialized;
+    default:
+      return MemoryStatus::kFailed;
+  }
+}
+
+ContextMemory::Scope::Scope(const ContextMemory& memory) : driver_(memory.driver_) {
+  CUcontext current = nullptr;
+  if (memory.context_ != nullptr && (driver_->CtxGetCurrent(&current) != CUDA_SUCCESS || current != memory.context_)) {
+    pushed_ = driver_->CtxPushCurrent(memory.context_) == CUDA_SUCCESS;
+  }
+  if (driver_->ThreadExchangeStreamCaptureMode != nullptr) {
+    exchanged_ = driver_->ThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
+  }
+}
+
+ContextMemory::Scope::~Scope() {
+  if (exchanged_) RestoreCaptureMode(*driver_, &mode_);
+  if (pushed_) PopContext(*driver_);
+}
+
+MemoryStatus ContextMemory::Count(CUresult result) {
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  return ToMemoryStatus(result);
+}
+
+bool ContextMemory::Synchronize() {
+  driver_calls_.fetch_add(1, std::memory_order_relaxed);
+  if (synchronize_ != nullptr) return synchronize_(context_);
+  Scope scope(*this);
+  return driver_->CtxSynchronize() == CUDA_SUCCESS;
+}
+
+namespace {
+
+// Called before the driver is, so that what the driver gave can be written down whatever the host's heap says.
+template <typename T>
+void MakeRoomForOne(std::vector<T>* list) {
+  if (list->size() == list->capacity()) list->reserve(2 * list->size() + 16);
+}
+
+bool HasVirtualMemoryManagement(const CudaDriver& driver) {
+  return driver.MemGetAllocationGranularity && driver.MemAddressReserve && driver.MemAddressFree && driver.MemCreate &&
+         driver.MemRelease && driver.MemMap && driver.MemUnmap && driver.MemSetAccess;
+}
+
+}  // namespace
+
+CUmemAllocationProp CudaDeviceMemory::Prop() const {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device_;
+  prop.allocFlags.gpuDirectRDMACapable = rdma_.load(std::memory_order_relaxed) ? 1 : 0;
+  return prop;
+}
+
+MemoryStatus CudaDeviceMemory::Initialize() {
+  CUresult result = driver_->CtxGetDevice(&device_);
+  if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
+  size_t total = 0;
+  result = driver_->DeviceTotalMem(&total, device_);
+  if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
+  total_bytes_ = total;
+  int vmm = 0;
+  result = driver_->DeviceGetAttribute(&vmm, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device_);
+  if (result != CUDA_SUCCESS || vmm == 0 || !HasVirtualMemoryManagement(*driver_)) return MemoryStatus::kNotSupported;
+  int rdma = 0;  // memory of cuMemAlloc has it without being asked
+  result = driver_->DeviceGetAttribute(&rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device_);
+  rdma_ = result == CUDA_SUCCESS && rdma != 0;
+  const CUmemAllocationProp prop = Prop();
+  size_t granularity = 0;
+  result = driver_->MemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
+  const bool power_of_two = granularity != 0 && (granularity & (granularity - 1)) == 0;
+  if (!power_of_two) return MemoryStatus::kNotSupported;
+  chunk_bytes_ = std::max<uint64_t>(granularity, 64u << 10);
+  supported_ = true;
+  return MemoryStatus::kOk;
+}
+
+MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  CUdeviceptr address = 0;
+  MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&reserved_); });
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  *base = address;
+  std::lock_guard<std::mutex> lock(mutex_);
+  reserved_.push_back({address, bytes});
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::Unreserve(DeviceAddress base, uint64_t bytes) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemAddressFree(base, bytes));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::erase_if(reserved_, [base](const Range& range) { return range.base == base; });
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  const CUmemAllocationProp prop = Prop();
+  CUmemGenericAllocationHandle handle = 0;
+  MemoryStatus status;
+  bool within = false;
+  WithLock([&] {
+    MakeRoomForOne(&chunks_);
+    within = (chunks_.size() + 1) * chunk_bytes_ <= limit();
+  });
+  if (!within) return MemoryStatus::kOutOfMemory;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemCreate(&handle, chunk_bytes_, &prop, 0));
+    const bool refused = status == MemoryStatus::kFailed || status == MemoryStatus::kNotSupported;
+    if (refused && prop.allocFlags.gpuDirectRDMACapable != 0) {  // better without than not at all
+      rdma_ = false;
+      const CUmemAllocationProp simple = Prop();
+      status = Count(driver_->MemCreate(&handle, chunk_bytes_, &simple, 0));
+    }
+  }
+  if (status != MemoryStatus::kOk) return status;
+  *chunk = handle;
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.push_back(handle);
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  bool ours = false;
+  {
+    // First out of the list: the driver may give the same handle to the next CreateChunk of another thread.
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = std::find(chunks_.rbegin(), chunks_.rend(), chunk);
+    ours = found != chunks_.rend();
+    if (ours) {
+      *found = chunks_.back();
+      chunks_.pop_back();
+    }
+  }
+  MemoryStatus status;
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemRelease(chunk));
+  }
+  if (status == MemoryStatus::kOk || !ours) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  chunks_.push_back(chunk);  // still held
+  return status;
+}
+
+MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&mapped_); });
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemMap(address, chunk_bytes_, 0, chunk, 0));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto next = std::lower_bound(mapped_.begin(), mapped_.end(), address,
+                               [](const Range& range, DeviceAddress a) { return range.base < a; });
+  const bool joins_next = next != mapped_.end() && next->base == address + chunk_bytes_;
+  const bool joins_previous = next != mapped_.begin() && std::prev(next)->base + std::prev(next)->bytes == address;
+  if (joins_previous) {
+    std::prev(next)->bytes += chunk_bytes_ + (joins_next ? next->bytes : 0);
+    if (joins_next) mapped_.erase(next);
+  } else if (joins_next) {
+    next->base = address;
+    next->bytes += chunk_bytes_;
+  } else {
+    mapped_.insert(next, {address, chunk_bytes_});
+  }
+  return status;
+}
+
+CUresult CudaDeviceMemory::SetAccess(DeviceAddress address, uint64_t bytes, const std::vector<CUdevice>& devices) const {
+  std::vector<CUmemAccessDesc> access(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access[i].location.id = devices[i];
+    access[i].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  }
+  return driver_->MemSetAccess(address, bytes, access.data(), access.size());
+}
+
+MemoryStatus CudaDeviceMemory::Enable(DeviceAddress address, uint64_t bytes) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  std::vector<CUdevice> devices = {device_};
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    devices.insert(devices.end(), peers_.begin(), peers_.end());
+  }
+  Scope scope(*this);
+  MemoryStatus status = Count(SetAccess(address, bytes, devices));
+  if (status != MemoryStatus::kOk && devices.size() > 1) status = Count(SetAccess(address, bytes, {device_}));
+  return status;
+}
+
+// First the list, then what is mapped: whatever is mapped meanwhile finds the device in the list.
+void CudaDeviceMemory::AddPeer(CUdevice device) {
+  if (!supported_ || device == device_) return;
+  std::vector<Range> mapped;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (std::find(peers_.begin(), peers_.end(), device) != peers_.end()) return;
+    peers_.push_back(device);
+    mapped = mapped_;
+  }
+  Scope scope(*this);
+  for (const Range& range : mapped) {
+    if (Count(SetAccess(range.base, range.bytes, {device})) == MemoryStatus::kOk) continue;
+    for (uint64_t at = 0; at < range.bytes; at += chunk_bytes_) {  // part of it has been unmapped since
+      Count(SetAccess(range.base + at, chunk_bytes_, {device}));
+    }
+  }
+}
+
+MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
+  if (!supported_) return MemoryStatus::kNotSupported;
+  MemoryStatus status;
+  WithLock([this] { MakeRoomForOne(&mapped_); });
+  {
+    Scope scope(*this);
+    status = Count(driver_->MemUnmap(address, bytes));
+  }
+  if (status != MemoryStatus::kOk) return status;
+  const DeviceAddress end = address + bytes;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t i = 0; i < mapped_.size(); ++i) {
+    const Range range = mapped_[i];
+    if (address < range.base || end > range.base + range.bytes) continue;
+    mapped_[i].bytes = address - range.base;
+    if (end < range.base + range.bytes) {
+      mapped_.insert(mapped_.begin() + static_cast<std::ptrdiff_t>(i) + 1, {end, range.base + range.bytes - end});
+    }
+    if (mapped_[i].bytes == 0) mapped_.erase(mapped_.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  return status;
+}
+
+void CudaDeviceMemory::ReleaseAll(bool context_alive) {
+  if (!supported_) return;
+  std::vector<Range> reserved, mapped;
+  std::vector<ChunkHandle> chunks;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    reserved.swap(reserved_);
+    mapped.swap(mapped_);
+    chunks.swap(chunks_);
+  }
+  const bool pushed = context_alive && driver_->CtxPushCurrent(context_) == CUDA_SUCCESS;
+  for (const Range& range : mapped) driver_->MemUnmap(range.base, range.bytes);
+  for (const ChunkHandle chunk : chunks) driver_->MemRelease(chunk);
+  for (const Range& range : reserved) driver_->MemAddressFree(range.base, range.bytes);
+  if (pushed) PopContext(*driver_);
+}
+
+}  // namespace hotpack

@@ -1,0 +1,96 @@
+// Debug mode: gaps around the blocks, so that a write out of bounds hits no neighbour and is found when the block is
+// released; and a pattern over released memory, so that what is read from it later is recognised.
+//
+//   engine's block  ├── gap ──┤├──── the program's block ────┤├── rest of 512 + gap ──┤
+//   filled with      A7 A7 A7    (as it was)                   A7 A7 A7                     at the request
+//                              DB DB DB                                                     at the release (poison)
+//
+// The bytes are written and read on a stream of hotpack's own when the device is idle. While a stream is capturing that
+// cannot be waited for: blocks of that time have their gaps, but nobody looks at them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "runtime/memory/device_memory.h"
+
+namespace hotpack {
+
+struct GuardOptions {
+  uint64_t gap_bytes = 0;  // before and after each block; a multiple of 512; 0: none
+  bool poison = false;     // released memory is overwritten
+  bool on() const { return gap_bytes != 0 || poison; }
+};
+
+// A request in words of the run: its ordinal, and where it is in the iteration if there is a script.
+struct RequestName {
+  uint64_t ordinal = 0;         // of the run; UINT64_MAX: not monitored
+  uint64_t in_iteration = 0;    // from 0
+  bool has_iteration = false;
+};
+
+// Thread-safe. Waits for the device and calls the driver at every request and release: it is a debug mode.
+class Guards {
+ public:
+  static constexpr uint8_t kGuardByte = 0xA7, kPoisonByte = 0xDB;
+  static constexpr int kMostReports = 20;
+  using Say = void (*)(const char* line);
+
+  // `memory` must outlive this object. `say` takes one line without its end; null: none is said.
+  Guards(DeviceMemory* memory, const GuardOptions& options, Say say);
+
+  // What is to be asked of the engine for a block of `bytes`.
+  uint64_t Padded(uint64_t bytes) const { return bytes + 2 * options_.gap_bytes; }
+
+  // The engine gave the block at `outer`; returns where the program's `bytes` begin. Fills the gaps.
+  DeviceAddress Given(DeviceAddress outer, uint64_t bytes, const RequestName& request);
+  // The program gives the block at `address` back: its gaps are looked at, and it is poisoned. False: no block of the
+  // program begins there. *outer: the engine's block.
+  bool Returned(DeviceAddress address, DeviceAddress* outer);
+  // Looks at the gaps of all live blocks, those of weights for one, which are released late or never. A bad write is said
+  // once. Nothing is looked at while a stream captures. Returns bad_writes().
+  uint64_t CheckLive();
+  // The program's block that contains `address`: start, and bytes rounded up to 512.
+  bool Find(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
+
+  // Largest sum of what the program asked for at once, each rounded up to 512: bytes.
+  uint64_t live_peak();
+  uint64_t bad_writes();  // found so far: at most one before and one after each block
+
+ private:
+  struct Block {
+    uint64_t bytes = 0;
+    RequestName request;
+    uint64_t serial = 0;   // tells it from later blocks at its address
+    bool guarded = false;  // the gaps have been filled, and nothing was found yet
+  };
+  struct BadByte {
+    bool found = false;
+    int64_t offset = 0;  // from the block's start
+    uint8_t value = 0;
+  };
+  struct Finding {
+    BadByte before, after;
+    bool any() const { return before.found || after.found; }
+  };
+  uint64_t Tail(const Block& block) const;
+  bool Fill(DeviceAddress address, const Block& block);
+  bool Look(DeviceAddress from, uint64_t bytes, DeviceAddress block, BadByte* bad, bool last);
+  Finding Check(DeviceAddress address, const Block& block);
+  void Report(DeviceAddress address, const Block& block, const Finding& finding);
+  void ReportOne(DeviceAddress address, const Block& block, const BadByte& bad, bool before);
+
+  DeviceMemory* const memory_;
+  const GuardOptions options_;
+  const Say say_;
+  std::mutex mutex_;  // of what follows; never held across a driver call
+  std::map<DeviceAddress, Block> blocks_;  // by the program's address
+  uint64_t live_bytes_ = 0, live_peak_ = 0;
+  uint64_t next_serial_ = 0;
+  uint64_t bad_writes_ = 0;
+};
+
+}  // namespace hotpack

@@ -1,0 +1,48 @@
+// Address by address, the releases that the next work there must come after.
+//
+//   address ►  ├── A: stream 2, tick 7 ──┤├─ B: all, tick 9 ─┤     ├─ C: stream 0, tick 3 ─┤
+//                      └──── a block here takes {2: 7, all: 9} ────┘
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory_resource>
+
+#include "runtime/memory/reuse.h"
+
+namespace hotpack {
+
+// Not thread-safe. Each operation O(log ranges + ranges touched). Nodes come from `memory`; if it has none left, what would
+// have been kept of one range counts for all addresses: more is waited for than need be, nothing is forgotten.
+class ReleaseStamps {
+ public:
+  explicit ReleaseStamps(std::pmr::memory_resource* memory) : ranges_(memory) {}
+
+  bool empty() const { return ranges_.empty() && everywhere_ == 0; }
+  size_t size() const { return ranges_.size(); }
+
+  // A block of [begin, end) was released. What its memory had to come after before counts no more: the block took it.
+  void Put(uint64_t begin, uint64_t end, const ReuseAfter& after) noexcept;
+  // A block of [begin, end) is handed out: adds to `after` what it must come after (what is settled left out), and
+  // forgets it.
+  void Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexcept;
+  // Releases up to `tick` were not put, wherever they were: until they are settled, all memory comes after them.
+  void PutEverywhere(uint64_t tick) noexcept {
+    if (tick > settled_ && tick > everywhere_) everywhere_ = tick;
+  }
+  // All releases up to `tick` come before any work that is submitted from now on.
+  void Settle(uint64_t tick) noexcept;
+
+ private:
+  struct Range {
+    uint64_t end;
+    ReuseAfter after;
+  };
+  std::pmr::map<uint64_t, Range> ranges_;  // by begin; disjoint
+  uint64_t settled_ = 0;
+  uint64_t latest_ = 0;  // no range has a later tick
+  uint64_t everywhere_ = 0;  // releases up to this tick count for all addresses; 0: none
+  size_t next_sweep_ = 1024;
+};
+
+}  // namespace hotpack

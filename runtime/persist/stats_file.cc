@@ -1,0 +1,150 @@
+#include "runtime/persist/stats_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace hotpack {
+namespace {
+
+constexpr size_t kFileBytes = sizeof(StatsFileHeader) + kStatsSlots * sizeof(StatsSlot);
+
+void CopyProgramName(char* out, size_t size) {
+  const int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? 0 : read(fd, out, size - 1);
+  if (fd >= 0) close(fd);
+  if (length < 0) length = 0;
+  while (length > 0 && out[length - 1] == '\n') --length;
+  out[length] = '\0';
+}
+
+StatsSlot* Slots(StatsFileHeader* header) { return reinterpret_cast<StatsSlot*>(header + 1); }
+
+}  // namespace
+
+StatsFileHeader* CreateStatsFile(const char* directory, const char* suffix) {
+  char path[4096];
+  const int length = snprintf(path, sizeof(path), "%s/stats.%d%s", directory, static_cast<int>(getpid()), suffix);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) return nullptr;
+  const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return nullptr;
+  // posix_fallocate and not ftruncate: a full disk must show here, not as SIGBUS at the first write.
+  void* mapping = MAP_FAILED;
+  if (posix_fallocate(fd, 0, kFileBytes) == 0) {
+    mapping = mmap(nullptr, kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  close(fd);
+  if (mapping == MAP_FAILED) {
+    unlink(path);
+    return nullptr;
+  }
+  auto* header = new (mapping) StatsFileHeader{};
+  header->version = kStatsVersion;
+  header->slot_bytes = sizeof(StatsSlot);
+  header->pid = getpid();
+  CopyProgramName(header->program, sizeof(header->program));
+  for (uint32_t i = 0; i < kStatsSlots; ++i) Slots(header)[i].stats.steady_iteration = -1;
+  std::atomic_ref<uint64_t>(header->magic).store(kStatsMagic, std::memory_order_release);
+  return header;
+}
+
+StatsSlot* TakeStatsSlot(StatsFileHeader* header) {
+  if (header == nullptr) return nullptr;
+  const uint32_t slot = header->arenas.fetch_add(1);
+  return slot < kStatsSlots ? &Slots(header)[slot] : nullptr;
+}
+
+bool ReadStatsFile(const std::string& path, ProcessStats* process) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(path.c_str(), "rb"), fclose);
+  if (!file) return false;
+  std::vector<char> bytes(kFileBytes);
+  if (fread(bytes.data(), 1, kFileBytes, file.get()) != kFileBytes) return false;
+  const auto* header = reinterpret_cast<const StatsFileHeader*>(bytes.data());
+  if (header->magic != kStatsMagic || header->version != kStatsVersion) return false;
+  if (header->slot_bytes != sizeof(StatsSlot)) return false;
+  process->pid = header->pid;
+  process->program.assign(header->program, strnlen(header->program, sizeof(header->program)));
+  process->arenas = header->arenas.load();
+  const uint32_t count = std::min(process->arenas, kStatsSlots);
+  StatsSlot slots[kStatsSlots] = {};
+  std::memcpy(slots, bytes.data() + sizeof(StatsFileHeader), sizeof(slots));
+  hotpack_stats stats[kStatsSlots] = {};
+  std::transform(slots, slots + count, stats, [](const StatsSlot& slot) { return slot.stats; });
+  process->stats = Combine(stats, count);
+  const StatsSlot* busiest = std::max_element(
+      slots, slots + count, [](const StatsSlot& a, const StatsSlot& b) { return a.stats.requests < b.stats.requests; });
+  process->load.clear();
+  if (count > 0 && busiest->load != LoadColumns{}) process->load.assign(busiest->load.begin(), busiest->load.end());
+  process->stats.passed_through += header->passed_through.load();
+  return true;
+}
+
+std::vector<ProcessStats> ReadStatsDirectory(const std::string& directory) {
+  std::vector<ProcessStats> processes;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(directory.c_str()), closedir);
+  if (!dir) return processes;
+  while (const dirent* entry = readdir(dir.get())) {
+    if (std::strncmp(entry->d_name, "stats.", 6) != 0) continue;
+    ProcessStats process;
+    if (ReadStatsFile(directory + "/" + entry->d_name, &process)) processes.push_back(process);
+  }
+  std::sort(processes.begin(), processes.end(), [](const ProcessStats& a, const ProcessStats& b) {
+    if (a.stats.requests != b.stats.requests) return a.stats.requests > b.stats.requests;
+    return a.pid < b.pid;
+  });
+  return processes;
+}
+
+hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
+  hotpack_stats sum = {};
+  sum.steady_iteration = -1;
+  const hotpack_stats* busiest = nullptr;
+  for (const hotpack_stats* s = stats; s != stats + count; ++s) {
+    sum.requests += s->requests;
+    sum.planned += s->planned;
+    sum.dynamic += s->dynamic;
+    sum.displaced += s->displaced;
+    sum.passed_through += s->passed_through;
+    sum.requests_steady += s->requests_steady;
+    sum.planned_steady += s->planned_steady;
+    sum.carried += s->carried;
+    sum.retained += s->retained;
+    sum.plan_height += s->plan_height;
+    sum.plan_lower_bound += s->plan_lower_bound;
+    sum.live_peak += s->live_peak;
+    sum.reserved_peak += s->reserved_peak;
+    sum.reserved_steady += s->reserved_steady;
+    sum.divergences += s->divergences;
+    sum.reoptimizations += s->reoptimizations;
+    sum.heap_allocations_steady += s->heap_allocations_steady;
+    sum.managed_peak += s->managed_peak;
+    sum.detections += s->detections;
+    sum.planning_ns += s->planning_ns;
+    sum.plans += s->plans;
+    sum.variants += s->variants;
+    sum.switches += s->switches;
+    sum.cross_stream += s->cross_stream;
+    sum.cross_stream_waits += s->cross_stream_waits;
+    sum.cross_stream_events += s->cross_stream_events;
+    sum.cross_stream_host_waits += s->cross_stream_host_waits;
+    sum.cross_stream_ns += s->cross_stream_ns;
+    if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
+  }
+  if (busiest != nullptr) {
+    sum.iterations = busiest->iterations;
+    sum.steady_iteration = busiest->steady_iteration;
+    sum.driver_memory_calls_steady = busiest->driver_memory_calls_steady;
+    sum.ns_per_request = busiest->ns_per_request;
+  }
+  return sum;
+}
+
+}  // namespace hotpack

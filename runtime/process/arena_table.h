@@ -1,0 +1,135 @@
+// The arenas of the process: one a context, found by context or by address without a lock.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "runtime/memory/cuda_device_memory.h"
+#include "runtime/engine/engine.h"
+#include "runtime/process/pool_origins.h"
+
+namespace hotpack {
+
+// A context's engine and what it stands on. Made once and never destroyed: frees arrive until the very end of the
+// process, and the engine's destructor would have to wait for its planning thread.
+struct ContextArena {
+  ContextArena(CUcontext context_of, std::unique_ptr<ContextMemory> memory_of)
+      : number(NextNumber()), context(context_of), memory(std::move(memory_of)) {}
+  const uint32_t number;  // no other arena of the process has it (up to 16384 of them)
+  const CUcontext context;
+  const std::unique_ptr<ContextMemory> memory;
+  Engine* engine = nullptr;  // set before the arena is published
+  OriginMarks origins;       // which blocks were asked for as memory of a pool
+
+ private:
+  static uint32_t NextNumber() {
+    static constinit std::atomic<uint32_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) % (1u << 14);
+  }
+};
+
+// Lookups are lock-free and O(arenas), and there is one arena as a rule. All functions but Abandon may be called from
+// any thread.
+class ArenaTable {
+ public:
+  static constexpr size_t kCapacity = 64;
+
+  // The arena of `context`, or null.
+  ContextArena* Find(CUcontext context) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i) {
+      if (slots_[i].context.load(std::memory_order_acquire) == context) return slots_[i].arena.load();
+    }
+    return nullptr;
+  }
+
+  // The arena whose reservation contains `address`, or null.
+  ContextArena* FindOwner(DeviceAddress address) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i) {
+      ContextArena* arena = slots_[i].arena.load(std::memory_order_acquire);
+      if (arena != nullptr && arena->engine->Owns(address)) return arena;
+    }
+    return nullptr;
+  }
+
+  // The arena of `context`; if there is none, make() -> ContextArena* is called without a lock (it may call the driver) by one
+  // thread while others that ask for the same context wait. Null: make() gave null or threw, the table is full, or the
+  // context is ending.
+  template <typename Make>
+  ContextArena* FindOrMake(CUcontext context, Make make);
+
+  // Takes the arena of `context` out; one that is being made is waited for. The caller retires it.
+  ContextArena* Remove(CUcontext context);
+
+  // From Begin to Finish no arena is made for `context`: it is being destroyed, and a request that comes in between from
+  // another thread must not leave one behind for a later context that gets the same handle.
+  void BeginEnd(CUcontext context);
+  void FinishEnd(CUcontext context);
+  bool IsEnding(CUcontext context) const;
+
+  template <typename Function>
+  void ForEach(Function function) const {
+    const size_t count = count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i) {
+      if (ContextArena* arena = slots_[i].arena.load(std::memory_order_acquire)) function(arena);
+    }
+  }
+
+  // Live arenas.
+  size_t Size() const;
+
+  // In a forked child, where only the calling thread exists: every engine is abandoned and the table is empty.
+  void AbandonAfterFork();
+
+ private:
+  struct Slot {
+    std::atomic<CUcontext> context{nullptr};  // null: free (once used, a slot may be used again)
+    std::atomic<ContextArena*> arena{nullptr};       // null with a context: being made
+  };
+  Slot* Claim(CUcontext context, bool* claimed);
+  static void WaitUntilMade(const Slot& slot, CUcontext context) {
+    while (slot.context.load() == context && slot.arena.load() == nullptr) sched_yield();
+  }
+
+  Slot slots_[kCapacity];
+  static constexpr size_t kEndings = 16;  // at a time; more wait for each other
+  std::atomic<CUcontext> ending_[kEndings] = {};
+  std::atomic<int> endings_{0};
+  std::atomic<size_t> count_{0};   // slots [0, count_) have been used
+  std::atomic<bool> busy_{false};  // held for a few instructions while a slot is claimed, never across a driver call
+};
+
+template <typename Make>
+ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
+  if (ContextArena* arena = Find(context)) return arena;
+  bool claimed = false;
+  Slot* slot = Claim(context, &claimed);
+  if (slot == nullptr) return nullptr;
+  if (!claimed) {  // another thread is at it
+    WaitUntilMade(*slot, context);
+    return Find(context);
+  }
+  ContextArena* arena = nullptr;
+  try {
+    // Looked at after the slot is claimed: either we see the mark, or Remove, which comes after it, sees the slot.
+    if (!IsEnding(context)) arena = make();
+  } catch (...) {  // the host is out of memory
+  }
+  if (arena == nullptr) {
+    slot->context.store(nullptr);
+  } else {
+    slot->arena.store(arena);
+  }
+  return arena;
+}
+
+// The process's table. No destructor to run at exit.
+extern ArenaTable process_arenas;
+inline ArenaTable& Arenas() { return process_arenas; }
+
+}  // namespace hotpack

@@ -1,0 +1,300 @@
+#include "runtime/script/plan_builder.h"
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+
+#include "packer/pack.h"
+
+namespace hotpack {
+namespace {
+
+// How much higher the load may get so that releases may permute without a block being displaced: by a tenth.
+constexpr uint64_t kJitter = 10;
+
+// A marked iteration: how far its repetition reaches back.
+Period MarkedPeriod(const HistoryTail& tail, uint64_t length) {
+  uint64_t n = tail.units.size(), run = 0;
+  while (run + length < n && tail.units[n - 1 - run] == tail.units[n - 1 - run - length]) ++run;
+  return {length, run};
+}
+
+// Whether the last iteration, of the period of `known`, asked for the same as that script has.
+bool IsKnown(const HistoryTail& tail, const Script& known) {
+  uint64_t period = known.profile.period;
+  std::vector<uint32_t> twice;
+  for (uint64_t i = 0; i < 2 * period; ++i) twice.push_back(known.entries[i % period].units);
+  auto last = tail.units.end() - static_cast<ptrdiff_t>(period);
+  return std::search(twice.begin(), twice.end(), std::boyer_moore_searcher(last, tail.units.end())) != twice.end();
+}
+
+// Whether `period` is a reason to leave a script that is being followed, if not always closely: it is longer, or it is
+// as long but another one, or it has been repeated for longer than the script's own iteration would allow.
+bool IsNews(const HistoryTail& tail, const Period& period, const Script& known) {
+  uint64_t length = known.profile.period;
+  if (period.length > length) return true;
+  if (period.length == length) return !IsKnown(tail, known);
+  return period.run >= 2 * length;
+}
+
+}  // namespace
+
+std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
+  if (job.profile) return job.profile;
+  HistoryTail tail = CopyTail(history, job.end, history.Window());
+  Period period;
+  if (job.period != 0) {
+    if (job.period > tail.units.size()) return std::nullopt;
+    period = MarkedPeriod(tail, job.period);
+  } else {
+    period = FindPeriod(tail);
+    if (period.length == 0) return std::nullopt;
+    if (!job.replace && job.known != nullptr && !IsNews(tail, period, *job.known)) return std::nullopt;
+  }
+  Profile profile = BuildProfile(tail, period);
+  for (const ProfileBlock& block : profile.blocks) {
+    if (block.planned) return profile;
+  }
+  return std::nullopt;
+}
+
+bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t most_units) {
+  const std::vector<ProfileBlock>& old = known.blocks;
+  if (old.size() != learned->blocks.size()) return true;
+  if (PeakUnits(*learned) <= std::max(PeakUnits(known), most_units)) return true;
+  bool larger = false;
+  for (size_t i = 0; i < old.size(); ++i) {
+    const uint32_t units = learned->blocks[i].units;
+    larger |= units > old[i].units;
+    learned->blocks[i] = old[i];
+    learned->blocks[i].units = units;
+  }
+  return larger;
+}
+
+namespace {
+
+// How long a solve of so many blocks may take before it is not worth the wait: small iterations are short.
+int64_t Patience(size_t blocks, int64_t ns_per_block, int64_t at_least) {
+  return std::max(static_cast<int64_t>(blocks) * ns_per_block, at_least);
+}
+
+// The bound itself is aimed at for a moment; after that, whatever needs no more chunks than the bound is as good.
+PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+  time_limit_ns = std::min(time_limit_ns, Patience(instance.blocks.size(), 1'000'000, 50'000'000));
+  const int64_t moment = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
+  options.time_limit_ns = std::min(time_limit_ns, moment);
+  PackResult first = Pack(instance, options);
+  auto chunks = static_cast<Bytes>(chunk_bytes);
+  Bytes enough = (first.lower_bound + chunks - 1) / chunks * chunks;
+  if (first.status != PackStatus::kOk || first.placement.height <= enough) return first;
+  if (std::string_view(first.algorithm) == "stacked") {  // not even the published best-fit came to its end
+    options.algorithm = Algorithm::kBestFit;
+    options.time_limit_ns = std::max(time_limit_ns, Patience(instance.blocks.size(), 20'000, 0));
+    return Pack(instance, options);
+  }
+  if (time_limit_ns <= moment) return first;
+  options.time_limit_ns = time_limit_ns - moment;
+  options.enough = enough;
+  options.start = &first.placement;
+  PackResult second = Pack(instance, options);
+  return second.status == PackStatus::kOk ? second : first;
+}
+
+// The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The walls are blocks that
+// are always there, so that nothing is placed across.
+std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
+  std::vector<Hole> holes;
+  uint32_t at = 0;
+  for (const AddressRange& range : spare) {
+    auto units = static_cast<uint32_t>(range.bytes / kUnitBytes);
+    if (units == 0) continue;
+    holes.push_back({at, units, range.begin});
+    at += units;
+    Block wall;
+    wall.size = kUnitBytes;
+    wall.pinned = static_cast<Offset>(at * kUnitBytes);
+    wall.residency.push_back({0, length});
+    instance->blocks.push_back(wall);
+    ++at;
+  }
+  *zone_offset = at;
+  return holes;
+}
+
+// Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
+std::optional<Placement> StartFrom(const Script& old, const std::vector<ZonePlace>& walls, const Profile& profile,
+                                   const std::vector<uint32_t>& index) {
+  if (old.size() != profile.blocks.size() || !old.holes.empty()) return std::nullopt;
+  Placement start;
+  start.height = static_cast<Bytes>(old.height_bytes);
+  for (uint32_t i : index) {
+    uint32_t offset = old.entries[i].offset;
+    start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kUnitBytes));
+  }
+  for (const ZonePlace& wall : walls) start.offsets.push_back(static_cast<Offset>(wall.offset * kUnitBytes));
+  return start;
+}
+
+// Pins what both have live where they part, or carry over their end, at the places that `other` has in its zone, which
+// begins at `zone_offset` of the instance's space. False: nothing is.
+bool PinCommon(const Script& other, const Profile& profile, const std::vector<uint32_t>& index, uint32_t zone_offset,
+               Instance* instance) {
+  const uint32_t n = static_cast<uint32_t>(profile.blocks.size()), m = other.size();
+  const CommonStretch head = CommonOpening(other.profile, profile);
+  const uint32_t parted = head.b + head.length, other_parted = head.a + head.length;
+  const uint32_t tail = std::min({CommonTail(other.profile, profile), n - parted, m - other_parted});
+  bool any = false;
+  for (size_t k = 0; k < index.size(); ++k) {
+    uint32_t i = index[k];
+    // The request in the other script, and where both must still be live.
+    const bool in_head = i >= head.b && i < parted;
+    if (!in_head && n - i > tail) continue;
+    const uint32_t j = in_head ? i + head.a - head.b : i + m - n;
+    const ScriptEntry& entry = other.entries[j];
+    if (entry.offset == kNone || entry.offset < other.zone_offset) continue;
+    if (j + entry.age <= (in_head ? other_parted : m) || i + profile.blocks[i].age <= (in_head ? parted : n)) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset + zone_offset) * kUnitBytes);
+    any = true;
+  }
+  return any;
+}
+
+// Pins what both carry over the boundary, where the change from the one to the other is made. False: nothing is.
+bool PinCarried(const Script& old, const Profile& profile, const std::vector<uint32_t>& index, Instance* instance) {
+  const uint32_t n = old.size();
+  if (n != profile.blocks.size()) return false;
+  bool any = false;
+  for (size_t k = 0; k < index.size(); ++k) {
+    const uint32_t i = index[k];
+    const ScriptEntry& entry = old.entries[i];
+    if (entry.offset == kNone || entry.offset < old.zone_offset || entry.units != profile.blocks[i].units) continue;
+    if (i + entry.age <= n || i + profile.blocks[i].age <= n) continue;
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - old.zone_offset) * kUnitBytes);
+    any = true;
+  }
+  return any;
+}
+
+// The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
+PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const Kin& kin,
+                     uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+  std::optional<Placement> start;
+  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.walls, profile, index);
+  if (start) options.start = &*start;
+  Instance pinned = instance;
+  const Script* like = kin.old != nullptr ? kin.old : kin.beside;
+  if (like != nullptr && (like == kin.old ? PinCarried(*like, profile, index, &pinned)
+                                          : PinCommon(*like, profile, index, 0, &pinned))) {
+    PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
+    auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
+    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+  }
+  return PackForPages(instance, chunk_bytes, time_limit_ns, options);
+}
+
+// The solve with holes in front; with what is common with another script where that one has it, if the zone becomes no
+// higher than that one's, or hardly.
+PackResult PackBesideHoles(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
+                           const Kin& kin, uint32_t zone_offset, const PackOptions& options) {
+  Instance pinned = instance;
+  if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
+    PackResult result = Pack(pinned, options);
+    auto most = static_cast<Bytes>(kin.beside->height_bytes + zone_offset * kUnitBytes);
+    most = std::max(most, result.lower_bound + result.lower_bound / 128);
+    if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
+  }
+  return Pack(instance, options);
+}
+
+}  // namespace
+
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
+                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const Kin& kin, WorkClock* clock) {
+  uint64_t peak = PeakUnits(profile);
+  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
+  std::vector<uint32_t> index;
+  Instance instance = ToInstance(profile, &index);
+  for (const ZonePlace& place : kin.walls) {
+    Block wall;
+    wall.size = static_cast<Bytes>(place.units * kUnitBytes);
+    wall.pinned = static_cast<Offset>(place.offset * kUnitBytes);
+    wall.residency.push_back({0, static_cast<Clock>(profile.blocks.size())});
+    instance.blocks.push_back(wall);
+  }
+  PackOptions options;
+  options.cancel = cancel;
+  options.clock = clock;
+  PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
+  if (plain.status != PackStatus::kOk) return nullptr;
+  // A placement so far off, of a job so large, is no better than best fit.
+  if (kin.walls.empty() &&
+      plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
+  if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
+  if (!spare.empty() && kin.walls.empty()) {
+    uint32_t zone_offset = 0;
+    std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+    // The load is no bound worth reaching here: a few times what the plain solve took is enough.
+    const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
+    options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
+    PackResult filled = PackBesideHoles(profile, index, instance, kin, zone_offset, options);
+    Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
+    if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
+      return std::make_shared<const Script>(
+          CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
+    }
+  }
+  Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
+  script.walls = kin.walls;
+  return std::make_shared<const Script>(std::move(script));
+}
+
+namespace {
+
+// The one of `scripts` that has most in common with the profile; null: none has anything.
+const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& scripts, const Profile& profile) {
+  const Script* alike = nullptr;
+  uint32_t most = 0;
+  for (const auto& script : scripts) {
+    const uint32_t common = CommonOpening(script->profile, profile).length + CommonTail(script->profile, profile);
+    if (common <= most) continue;
+    most = common;
+    alike = script.get();
+  }
+  return alike;
+}
+
+std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot, const std::vector<AddressRange>& fragments,
+                                   const PlanSettings& settings, const Kin& kin, const std::atomic<bool>* cancel) {
+  WorkClock clock;
+  return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns, cancel,
+                    kin, settings.logical_time ? &clock : nullptr);
+}
+
+}  // namespace
+
+std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, const PlanSnapshot& snapshot,
+                                          const PlanSettings& settings, const std::atomic<bool>* cancel) {
+  const uint64_t most = snapshot.max_units;
+  // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
+  if (!job.profile && profile.unroll > 1 && PeakUnits(profile) > most + most / 2) return nullptr;
+  if (job.profile && job.known &&
+      !KeepNearLoad(&profile, job.known->profile, NearlyNoMore(most, settings.chunk_bytes)) && !job.replace) {
+    return nullptr;
+  }
+  Kin kin;
+  if (job.profile && snapshot.fragments.empty()) kin.old = job.known.get();
+  kin.walls = job.walls;
+  kin.beside = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
+}
+
+std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot, const PlanSettings& settings,
+                                               const std::atomic<bool>* cancel) {
+  Kin kin;
+  kin.beside = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
+}
+
+}  // namespace hotpack
