@@ -202,7 +202,7 @@ TEST(RoomsTest, ChecksFindPlantedFaults) {
   const Layers layers = ParseLayers(
       "text\n<!-- layers -->\n| folder | may include | for |\n|---|---|---|\n| `packer/` | nothing of ours | a |\n"
       "| `runtime/` | `packer/` | b |\n| `runtime/engine/` | `packer/` `runtime/` | c |\n| `preload/` | `runtime/` | d |\n"
-      "| `tools/` | `packer/` `preload/option_table.h` | e |\n| `tests/` | everything | f |\n<!-- end -->\n| `x/` | y | z |\n");
+      "| `tools/` | `packer/` `preload/process/option_table.h` | e |\n| `tests/` | everything | f |\n<!-- end -->\n| `x/` | y | z |\n");
   ASSERT_EQ(layers.size(), 6u);
   const auto wrong = [&layers](const std::string& path, const std::string& include) {
     return WrongIncludes(layers, path, "#include <vector>\n#include \"absl/a/b.h\"\n" + include + "\n").size();
@@ -212,10 +212,10 @@ TEST(RoomsTest, ChecksFindPlantedFaults) {
   EXPECT_EQ(wrong("runtime/a.cc", "#include <runtime/engine/engine.h>"), 1u) << "a folder above in the same one";
   EXPECT_EQ(wrong("runtime/engine/a.cc", "#include \"runtime/memory/arena.h\""), 0u);
   EXPECT_EQ(wrong("runtime/a.cc", "#include \"../preload/hooks.h\""), 1u);
-  EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/option_table.h\""), 0u);
-  EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/options.h\""), 1u);
-  EXPECT_EQ(wrong("tests/a.cc", "#include \"preload/options.h\""), 0u);
-  EXPECT_EQ(wrong("elsewhere/a.cc", "#include \"preload/options.h\""), 0u);
+  EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/process/option_table.h\""), 0u);
+  EXPECT_EQ(wrong("tools/a.cc", "#include \"preload/process/options.h\""), 1u);
+  EXPECT_EQ(wrong("tests/a.cc", "#include \"preload/process/options.h\""), 0u);
+  EXPECT_EQ(wrong("elsewhere/a.cc", "#include \"preload/process/options.h\""), 0u);
 
   const std::string home = std::string("/ro") + "ot/x";
   EXPECT_EQ(MachineNames("a\nin " + home + "\n").size(), 1u);

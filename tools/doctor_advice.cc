@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "preload/option_table.h"
+#include "preload/process/option_table.h"
 
 namespace hotpack {
 namespace {

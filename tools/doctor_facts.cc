@@ -11,9 +11,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "preload/doctor_file.h"
-#include "preload/hook_list.h"
-#include "preload/work_list.h"
+#include "preload/hooks/doctor_file.h"
+#include "preload/hooks/hook_list.h"
+#include "preload/hooks/work_list.h"
 #include "runtime/persist/stats_file.h"
 
 namespace hotpack {

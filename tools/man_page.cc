@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "preload/option_table.h"
+#include "preload/process/option_table.h"
 #include "tools/exit_codes.h"
 
 namespace hotpack {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "preload/option_table.h"
+#include "preload/process/option_table.h"
 #include "tools/file_sink.h"
 #include "tools/output_file.h"
 #include "tools/run_linked.h"

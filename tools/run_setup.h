@@ -10,7 +10,7 @@ namespace hotpack {
 struct RunOptions {
   std::string subcommand = "run";
   bool record = false;            // HOTPACK=record: nothing is served
-  bool doctor = false;            // the processes leave what they find out about themselves (preload/doctor_file.h)
+  bool doctor = false;            // the processes leave what they find out about themselves (preload/hooks/doctor_file.h)
   bool output_to_stderr = false;  // the program's standard output goes to stderr
   bool simulate = false;
   bool keep_caching = false;  // frameworks go on keeping released memory to themselves
@@ -18,7 +18,7 @@ struct RunOptions {
   std::string json_stats;  // empty: none
   std::string report;      // empty: none
   bool force = false;      // these may be written over
-  std::map<std::string, std::string> variables;  // of preload/option_table.h, given as flags
+  std::map<std::string, std::string> variables;  // of preload/process/option_table.h, given as flags
   std::string plan;        // empty: none but what HOTPACK_PLAN says
   std::vector<std::string> command;
 };

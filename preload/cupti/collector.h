@@ -17,7 +17,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "preload/collector_host.h"
+#include "preload/collect/collector_host.h"
 #include "preload/cupti/cupti_library.h"
 #include "preload/cupti/records.h"
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/collector_host.h"
+#include "preload/collect/collector_host.h"
 #include "preload/cupti/cupti_library.h"
 
 namespace hotpack::cupti {

@@ -16,7 +16,7 @@
 #include <new>
 #include <string>
 
-#include "preload/collector_host.h"
+#include "preload/collect/collector_host.h"
 #include "preload/nvtx/names.h"
 
 extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get);

@@ -6,7 +6,7 @@
 namespace hotpack {
 
 // operator new calls of this library's own code on the calling thread so far. Zero for ever where the counting operator
-// new (preload/counting_new.cc) is not linked. Async-signal-safe.
+// new (preload/process/counting_new.cc) is not linked. Async-signal-safe.
 uint64_t HeapAllocationsOnThisThread();
 
 // For the counting operator new only.

@@ -13,7 +13,7 @@
 namespace hotpack {
 
 // Waits until all work submitted to `context` (null: the current one) has finished. False: not possible now, because a
-// stream is capturing, or the driver failed. Given by whoever sees the captures (preload/stream_order.h).
+// stream is capturing, or the driver failed. Given by whoever sees the captures (preload/streams/stream_order.h).
 using SynchronizeContext = bool (*)(CUcontext context);
 
 // Memory of one context's device. Thread-safe. Every function makes its context current for as long as it runs when the

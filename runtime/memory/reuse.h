@@ -5,7 +5,7 @@
 //   pooled    the block returns to its stream's pool (PyTorch, CuPy): work of any stream that was submitted before the
 //             release may use it. The stream itself needs no order, any other one waits for all of that work
 //   any       the uses may be on any stream (cuMemFree): kAllStreams
-// preload/stream_order.h gives out ticks and numbers of streams and makes the order. The engine remembers it by address.
+// preload/streams/stream_order.h gives out ticks and numbers of streams and makes the order. The engine remembers it by address.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The file that a plan is kept in between runs. docs/plan_format.md has it byte by byte. The format, and files; where they
-// are and when they are written is preload/plan_store.h's affair.
+// are and when they are written is preload/serve/plan_store.h's affair.
 #pragma once
 
 #include <cstddef>

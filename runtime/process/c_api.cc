@@ -1,5 +1,5 @@
 // The calls of runtime/include/hotpack.h that concern all arenas. hotpack_malloc and hotpack_free are in
-// preload/c_allocate.cc, because they follow the same rules as the driver hooks.
+// preload/capi/allocate.cc, because they follow the same rules as the driver hooks.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

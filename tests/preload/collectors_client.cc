@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "preload/collector_host.h"
+#include "preload/collect/collector_host.h"
 #include "tests/preload/lifecycle.h"
 
 namespace {

@@ -28,13 +28,13 @@ std::set<std::string> Exported(const std::string& library) {
 }
 
 TEST(Exports, Preload) {
-  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/hotpack_preload.map");
+  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/hooks/hotpack_preload.map");
   EXPECT_GT(listed.size(), 100u);
   EXPECT_EQ(Exported(HOTPACK_PRELOAD), listed);
 }
 
 TEST(Exports, CLibrary) {
-  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/hotpack.map");
+  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/capi/hotpack.map");
   EXPECT_EQ(listed.size(), 27u);
   EXPECT_EQ(Exported(HOTPACK_C_LIBRARY), listed);
 }

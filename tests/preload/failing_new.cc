@@ -1,4 +1,4 @@
-// operator new of a variant of the preloaded library, in place of preload/counting_new.cc: of all calls in the process, on any
+// operator new of a variant of the preloaded library, in place of preload/process/counting_new.cc: of all calls in the process, on any
 // thread, the HOTPACK_TEST_FAIL_NEW-th fails.
 #include <unistd.h>
 
@@ -29,4 +29,4 @@ void* AllocateAligned(std::size_t size, std::align_val_t alignment) noexcept {
 
 }  // namespace
 
-#include "preload/replaced_new.h"
+#include "preload/process/replaced_new.h"

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "preload/option_table.h"
+#include "preload/process/option_table.h"
 #include "tests/preload/subprocess.h"
 
 namespace hotpack {

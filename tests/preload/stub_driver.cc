@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "preload/work_list.h"
+#include "preload/hooks/work_list.h"
 
 namespace {
 

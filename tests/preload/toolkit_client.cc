@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "preload/hook_list.h"
-#include "preload/work_list.h"
+#include "preload/hooks/hook_list.h"
+#include "preload/hooks/work_list.h"
 #include "tests/preload/stub_driver.h"
 
 #if defined(STATIC_RUNTIME)

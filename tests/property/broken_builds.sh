@@ -25,7 +25,7 @@ link_mutant() {
     [ -e "$work/preload_$(basename "$object")" ] || objects+=("$object")
   done
   "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
-    -Wl,--version-script="$source_dir/preload/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
+    -Wl,--version-script="$source_dir/preload/hooks/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
 }
 
@@ -101,7 +101,7 @@ link_without_hooks() {
   done
   mkdir -p "$work/lib"
   "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
-    -Wl,--version-script="$source_dir/preload/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
+    -Wl,--version-script="$source_dir/preload/capi/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
 }
 # pool_program MODE [NAME=VALUE...]
@@ -132,38 +132,38 @@ fi
 check=random_programs
 
 # No event edge: a block is handed out again, and nothing orders its next owner's work after the last one's.
-mutant "no event edge, between two streams" preload/stream_order.cc \
+mutant "no event edge, between two streams" preload/streams/stream_order.cc \
   "} else if (!streams_.Knows(stream, point.stream, point.tick) && !Edge(point.stream, point.tick, stream)) {" "} else if (false) {"
-mutant "no event edge, from any stream to one" preload/stream_order.cc \
+mutant "no event edge, from any stream to one" preload/streams/stream_order.cc \
   "return needed <= settled || streams_.KnowsAll(stream, needed) || Join(stream, needed);" "return true;"
-mutant "no event edge, to any stream" preload/stream_order.cc \
+mutant "no event edge, to any stream" preload/streams/stream_order.cc \
   "return (number == kAllStreams ? Barrier() : OrderStream(number, after)) || OrderOnHost(after, tick);" \
   "return number == kAllStreams || OrderStream(number, after) || OrderOnHost(after, tick);"
-mutant "no event edge, a barrier that waits for the legacy stream alone" preload/stream_edges.cc \
+mutant "no event edge, a barrier that waits for the legacy stream alone" preload/streams/stream_edges.cc \
   "if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;" ""
-mutant "no event edge, a barrier that nobody waits for" preload/stream_edges.cc \
+mutant "no event edge, a barrier that nobody waits for" preload/streams/stream_edges.cc \
   "if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;" ""
 mutant "no event edge, blocks of the script" runtime/engine/engine.cc \
   "if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);" ""
 mutant "no event edge, blocks beside the script" runtime/engine/engine.cc \
   "if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);" ""
-mutant "no event edge, blocks put aside during a capture" preload/stream_captures.cc \
+mutant "no event edge, blocks put aside during a capture" preload/streams/stream_captures.cc \
   "const ReuseAfter after = StampOf(kNoStream, batch[i].address, ReleaseKind::kOrdered);" "const ReuseAfter after{};"
 check=streams_that_go
-mutant "no event edge, a stream that is gone" preload/stream_order.cc \
+mutant "no event edge, a stream that is gone" preload/streams/stream_order.cc \
   "if (!IsCapturing(stream) && streams_.Record(*Driver(), number, tick) == nullptr) SynchronizeStream(stream);" ""
 check=random_programs
-mutant "no event edge, an older event" preload/used_streams.cc \
+mutant "no event edge, an older event" preload/streams/used_streams.cc \
   "if (slot.ticks[k] == kBusy || slot.ticks[k] < tick || slot.ticks[k] == 0) continue;" \
   "if (slot.ticks[k] == kBusy || slot.ticks[k] == 0) continue;"
 # Late stream ignored: nothing is done when another stream appears, or it is not seen at all.
-mutant "late stream ignored, what was released before it" preload/stream_order.cc \
+mutant "late stream ignored, what was released before it" preload/streams/stream_order.cc \
   "if (!ByContexts() && !Join(number, settled_.load()) && !SynchronizeContexts()) WaitOnHost();" ""
-mutant "late stream ignored, its first use" preload/work_hooks.cc \
+mutant "late stream ignored, its first use" preload/hooks/work_hooks.cc \
   "if (hotpack::Enabled() && !hotpack::IsRecording()) hotpack::Order().FirstUse(stream);" ""
-mutant "late stream ignored, that there are several now" preload/stream_order.cc \
+mutant "late stream ignored, that there are several now" preload/streams/stream_order.cc \
   "if (!alone) {" "if (false) {"
-mutant "late stream ignored, per thread" preload/work_hooks.cc \
+mutant "late stream ignored, per thread" preload/hooks/work_hooks.cc \
   '" movl $1, hotpack_per_thread_stream_used(%rip)\n"             \' '" nop\n" \'
 # No overlap check: the script's places are taken for granted.
 mutant "no overlap check, predecessors" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
@@ -180,55 +180,55 @@ mutant "unmap too early, live blocks" runtime/engine/page_manager.cc \
   "const bool used = below != live.rend() && below->end > OffsetOf(begin);" "const bool used = false;"
 mutant "unmap too early, pages from under the script" runtime/script/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"
-mutant "unmap too early, the end of a context" preload/allocate.cc \
+mutant "unmap too early, the end of a context" preload/serve/allocate.cc \
   "Order().Synchronize(context_);" "Retire(true);"
 
 # What a driver call that fails must not do. (A program each, in which it is seen.)
 check=failing_calls
 failing_seeds=14-21
-mutant "a failed event taken for recorded" preload/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
-mutant "a failed wait for an event taken for done" preload/used_streams.cc \
+mutant "a failed event taken for recorded" preload/streams/used_streams.cc "if (result != CUDA_SUCCESS) return nullptr;" ""
+mutant "a failed wait for an event taken for done" preload/streams/used_streams.cc \
   "return driver.StreamWaitEvent(waiter.handle, event, 0) == CUDA_SUCCESS;" \
   "driver.StreamWaitEvent(waiter.handle, event, 0); return true;"
 failing_seeds=40-48
 mutant "the program left in another context" runtime/memory/cuda_driver.h "inline constexpr int kAttemptsToRestore = 3;" \
   "inline constexpr int kAttemptsToRestore = 1;"
 failing_seeds=7-18
-mutant "an arena gone before its context" preload/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
+mutant "an arena gone before its context" preload/hooks/context_hooks.cc "result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();" \
   "end.Retire(false);"
 
 # The contract of pools: an address that changes its stream waits for all that any stream had queued when it was released.
 check=pool_programs link=link_without_hooks
 before=$mutants survived=$survivors
-mutant "pools, unchanged" preload/stream_contexts.cc "TrySettlePast();" "TrySettlePast();  "
+mutant "pools, unchanged" preload/streams/stream_contexts.cc "TrySettlePast();" "TrySettlePast();  "
 if [ "$mutants" != "$before" ]; then
   [ "$survivors" = $((survived + 1)) ] || { cat "$work/log"; echo "broken_builds: the library without hooks fails"; exit 1; }
   survivors=$survived
 fi
-mutant "pools, another stream waits for nothing" preload/stream_contexts.cc "needed = std::max(needed, point.tick);" ""
-mutant "pools, another stream waits for the owner alone" preload/stream_order.cc \
+mutant "pools, another stream waits for nothing" preload/streams/stream_contexts.cc "needed = std::max(needed, point.tick);" ""
+mutant "pools, another stream waits for the owner alone" preload/streams/stream_order.cc \
   "after.Add(number, tick, pooled ? PooledBlock(address) : 0);" "after.Add(number, tick);"
-mutant "pools, what was released before the second stream" preload/stream_contexts.cc "if (ByContexts()) StampPast();" ""
-mutant "pools, a context that is left out" preload/stream_contexts.cc \
+mutant "pools, what was released before the second stream" preload/streams/stream_contexts.cc "if (ByContexts()) StampPast();" ""
+mutant "pools, a context that is left out" preload/streams/stream_contexts.cc \
   "for (const CUcontext each : contexts) users.push_back(NumberOf(CU_STREAM_LEGACY, each));" \
   "users.push_back(NumberOf(CU_STREAM_LEGACY, context));"
-mutant "pools, a handle that has come back" preload/used_streams.cc "slots_[number].known_all.store(0);" ""
-mutant "pools, a use that was told of" preload/stream_order.cc "if (!gone) streams_.NoteRelease(stream, tick);" "continue;"
-mutant "pools, a capturing stream that waits" preload/stream_contexts.cc \
+mutant "pools, a handle that has come back" preload/streams/used_streams.cc "slots_[number].known_all.store(0);" ""
+mutant "pools, a use that was told of" preload/streams/stream_order.cc "if (!gone) streams_.NoteRelease(stream, tick);" "continue;"
+mutant "pools, a capturing stream that waits" preload/streams/stream_contexts.cc \
   "const bool capturing = AsksCapturing(stream);  // it may be told to wait for nothing outside its graph" "const bool capturing = false;"
-mutant "pools, an event while a stream captures" preload/stream_edges.cc \
+mutant "pools, an event while a stream captures" preload/streams/stream_edges.cc \
   "if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;" \
   "if (captures_.load() == 0) return true;"
-mutant "pools of the driver, one for all streams" preload/driver_blocks.cc \
+mutant "pools of the driver, one for all streams" preload/serve/driver_blocks.cc \
   "if (pool.context == context && pool.stream == stream) return &pool;" "if (pool.context == context) return &pool;"
-mutant "pools of the driver, a use that was told of" preload/driver_blocks.cc \
+mutant "pools of the driver, a use that was told of" preload/serve/driver_blocks.cc \
   "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
-mutant "pools of the driver, a node of the graph" preload/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
+mutant "pools of the driver, a node of the graph" preload/serve/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
 # Without hooks nobody sees a capture begin; with them it waits until a release is through.
 check=captured_meanwhile link=link_mutant
-mutant "a capture that begins in the middle of a release" preload/driver_blocks.cc "const StreamOrder::CaptureHold hold(&Order());" "const bool hold = true;"
+mutant "a capture that begins in the middle of a release" preload/serve/driver_blocks.cc "const StreamOrder::CaptureHold hold(&Order());" "const bool hold = true;"
 check=a_device_without_memory
-mutant "pools of the driver, told of a pooled release" preload/driver_blocks.cc \
+mutant "pools of the driver, told of a pooled release" preload/serve/driver_blocks.cc \
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
 
 [ "$mutants" != 0 ] || { echo "broken_builds: no mutant is called '$only'"; exit 2; }

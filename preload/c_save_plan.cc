@@ -1,9 +1,0 @@
-// hotpack_save_plan of runtime/include/hotpack.h.
-#include "preload/hook_scope.h"
-#include "preload/plan_store.h"
-#include "runtime/include/hotpack.h"
-
-extern "C" int hotpack_save_plan(const char* path) {
-  hotpack::HookScope scope;
-  return hotpack::SavePlans(path);
-}

@@ -1,5 +1,0 @@
-#include "preload/hook_scope.h"
-
-namespace hotpack {
-constinit thread_local int hook_depth = 0;
-}  // namespace hotpack

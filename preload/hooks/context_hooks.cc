@@ -1,0 +1,178 @@
+// The hooks that follow contexts. An arena belongs to a context, but its memory (cuMemCreate) does not go with it
+// (cuda.h, cuCtxDestroy), so it is given back when the context ends.
+//
+// cuCtxDestroy is refused for some contexts (a primary one), so the memory is given back when the driver has agreed.
+// cuDevicePrimaryCtxReset takes all resources of the device's context; whether that is to include cuMemCreate's is not
+// said, so there it is given back before.
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "preload/serve/allocate.h"
+#include "preload/process/driver_access.h"
+#include "preload/process/hook_scope.h"
+#include "preload/hooks/hook_table.h"
+
+using hotpack::HookScope;
+
+namespace {
+
+constexpr int kDevices = 64;
+constinit std::atomic<CUcontext> primary_contexts[kDevices] = {};
+
+void Note(const HookScope& scope, CUresult result, const CUcontext* context) noexcept try {
+  if (scope.Active() && result == CUDA_SUCCESS && context != nullptr && *context != nullptr) {
+    hotpack::Order().NoteContext(*context);
+  }
+} catch (...) {
+}
+
+// destroy() -> CUresult asks the driver.
+template <typename Call>
+CUresult Destroy(CUcontext context, Call destroy) {
+  HookScope scope;
+  if (!scope.Active() || context == nullptr) return destroy();
+  hotpack::ContextEnd end(context);
+  end.Prepare();
+  const CUresult result = destroy();
+  try {
+    result == CUDA_SUCCESS ? end.Retire(false) : end.Cancel();
+  } catch (...) {
+  }
+  return result;
+}
+
+CUcontext PrimaryContext(CUdevice device) {
+  return device >= 0 && device < kDevices ? primary_contexts[device].load() : nullptr;
+}
+
+// Held while primary contexts are retained, and from a release until it is known whether it was the last one: a retain in between
+// would make a new context, and the release would take the old one's arena for that of a context that lives. A child that was
+// forked meanwhile finds its parent's number, and takes no notice.
+class PrimaryLock {
+ public:
+  PrimaryLock() {
+    const pid_t self = getpid();
+    for (pid_t owner = 0; !owner_.compare_exchange_weak(owner, self); owner = owner == self ? 0 : owner) {
+      if (owner == self) sched_yield();
+    }
+  }
+  ~PrimaryLock() { owner_.store(0); }
+  PrimaryLock(const PrimaryLock&) = delete;
+  PrimaryLock& operator=(const PrimaryLock&) = delete;
+
+ private:
+  static constinit std::atomic<pid_t> owner_;
+};
+constinit std::atomic<pid_t> PrimaryLock::owner_ = 0;
+
+bool PrimaryIsActive(CUdevice device) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  unsigned int flags = 0;
+  int active = 1;
+  if (driver == nullptr || driver->DevicePrimaryCtxGetState == nullptr) return true;
+  return driver->DevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active != 0;
+}
+
+// Several users may hold the primary context; it ends with the last release.
+template <typename ReleasePrimary>
+CUresult Release(CUdevice device, ReleasePrimary release) {
+  HookScope scope;
+  const CUcontext context = scope.Active() ? PrimaryContext(device) : nullptr;
+  if (context == nullptr) return release();
+  hotpack::ContextEnd end(context);
+  CUresult result = CUDA_SUCCESS;
+  bool was_last = false;
+  {
+    const PrimaryLock lock;
+    result = release();
+    was_last = result == CUDA_SUCCESS && !PrimaryIsActive(device);
+  }
+  if (was_last) end.Retire(false);
+  return result;
+}
+
+// The driver comes first: it waits for the work in the context, and it may refuse.
+template <typename ResetPrimary>
+CUresult Reset(CUdevice device, ResetPrimary reset) {
+  HookScope scope;
+  const CUcontext context = scope.Active() && PrimaryIsActive(device) ? PrimaryContext(device) : nullptr;
+  if (context == nullptr) return reset();
+  hotpack::ContextEnd end(context);
+  end.Prepare();
+  end.Retire(true);
+  const CUresult result = reset();
+  if (result != CUDA_SUCCESS) {
+    try {
+      end.Cancel();
+    } catch (...) {
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult Hook_cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
+  HookScope scope;
+  const CUresult result = HOTPACK_NEXT(cuCtxCreate_v2)(context, flags, device);
+  Note(scope, result, context);
+  return result;
+}
+
+CUresult Hook_cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count, unsigned int flags,
+                             CUdevice device) {
+  HookScope scope;
+  const CUresult result = HOTPACK_NEXT(cuCtxCreate_v3)(context, affinity, count, flags, device);
+  Note(scope, result, context);
+  return result;
+}
+
+CUresult Hook_cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* parameters, unsigned int flags, CUdevice device) {
+  HookScope scope;
+  const CUresult result = HOTPACK_NEXT(cuCtxCreate_v4)(context, parameters, flags, device);
+  Note(scope, result, context);
+  return result;
+}
+
+CUresult Hook_cuCtxDestroy(CUcontext context) {
+  return Destroy(context, [=] { return HOTPACK_NEXT(cuCtxDestroy)(context); });
+}
+
+CUresult Hook_cuCtxDestroy_v2(CUcontext context) {
+  return Destroy(context, [=] { return HOTPACK_NEXT(cuCtxDestroy_v2)(context); });
+}
+
+CUresult Hook_cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  HookScope scope;
+  const auto retain = [=] {
+    const PrimaryLock lock;
+    return HOTPACK_NEXT(cuDevicePrimaryCtxRetain)(context, device);
+  };
+  const CUresult result = retain();
+  if (scope.Active() && result == CUDA_SUCCESS && device >= 0 && device < kDevices) {
+    primary_contexts[device].store(*context);
+    // The last release of the one before may be under way in another thread. The new one has the same handle as a rule:
+    // what is asked for in it must not come from the arena that is going.
+    while (hotpack::Arenas().IsEnding(*context)) sched_yield();
+  }
+  Note(scope, result, context);
+  return result;
+}
+
+CUresult Hook_cuDevicePrimaryCtxRelease(CUdevice device) {
+  return Release(device, [=] { return HOTPACK_NEXT(cuDevicePrimaryCtxRelease)(device); });
+}
+
+CUresult Hook_cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return Release(device, [=] { return HOTPACK_NEXT(cuDevicePrimaryCtxRelease_v2)(device); });
+}
+
+CUresult Hook_cuDevicePrimaryCtxReset(CUdevice device) {
+  return Reset(device, [=] { return HOTPACK_NEXT(cuDevicePrimaryCtxReset)(device); });
+}
+
+CUresult Hook_cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  return Reset(device, [=] { return HOTPACK_NEXT(cuDevicePrimaryCtxReset_v2)(device); });
+}

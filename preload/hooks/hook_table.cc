@@ -1,0 +1,171 @@
+#include "preload/hooks/hook_table.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "preload/hooks/doctor.h"
+#include "preload/process/driver_access.h"
+#include "preload/process/elf_symbols.h"
+#include "preload/process/hook_scope.h"
+#include "preload/collect/launch_notes.h"
+
+namespace hotpack {
+// What hotpack_noted_* of work_hooks.cc goes on by.
+struct NotedCell {
+  void* next;
+  const NotedWork* row;
+};
+}  // namespace hotpack
+
+// work_hooks.cc: the assembler code of each watched function and the pointer that it jumps through.
+#define HOTPACK_DECLARE_WORK(symbol, ...)               \
+  extern "C" void hotpack_work_##symbol() __asm__(#symbol); \
+  extern "C" void* hotpack_next_##symbol;               \
+  extern "C" void hotpack_noted_##symbol();             \
+  extern "C" hotpack::NotedCell hotpack_noted_cell_##symbol;
+HOTPACK_WORK(HOTPACK_DECLARE_WORK)
+#undef HOTPACK_DECLARE_WORK
+
+namespace hotpack {
+
+const bool kHooksPresent = true;
+
+namespace {
+
+constexpr int kCount = static_cast<int>(HookId::kCount);
+
+struct Row {
+  const char* symbol;
+  const char* base;
+  int version;
+  cuuint64_t stream;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM or _PER_THREAD_DEFAULT_STREAM
+  void* hook;
+  void** jump;  // of a watched function; null otherwise
+  void* noted;      // ... and its way by the launch collector
+  NotedCell* cell;
+};
+
+#define HOTPACK_ROW(symbol, base, version, stream, parameters) \
+  {#symbol, base, version, stream, reinterpret_cast<void*>(&Hook_##symbol), nullptr, nullptr, nullptr},
+#define HOTPACK_WORK_ROW(symbol, base, version, stream, where) \
+  {#symbol, base, version, stream, reinterpret_cast<void*>(&hotpack_work_##symbol), &hotpack_next_##symbol, \
+   reinterpret_cast<void*>(&hotpack_noted_##symbol), &hotpack_noted_cell_##symbol},
+const Row kRows[] = {HOTPACK_HOOKS(HOTPACK_ROW) HOTPACK_WORK(HOTPACK_WORK_ROW)};
+#undef HOTPACK_ROW
+#undef HOTPACK_WORK_ROW
+static_assert(sizeof(kRows) / sizeof(kRows[0]) == kCount);
+static_assert(kCount <= static_cast<int>(kDoctorHooks));
+
+struct State {
+  std::atomic<void*> next{nullptr};
+  std::atomic<void*> exported{nullptr};
+  std::atomic<void*> looked_up{nullptr};
+};
+constinit State states[kCount];
+constinit std::atomic<bool> bound{false};
+
+CUresult NoDriver() { return CUDA_ERROR_NOT_INITIALIZED; }
+
+using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+
+void* LookUpVariant(GetProcAddress get, const Row& row) {
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  if (get == nullptr || get(row.base, &function, row.version, row.stream, &status) != CUDA_SUCCESS) return nullptr;
+  return function;
+}
+
+// The look-up of a version gives the newest variant that is not above it, so the answer for row A may be the older
+// variant B of the same base name where the driver lacks A. It then belongs to B alone.
+bool BelongsToAnotherRow(int self, const void* function) {
+  for (int i = 0; i < kCount; ++i) {
+    if (i != self && states[i].exported.load(std::memory_order_relaxed) == function) return true;
+  }
+  return false;
+}
+
+void BindNext(int i, void* function) {
+  states[i].next.store(function, std::memory_order_release);
+  if (kRows[i].jump == nullptr) return;
+  void* to = function;
+  if (const NotedWork* row = NotesLaunches() ? FindNotedWork(kRows[i].symbol) : nullptr) {
+    kRows[i].cell->row = row;
+    __atomic_store_n(&kRows[i].cell->next, function, __ATOMIC_RELEASE);
+    to = kRows[i].noted;
+  }
+  __atomic_store_n(kRows[i].jump, to, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+bool BindHooks() {
+  if (bound.load(std::memory_order_acquire)) return true;
+  const DlsymFunction real_dlsym = RealDlsym();
+  void* library = DriverLibrary();
+  for (int i = 0; i < kCount; ++i) {
+    void* exported = library != nullptr ? real_dlsym(library, kRows[i].symbol) : nullptr;
+    void* next = real_dlsym(RTLD_NEXT, kRows[i].symbol);  // after this library: real_dlsym is called from here
+    if (exported != nullptr) states[i].exported.store(exported, std::memory_order_relaxed);
+    if (next == nullptr) next = exported;
+    if (next != nullptr) BindNext(i, next);
+  }
+  if (library == nullptr) return false;  // it may be loaded later
+  const auto get = reinterpret_cast<GetProcAddress>(real_dlsym(library, "cuGetProcAddress_v2"));
+  for (int i = 0; i < kCount; ++i) {
+    void* function = LookUpVariant(get, kRows[i]);
+    if (function == nullptr || BelongsToAnotherRow(i, function)) continue;
+    states[i].looked_up.store(function, std::memory_order_relaxed);
+    if (states[i].next.load(std::memory_order_relaxed) == nullptr) BindNext(i, function);
+  }
+  if (Doctor() != nullptr) {
+    for (int i = 0; i < kCount; ++i) DoctorNotesHook(i, kRows[i].symbol, states[i].exported.load() != nullptr);
+    DoctorNotesDriver();
+  }
+  bound.store(true, std::memory_order_release);
+  return true;
+}
+
+// A name of which every variant should be hooked, as cuGetProcAddress takes it or as it is exported. (Of copies that wait for
+// the legacy stream only the per-thread variants are.)
+static bool IsHookedName(const char* name) {
+  for (const Row& row : kRows) {
+    if (name != nullptr && row.stream == CU_GET_PROC_ADDRESS_LEGACY_STREAM && (strcmp(name, row.base) == 0 || strcmp(name, row.symbol) == 0)) return true;
+  }
+  return false;
+}
+
+void* Substitute(void* function, const char* name, const void* caller) {
+  if (function == nullptr || !BindHooks()) return function;
+  for (int i = 0; i < kCount; ++i) {
+    const State& state = states[i];
+    if (state.exported.load(std::memory_order_relaxed) == function ||
+        state.looked_up.load(std::memory_order_relaxed) == function ||
+        state.next.load(std::memory_order_relaxed) == function) {
+      const bool theirs = IsLaterInterposer(caller, kRows[i].symbol);
+      if (Doctor() != nullptr && !theirs) [[unlikely]] DoctorNotesLookUp(name, caller, i, true);
+      return theirs ? function : kRows[i].hook;
+    }
+  }
+  if (Doctor() != nullptr) [[unlikely]] DoctorNotesLookUp(name, caller, -1, IsHookedName(name));
+  return function;
+}
+
+void* NextOf(HookId id) {
+  if (!HookScope::Nested()) DoctorNotesCall(static_cast<int>(id));
+  State& state = states[static_cast<int>(id)];
+  if (HookScope::Nested()) {
+    if (void* exported = state.exported.load(std::memory_order_acquire)) return exported;
+  }
+  void* next = state.next.load(std::memory_order_acquire);
+  if (next != nullptr) return next;
+  BindHooks();
+  next = state.next.load(std::memory_order_acquire);
+  return next != nullptr ? next : reinterpret_cast<void*>(&NoDriver);
+}
+
+}  // namespace hotpack
+
+// Called by the first call of a watched function that was bound by the dynamic linker, before any look-up.
+extern "C" __attribute__((visibility("hidden"))) void hotpack_bind_work() { hotpack::BindHooks(); }

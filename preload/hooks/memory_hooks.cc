@@ -1,0 +1,195 @@
+// The hooks that answer for device memory. Each hands on to the driver whatever is not ours to serve.
+#include <atomic>
+
+#include "preload/serve/allocate.h"
+#include "preload/process/driver_access.h"
+#include "preload/process/hook_scope.h"
+#include "preload/hooks/hook_table.h"
+#include "preload/serve/out_of_memory.h"
+#include "preload/serve/ipc_exclusions.h"
+#include "preload/hooks/pitch.h"
+#include "preload/serve/recorder.h"
+
+using hotpack::DeviceAddress;
+using hotpack::HookScope;
+using hotpack::WithRoom;
+
+namespace {
+
+// Set once the program makes a pool other than the default one current on some device.
+constinit std::atomic<bool> other_pool_made_current{false};
+
+CUstream PerThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+
+// A program's own pool has limits, access rights and export handles that ours has not.
+bool IsDefaultPool(CUmemoryPool pool) {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  CUdevice device = 0;
+  CUmemoryPool default_pool = nullptr;
+  return driver != nullptr && driver->DeviceGetDefaultMemPool != nullptr &&
+         driver->CtxGetDevice(&device) == CUDA_SUCCESS &&
+         driver->DeviceGetDefaultMemPool(&default_pool, device) == CUDA_SUCCESS && default_pool == pool;
+}
+
+bool CurrentPoolIsDefault() {
+  if (!other_pool_made_current.load(std::memory_order_relaxed)) return true;
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  CUdevice device = 0;
+  CUmemoryPool pool = nullptr;
+  return driver != nullptr && driver->DeviceGetMemPool != nullptr && driver->CtxGetDevice(&device) == CUDA_SUCCESS &&
+         driver->DeviceGetMemPool(&pool, device) == CUDA_SUCCESS && IsDefaultPool(pool);
+}
+
+// True: served, *address set. The engine does not throw by contract; a bad_alloc on the way there ends here.
+bool Serve(CUdeviceptr* address, size_t bytes) noexcept try {
+  DeviceAddress served = 0;
+  if (address == nullptr || bytes == 0) return false;
+  if (hotpack::KeptOutside(bytes)) [[unlikely]] {
+    hotpack::NotePassedThrough();
+    return false;
+  }
+  if (!hotpack::Allocate(bytes, &served)) return false;
+  *address = served;
+  return true;
+} catch (...) {
+  return false;
+}
+
+bool ServeAsync(CUdeviceptr* address, size_t bytes, CUstream stream) noexcept try {
+  DeviceAddress served = 0;
+  if (address == nullptr || bytes == 0) return false;
+  if (!CurrentPoolIsDefault()) {
+    hotpack::NotePassedThrough();
+    return false;
+  }
+  if (!hotpack::AllocateAsync(bytes, stream, &served)) return false;
+  *address = served;
+  return true;
+} catch (...) {
+  return false;
+}
+
+bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) noexcept try {
+  DeviceAddress served = 0;
+  if (address == nullptr || bytes == 0) return false;
+  if (!IsDefaultPool(pool)) {
+    hotpack::NotePassedThrough();
+    return false;
+  }
+  if (!hotpack::AllocateAsync(bytes, stream, &served)) return false;
+  *address = served;
+  return true;
+} catch (...) {
+  return false;
+}
+
+// What the driver answers to a request that was not served.
+template <typename Call>
+CUresult Ask(const HookScope& scope, const char* name, const CUdeviceptr* address, size_t bytes, Call call) {
+  const CUresult result = WithRoom(scope, name, bytes, call);
+  hotpack::RecordAnswer(result, address);
+  return result;
+}
+
+bool GiveBack(CUdeviceptr address, CUstream stream, CUresult* result) noexcept try {
+  return hotpack::Release(address, stream, result);
+} catch (...) {
+  *result = CUDA_ERROR_OUT_OF_MEMORY;  // no host memory to put the block aside: it stays live
+  return true;
+}
+
+}  // namespace
+
+CUresult Hook_cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  HookScope scope;
+  if (scope.Active() && Serve(address, bytes)) return CUDA_SUCCESS;
+  return Ask(scope, "cuMemAlloc", address, bytes, [=] { return HOTPACK_NEXT(cuMemAlloc_v2)(address, bytes); });
+}
+
+CUresult Hook_cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                                 unsigned int element) {
+  HookScope scope;
+  const auto next = HOTPACK_NEXT(cuMemAllocPitch_v2);
+  size_t row = 0;
+  if (scope.Active() && address != nullptr && pitch != nullptr && height > 0 &&
+      hotpack::LearnPitch(next, HOTPACK_NEXT(cuMemFree_v2), width, element, &row) && height <= SIZE_MAX / row &&
+      Serve(address, row * height)) {
+    *pitch = row;
+    return CUDA_SUCCESS;
+  }
+  return Ask(scope, "cuMemAllocPitch", address, hotpack::kUnknownBytes,
+             [=] { return next(address, pitch, width, height, element); });
+}
+
+CUresult Hook_cuMemFree_v2(CUdeviceptr address) {
+  HookScope scope;
+  CUresult result = CUDA_SUCCESS;
+  if (scope.Active() && address != 0 && GiveBack(address, hotpack::kNoStream, &result)) return result;
+  return HOTPACK_NEXT(cuMemFree_v2)(address);
+}
+
+CUresult Hook_cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  HookScope scope;
+  hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().FindOwner(address) : nullptr;
+  if (arena == nullptr) return HOTPACK_NEXT(cuMemGetAddressRange_v2)(base, size, address);
+  DeviceAddress start = 0;
+  uint64_t bytes = 0;
+  if (!arena->engine->FindBlock(address, &start, &bytes)) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = start;
+  if (size != nullptr) *size = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult Hook_cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
+  HookScope scope;
+  if (scope.Active() && ServeAsync(address, bytes, stream)) return CUDA_SUCCESS;
+  return Ask(scope, "cuMemAllocAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocAsync)(address, bytes, stream); });
+}
+
+CUresult Hook_cuMemAllocAsync_ptsz(CUdeviceptr* address, size_t bytes, CUstream stream) {
+  HookScope scope;
+  if (scope.Active() && ServeAsync(address, bytes, PerThread(stream))) return CUDA_SUCCESS;
+  return Ask(scope, "cuMemAllocAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocAsync_ptsz)(address, bytes, stream); });
+}
+
+CUresult Hook_cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  HookScope scope;
+  if (scope.Active() && ServeFromPool(address, bytes, pool, stream)) return CUDA_SUCCESS;
+  return Ask(scope, "cuMemAllocFromPoolAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync)(address, bytes, pool, stream); });
+}
+
+CUresult Hook_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  HookScope scope;
+  if (scope.Active() && ServeFromPool(address, bytes, pool, PerThread(stream))) return CUDA_SUCCESS;
+  return Ask(scope, "cuMemAllocFromPoolAsync", address, bytes,
+             [=] { return HOTPACK_NEXT(cuMemAllocFromPoolAsync_ptsz)(address, bytes, pool, stream); });
+}
+
+CUresult Hook_cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+  HookScope scope;
+  CUresult result = CUDA_SUCCESS;
+  if (scope.Active() && GiveBack(address, stream, &result)) return result;
+  return HOTPACK_NEXT(cuMemFreeAsync)(address, stream);
+}
+
+CUresult Hook_cuMemFreeAsync_ptsz(CUdeviceptr address, CUstream stream) {
+  HookScope scope;
+  CUresult result = CUDA_SUCCESS;
+  if (scope.Active() && GiveBack(address, PerThread(stream), &result)) return result;
+  return HOTPACK_NEXT(cuMemFreeAsync_ptsz)(address, stream);
+}
+
+CUresult Hook_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  HookScope scope;
+  if (scope.Active()) other_pool_made_current.store(true, std::memory_order_relaxed);
+  return HOTPACK_NEXT(cuDeviceSetMemPool)(device, pool);
+}
+
+CUresult Hook_cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type, CUmemoryPool pool) {
+  HookScope scope;
+  if (scope.Active()) other_pool_made_current.store(true, std::memory_order_relaxed);
+  return HOTPACK_NEXT(cuMemSetMemPool)(location, type, pool);
+}

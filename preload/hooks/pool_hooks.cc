@@ -1,0 +1,31 @@
+// The default pool's memory is the arena's: a program that shrinks the one means the other as well.
+#include <algorithm>
+
+#include "preload/process/driver_access.h"
+#include "preload/process/hook_scope.h"
+#include "preload/hooks/hook_table.h"
+#include "runtime/process/arena_table.h"
+
+namespace {
+
+// What the arenas of the pool's device hold beyond `keep` bytes and do not need goes back to the device.
+void Shrink(CUmemoryPool pool, size_t keep) noexcept try {
+  const hotpack::CudaDriver* driver = hotpack::Driver();
+  if (driver == nullptr || driver->DeviceGetDefaultMemPool == nullptr) return;
+  hotpack::Arenas().ForEach([&](hotpack::ContextArena* arena) {
+    CUmemoryPool own = nullptr;
+    if (driver->DeviceGetDefaultMemPool(&own, arena->memory->device()) != CUDA_SUCCESS || own != pool) return;
+    const uint64_t held = arena->engine->Usage().held;
+    arena->engine->Trim(held - std::min<uint64_t>(held, keep));
+  });
+} catch (...) {
+}
+
+}  // namespace
+
+CUresult Hook_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  hotpack::HookScope scope;
+  const CUresult result = HOTPACK_NEXT(cuMemPoolTrimTo)(pool, keep);
+  if (scope.Active() && result == CUDA_SUCCESS) Shrink(pool, keep);
+  return result;
+}

@@ -1,0 +1,35 @@
+// The way to the real driver library.
+#pragma once
+
+#include <atomic>
+
+#include "runtime/memory/cuda_driver.h"
+
+namespace hotpack {
+
+// True in libhotpack_preload.so, where the hooks see every stream and capture; false in libhotpack.so, where only the
+// calls of hotpack.h arrive and the driver is loaded by ourselves. Defined by preload/hooks/hook_table.cc and
+// preload/capi/standalone.cc.
+extern const bool kHooksPresent;
+
+// dlopen handle of libcuda.so.1: the one that is loaded; without hooks it is loaded if need be. Null: there is none (yet).
+void* DriverLibrary();
+
+// Exported symbol of the driver library itself, past every preload. Null: no driver library, or no such symbol.
+void* DriverSymbol(const char* name);
+
+// The real functions that hotpack itself calls. Null: no driver library. Makes no driver call.
+extern constinit std::atomic<const CudaDriver*> driver_table;  // null: not looked up yet
+const CudaDriver* LoadDriver();
+inline const CudaDriver* Driver() {
+  const CudaDriver* table = driver_table.load(std::memory_order_acquire);
+  return table != nullptr ? table : LoadDriver();
+}
+
+// The calling thread's current context, null if none.
+inline CUcontext CurrentContext(const CudaDriver& driver) {
+  CUcontext context = nullptr;
+  return driver.CtxGetCurrent(&context) == CUDA_SUCCESS ? context : nullptr;
+}
+
+}  // namespace hotpack

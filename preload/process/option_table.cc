@@ -1,0 +1,216 @@
+#include "preload/process/option_table.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace hotpack {
+namespace {
+
+// A positive decimal number of mebibytes, in bytes; 0: it is none.
+uint64_t Mebibytes(const char* text) {
+  if (text[0] < '0' || text[0] > '9') return 0;
+  char* end = nullptr;
+  const unsigned long long mebibytes = strtoull(text, &end, 10);
+  return *end == '\0' && mebibytes < (1ull << 40) ? mebibytes << 20 : 0;
+}
+
+bool Matches(const char* pattern, const char* pattern_end, const char* name) {
+  // On a mismatch the last star takes one character more.
+  const char *star = nullptr, *star_name = nullptr;
+  while (*name != '\0') {
+    if (pattern != pattern_end && *pattern == '*') {
+      star = ++pattern;
+      star_name = name;
+    } else if (pattern != pattern_end && (*pattern == '?' || *pattern == *name)) {
+      ++pattern;
+      ++name;
+    } else if (star != nullptr) {
+      pattern = star;
+      name = ++star_name;
+    } else {
+      return false;
+    }
+  }
+  while (pattern != pattern_end && *pattern == '*') ++pattern;
+  return pattern == pattern_end;
+}
+
+// Empty patterns match nothing: a list of them is a slip.
+bool IsPatternList(const char* value) { return value[strspn(value, ",")] != '\0'; }
+
+constexpr size_t kLongest = 64;  // of names that are compared
+
+// Levenshtein's. Both at most kLongest characters.
+size_t EditDistance(const char* a, size_t a_length, const char* b, size_t b_length) {
+  size_t row[kLongest + 1];
+  for (size_t j = 0; j <= b_length; ++j) row[j] = j;
+  for (size_t i = 1; i <= a_length; ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b_length; ++j) {
+      const size_t changed = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b_length];
+}
+
+bool StartsWith(const char* name, size_t length, const char* prefix) {
+  const size_t size = strlen(prefix);
+  return length >= size && strncmp(name, prefix, size) == 0;
+}
+
+}  // namespace
+
+bool ParseEnabled(const char* value, Options* options) {
+  const bool record = strcmp(value, "record") == 0;
+  if (!record && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->enabled = value[0] != '0';
+  options->record = record;
+  return true;
+}
+
+bool ParseArena(const char* value, Options* options) {
+  constexpr char kSized[] = "plain:";
+  constexpr size_t kSizedLength = sizeof(kSized) - 1;
+  if (strcmp(value, "vmm") == 0) {
+    options->arena = ArenaKind::kVirtual;
+    return true;
+  }
+  const bool sized = strncmp(value, kSized, kSizedLength) == 0;
+  const uint64_t bytes = sized ? Mebibytes(value + kSizedLength) : 0;
+  if (sized ? bytes == 0 : strcmp(value, "plain") != 0) return false;
+  options->arena = ArenaKind::kPlain;
+  options->plain_arena_bytes = bytes;
+  return true;
+}
+
+bool ParseDoctor(const char* value, Options*) { return value[0] != '\0'; }  // preload/hooks/doctor.cc reads it at load
+bool ParseCupti(const char* value, Options* options) {
+  if (strcmp(value, "all") == 0) {
+    options->cupti = true;
+    return true;
+  }
+  if (value[0] == '\0' || value[strspn(value, "0123456789")] != '\0' || strlen(value) > 9) return false;
+  const uint64_t iterations = strtoull(value, nullptr, 10);
+  options->cupti = iterations != 0;
+  options->cupti_iterations = iterations;
+  return iterations != 0;
+}
+
+bool ParseExcept(const char* value, Options* options) {
+  options->except = value;
+  return true;
+}
+
+bool ParseFreeSync(const char* value, Options* options) {
+  if (strcmp(value, "auto") != 0 && strcmp(value, "always") != 0) return false;
+  options->free_sync_always = strcmp(value, "always") == 0;
+  return true;
+}
+
+bool ParseInterruptRange(const char* value, Options* options) {
+  if (!IsPatternList(value)) return false;
+  options->interrupt_range = value;
+  return true;
+}
+
+bool ParseIpc(const char* value, Options* options) {
+  if (value[strspn(value, "0123456789,")] != '\0' || value[strspn(value, "0,")] == '\0') return false;
+  options->ipc_sizes = value;
+  return true;
+}
+
+bool ParseIterationRange(const char* value, Options* options) {
+  if (!IsPatternList(value)) return false;
+  options->iteration_range = value;
+  return true;
+}
+
+bool ParseLaunches(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->launches = value[0] == '1';
+  return true;
+}
+
+// For libhotpack_nvtx.so, which reads it itself.
+bool ParseNvtxNext(const char*, Options*) { return true; }
+
+bool ParseOnly(const char* value, Options* options) {
+  options->only = value;
+  return true;
+}
+
+bool ParsePlan(const char* value, Options* options) {
+  options->plan = value;
+  return true;
+}
+
+bool ParseStatsDir(const char* value, Options* options) {
+  options->stats_dir = value;
+  return true;
+}
+
+bool ParseTrace(const char* value, Options* options) {
+  options->trace = value;
+  return true;
+}
+
+bool ParseTraceLimit(const char* value, Options* options) {
+  const uint64_t bytes = Mebibytes(value);
+  if (bytes != 0) options->trace_limit = bytes;
+  return bytes != 0;
+}
+
+bool ParseWaitPlan(const char* value, Options* options) {
+  if (strcmp(value, "0") != 0 && strcmp(value, "1") != 0) return false;
+  options->wait_plan = value[0] == '1';
+  return true;
+}
+
+bool IsKnownVariable(const char* name, size_t length) {
+  for (const OptionRow& row : kOptionRows) {
+    if (strlen(row.variable) == length && strncmp(row.variable, name, length) == 0) return true;
+  }
+  // The build's and the tests' (docs/environment.md).
+  for (const char* other : {"HOTPACK_SHARED", "HOTPACK_BUILD_JOBS", "HOTPACK_BUILD", "HOTPACK_HOME", "HOTPACK_TORCH_PYTHON",
+                            "HOTPACK_HIGHS_PYTHON"}) {
+    if (strlen(other) == length && strncmp(other, name, length) == 0) return true;
+  }
+  return StartsWith(name, length, "HOTPACK_TEST_");
+}
+
+const char* NearestVariable(const char* name, size_t length) {
+  const char* nearest = nullptr;
+  size_t least = 0;
+  if (length > kLongest) return nullptr;
+  for (const OptionRow& row : kOptionRows) {
+    const size_t size = strlen(row.variable);
+    if (size > kLongest) continue;
+    const size_t distance = EditDistance(name, length, row.variable, size);
+    if (nearest != nullptr && distance >= least) continue;
+    nearest = row.variable;
+    least = distance;
+  }
+  constexpr size_t kMeant = 3;
+  return least <= kMeant ? nearest : nullptr;
+}
+
+bool MatchesPattern(const char* patterns, const char* text) {
+  if (patterns == nullptr) return false;
+  for (const char* begin = patterns;; ++begin) {
+    const char* end = strchrnul(begin, ',');
+    if (end != begin && Matches(begin, end, text)) return true;
+    if (*end == '\0') return false;
+    begin = end;
+  }
+}
+
+bool MatchesName(const char* patterns, const char* path) {
+  const char* slash = strrchr(path, '/');
+  return MatchesPattern(patterns, slash != nullptr ? slash + 1 : path);
+}
+
+}  // namespace hotpack

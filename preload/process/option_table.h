@@ -1,0 +1,88 @@
+// The options, all of them in this one table. The flag of `hotpack run` is the variable's name in lower case without
+// HOTPACK_; docs/environment.md holds the same rows, and a test compares the two.
+//
+// A new option: a row here, a member of Options, a Parse function in option_table.cc (without one nothing links), the row
+// in docs/environment.md.
+#pragma once
+
+#include <cstddef>
+
+#include "preload/process/options.h"
+
+namespace hotpack {
+
+// X(name of the parse function, variable, flag of `hotpack run` ("": none), values, default, meaning)
+// `values` is what a malformed value is said not to be: "HOTPACK_ARENA=x is not <values>; <default> is used".
+#define HOTPACK_OPTIONS(X)                                                                                             \
+  X(Enabled, "HOTPACK", "", "0, 1 or record", "1",                                                                     \
+    "`0` turns hotpack off: every hook hands on what it gets; `record` serves nothing, and writes `HOTPACK_TRACE`")    \
+  X(Arena, "HOTPACK_ARENA", "--arena", "vmm, plain or plain:MEBIBYTES", "vmm",                                         \
+    "what the arena is made of: virtual memory management, or one `cuMemAlloc`")                                       \
+  X(Cupti, "HOTPACK_CUPTI", "--cupti", "a number of iterations, or all", "none",                                       \
+    "with a trace: for how many iterations served by the plan kernel times are recorded by CUPTI (`collectors.md`)")   \
+  X(Debug, "HOTPACK_DEBUG", "--debug", "guard, guard:BYTES, poison, or both with a comma", "none",                     \
+    "debug mode: gaps around blocks that are looked at, released memory overwritten")                                  \
+  X(Doctor, "HOTPACK_DOCTOR", "", "a directory", "none",                                                               \
+    "where each process leaves what `hotpack doctor` reads, as `doctor.<pid>`")                                        \
+  X(Except, "HOTPACK_EXCEPT", "--except", "a list of patterns", "none",                                                \
+    "programs that are left alone, by executable name: patterns of `*` and `?` with commas between")                   \
+  X(FreeSync, "HOTPACK_FREE_SYNC", "--free-sync", "auto or always", "auto",                                            \
+    "when `cuMemFree` waits for the device: where order needs it, or always")                                          \
+  X(InterruptRange, "HOTPACK_INTERRUPT_RANGE", "--interrupt-range", "a list of patterns", "none",                      \
+    "ranges (NVTX) in which monitoring is interrupted: patterns of `*` and `?` with commas between (`collectors.md`)") \
+  X(Ipc, "HOTPACK_IPC", "--ipc", "sizes in bytes with commas between", "none",                                         \
+    "`cuMemAlloc` requests of these sizes are left to the driver, for blocks shared by `cuIpcGetMemHandle`")           \
+  X(IterationRange, "HOTPACK_ITERATION_RANGE", "--iteration-range", "a list of patterns", "none",                      \
+    "ranges and marks (NVTX) that each begin an iteration: patterns as above")                                         \
+  X(Launches, "HOTPACK_LAUNCHES", "--launches", "0 or 1", "0",                                                         \
+    "whether a trace holds the launches of kernels, copies and memsets, with the blocks they name (`collectors.md`)")  \
+  X(NvtxNext, "HOTPACK_NVTX_NEXT", "", "a library", "none",                                                            \
+    "the NVTX injection library that ranges are handed on to; `hotpack run` sets it where there was one")              \
+  X(Only, "HOTPACK_ONLY", "--only", "a list of patterns", "all programs",                                              \
+    "the only programs that are served, by executable name, as above")                                                 \
+  X(Overcommit, "HOTPACK_OVERCOMMIT", "--overcommit", "off, managed or managed:MEBIBYTES", "off",                      \
+    "whether blocks that the device has no room for may lie in managed memory while no plan is in force")              \
+  X(Plan, "HOTPACK_PLAN", "--plan", "a file", "none", "where the plan is kept from run to run (`plan_format.md`)")     \
+  X(StatsDir, "HOTPACK_STATS_DIR", "", "a directory", "none",                                                          \
+    "where each process keeps its figures while it runs, as `stats.<pid>` (`libhotpack.so`: `stats.<pid>.library`)")   \
+  X(Trace, "HOTPACK_TRACE", "--trace", "a file", "none", "where the event trace is written to (`trace_format.md`)")    \
+  X(TraceLimit, "HOTPACK_TRACE_LIMIT_MB", "--trace-limit-mb", "a number of mebibytes", "8192",                         \
+    "largest size of that file; recording stops there and the file stays valid")                                       \
+  X(WaitPlan, "HOTPACK_WAIT_PLAN", "--wait-plan", "0 or 1", "0",                                                       \
+    "whether plans come in logical time: a request that asks for one waits for it; `--simulate` sets it")
+
+struct OptionRow {
+  const char* variable;
+  const char* flag;  // "": `hotpack run` has none
+  const char* values;
+  const char* fallback;
+  const char* meaning;
+  // Sets what `value` says and returns true; false, and nothing set, if it is none of the values. `value` must live as
+  // long as *options.
+  bool (*parse)(const char* value, Options* options);
+};
+
+#define HOTPACK_DECLARE_PARSE(name, ...) bool Parse##name(const char* value, Options* options);
+HOTPACK_OPTIONS(HOTPACK_DECLARE_PARSE)
+#undef HOTPACK_DECLARE_PARSE
+
+#define HOTPACK_OPTION_ROW(name, variable, flag, values, fallback, meaning) \
+  {variable, flag, values, fallback, meaning, &Parse##name},
+inline constexpr OptionRow kOptionRows[] = {HOTPACK_OPTIONS(HOTPACK_OPTION_ROW)};
+#undef HOTPACK_OPTION_ROW
+
+// Whether `name` (`length` characters) is a variable that something of hotpack's reads: a row, or one of the build and
+// the tests.
+bool IsKnownVariable(const char* name, size_t length);
+
+// The row's variable that is nearest to `name` by edit distance; null if none is near enough to be meant.
+const char* NearestVariable(const char* name, size_t length);
+
+// Whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one). Null `patterns`:
+// false. No heap.
+bool MatchesName(const char* patterns, const char* path);
+
+// The same of all of `text`.
+bool MatchesPattern(const char* patterns, const char* text);
+
+}  // namespace hotpack

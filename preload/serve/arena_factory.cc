@@ -1,0 +1,188 @@
+#include "preload/serve/arena_factory.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <new>
+
+#include "preload/collect/collector_load.h"
+#include "preload/collect/collectors.h"
+#include "preload/process/current_scope.h"
+#include "preload/process/debug_options.h"
+#include "preload/serve/device_limits.h"
+#include "preload/process/driver_access.h"
+#include "preload/serve/driver_blocks.h"
+#include "preload/streams/graph_memory.h"
+#include "preload/collect/launch_notes.h"
+#include "preload/process/log.h"
+#include "preload/process/options.h"
+#include "preload/serve/plan_store.h"
+#include "preload/collect/range_watch.h"
+#include "preload/serve/recorder.h"
+#include "preload/streams/stream_order.h"
+#include "preload/process/debug_tools.h"
+#include "profiler/trace_writer.h"
+#include "runtime/memory/plain_device_memory.h"
+#include "runtime/persist/stats_file.h"
+
+namespace hotpack {
+namespace {
+
+// What the process has of files. Guarded by `mutex`; nothing of the driver is called while it is held.
+struct Files {
+  std::mutex mutex;
+  bool stats_tried = false;
+  std::atomic<StatsFileHeader*> stats{nullptr};
+  bool first_trace = true;      // the next trace is this process's first
+  bool owns_plain_name = false;  // this process is the one that writes HOTPACK_TRACE itself, not HOTPACK_TRACE.<pid>
+  int traces = 0;
+};
+constinit Files files;
+
+}  // namespace
+
+StatsSlot* NewStatsSlot() {
+  std::lock_guard<std::mutex> lock(files.mutex);
+  if (!files.stats_tried && GetOptions().stats_dir != nullptr) {
+    // Both libraries may be in one process: a file each.
+    files.stats.store(CreateStatsFile(GetOptions().stats_dir, kHooksPresent ? "" : ".library"));
+    if (files.stats.load() == nullptr) Log("no statistics: cannot write in %s", GetOptions().stats_dir);
+  }
+  files.stats_tried = true;
+  return TakeStatsSlot(files.stats.load());
+}
+
+// The first process that gets here takes the name itself; whoever finds the file there adds its process id.
+static bool ClaimPlainName(const char* path) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  close(fd);
+  return true;
+}
+
+TraceWriter* NewTrace() {
+  const Options& options = GetOptions();
+  if (options.trace == nullptr) return nullptr;
+  std::lock_guard<std::mutex> lock(files.mutex);
+  if (files.first_trace) files.owns_plain_name = ClaimPlainName(options.trace);
+  files.first_trace = false;
+  const int ordinal = ++files.traces;
+  char pid[16] = "", number[16] = "", path[4200];
+  if (!files.owns_plain_name) snprintf(pid, sizeof(pid), ".%d", static_cast<int>(getpid()));
+  if (ordinal > 1) snprintf(number, sizeof(number), ".%d", ordinal);
+  snprintf(path, sizeof(path), "%s%s%s", options.trace, pid, number);
+  TraceStatus status = TraceStatus::kOk;
+  std::unique_ptr<TraceWriter> writer = TraceWriter::Create(path, options.trace_limit, &status);
+  if (writer == nullptr) Log("no trace: cannot write %s", path);
+  return writer.release();  // kept for ever: events arrive until the end of the process, and every one is in the file
+}
+
+namespace {
+
+// In the child of a fork. The parent's context does not work here (CUDA driver API, fork), its figures and trace are
+// mapped but not ours, and a mutex may be held by a thread that does not exist.
+void AfterForkInChild() {
+  Arenas().AbandonAfterFork();
+  Order().ResetAfterFork();
+  GraphBlocks().ResetAfterFork();
+  BlocksOfDriver().ResetAfterFork();
+  ForgetPlanStores();
+  ForgetRecordings();
+  ForgetCollectorsAfterFork();
+  new (&files) Files;
+}
+
+bool SynchronizeForEngine(CUcontext context) { return Order().Synchronize(context); }
+
+std::unique_ptr<ContextMemory> NewMemory(const CudaDriver* driver, CUcontext context) {
+  const Options& options = GetOptions();
+  if (options.arena == ArenaKind::kVirtual) {
+    return std::make_unique<CudaDeviceMemory>(driver, context, SynchronizeForEngine);
+  }
+  return std::make_unique<PlainDeviceMemory>(driver, context, SynchronizeForEngine, options.plain_arena_bytes);
+}
+
+int DeviceOf(const CudaDriver& driver) {
+  CUdevice device = -1;
+  return driver.CtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
+}
+
+void Say(const char* line) { Log("%s", line); }
+
+// Throws bad_alloc; nothing is left behind then but an empty slot in the statistics.
+ContextArena* Make(const CudaDriver* driver, CUcontext context) {
+  auto arena = std::make_unique<ContextArena>(context, NewMemory(driver, context));
+  {
+    CurrentScope scope(*driver, context);
+    arena->memory->SetLimit(DeviceLimit(DeviceOf(*driver)));
+    arena->memory->Initialize();  // kNotSupported: the engine finds out and passes everything through
+  }
+  EngineOptions options;
+  if (StatsSlot* slot = NewStatsSlot()) {
+    options.stats = &slot->stats;
+    options.load = &slot->load;
+  }
+  options.trace = NewTrace();
+  options.note_launches = NotesLaunches();
+  options.guard = GetOptions().guard;
+  if (GetOptions().wait_plan) {
+    options.logical_time = true;
+    options.plan_time_limit_ns = kLogicalPlanLimitNs;
+  }
+  options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
+  options.say = Say;
+  if (PlanStore* store = NewPlanStore(*driver, *arena->memory)) {
+    options.sink = store;
+    options.plan = store->Load();
+  }
+  arena->engine = new Engine(arena->memory.get(), options);
+  TellOfRanges(arena->engine);
+  return arena.release();
+}
+
+// A debugger or checker that came with the driver, after the options were read: then there are never any arenas.
+bool LeftToTool() {
+  static constinit std::atomic<int> answer{-1};
+  int known = answer.load();
+  if (known >= 0) return known != 0;
+  const char* tool = ToolAtDriver(DriverLibrary());
+  if (answer.compare_exchange_strong(known, tool != nullptr ? 1 : 0)) {
+    if (tool != nullptr) Log("%s is active: allocations are left to the driver", tool);
+    return tool != nullptr;
+  }
+  return known != 0;
+}
+
+// At load, so that a lock held by another thread at the moment of any fork is made anew in the child.
+__attribute__((constructor)) void RegisterFork() { pthread_atfork(nullptr, nullptr, AfterForkInChild); }
+
+}  // namespace
+
+ContextArena* MakeArena(CUcontext context) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return nullptr;
+  WarnOfOptions();
+  if (LeftToTool() || IsRecording()) return nullptr;
+  Order().NoteContext(context);  // usually known already; not where the context came from a library we do not see
+  ContextArena* arena = Arenas().FindOrMake(context, [&] { return Make(driver, context); });
+  if (arena != nullptr) StartCuptiCollector();
+  return arena;
+}
+
+// At a normal end the figures are complete. (At any other they are as of the engines' last flush.) No driver call.
+__attribute__((destructor)) static void FlushAtExit() {
+  EndCollectors();
+  WarnOfUnmatchedRanges();
+  Arenas().ForEach([](ContextArena* arena) { arena->engine->Finish(); });
+  EndRecordings();
+}
+
+void NoteLeftToDriver() {
+  if (StatsFileHeader* stats = files.stats.load(std::memory_order_acquire)) stats->passed_through.fetch_add(1);
+}
+
+}  // namespace hotpack

@@ -1,0 +1,94 @@
+#include "preload/serve/ipc_exclusions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "preload/process/log.h"
+#include "preload/process/options.h"
+
+namespace hotpack {
+
+constinit std::atomic<int> outside_sizes{-1};
+
+namespace {
+
+constexpr uint64_t kUnit = 512;
+constexpr int kSizes = 256;
+constexpr int kUnread = -1;
+constexpr uint64_t kMostBytes = uint64_t{1} << 60;
+
+// In units; 0: none. Of the first `outside_sizes` some may still be 0.
+constinit std::atomic<uint64_t> sizes[kSizes] = {};
+
+uint64_t UnitsOf(uint64_t bytes) { return bytes / kUnit + (bytes % kUnit != 0 ? 1 : 0); }
+
+bool Contains(uint64_t units) {
+  for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
+    if (sizes[i].load(std::memory_order_relaxed) == units) return true;
+  }
+  return false;
+}
+
+// Its place in `sizes`; -1: there is none left. *added: it was not there before.
+int Insert(uint64_t units, bool* added) {
+  for (int i = 0; i < kSizes; ++i) {
+    uint64_t there = 0;
+    *added = sizes[i].compare_exchange_strong(there, units);
+    if (*added || there == units) return i;
+  }
+  return -1;
+}
+
+// HOTPACK_IPC=BYTES[,BYTES]... Two threads may do it at once: both put in the same sizes before either counts them.
+void ReadSizes() {
+  const char* text = GetOptions().ipc_sizes;
+  int end_of_sizes = 0;
+  bool added = false, good = true;
+  while (good && text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const unsigned long long bytes = strtoull(text, &end, 10);
+    good = *text >= '0' && *text <= '9' && bytes > 0 && bytes <= kMostBytes && (*end == '\0' || *end == ',');
+    if (!good) break;
+    end_of_sizes = std::max(end_of_sizes, Insert(UnitsOf(bytes), &added) + 1);
+    text = *end == ',' ? end + 1 : end;
+  }
+  int unread = kUnread;
+  const bool first = outside_sizes.compare_exchange_strong(unread, end_of_sizes);
+  if (first && !good) Log("HOTPACK_IPC: \"%s\" is not a list of sizes in bytes; it is ignored from there on", text);
+}
+
+}  // namespace
+
+bool IsOutsideSize(uint64_t bytes) {
+  if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
+  return Contains(UnitsOf(bytes));
+}
+
+bool KeepOutside(uint64_t bytes) {
+  if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
+  bool added = false;
+  const int place = bytes > 0 && bytes <= kMostBytes ? Insert(UnitsOf(bytes), &added) : -1;
+  if (place < 0) return false;
+  for (int seen = outside_sizes.load(); seen <= place && !outside_sizes.compare_exchange_weak(seen, place + 1);) {
+  }
+  return added;
+}
+
+void ListOutside(char* text, size_t size) {
+  text[0] = '\0';
+  size_t used = 0;
+  for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
+    const unsigned long long bytes = sizes[i].load(std::memory_order_relaxed) * kUnit;
+    if (bytes == 0) continue;
+    const int length = snprintf(text + used, size - used, "%s%llu", used > 0 ? "," : "", bytes);
+    if (length < 0 || static_cast<size_t>(length) >= size - used) {
+      text[used] = '\0';
+      return;
+    }
+    used += static_cast<size_t>(length);
+  }
+}
+
+}  // namespace hotpack

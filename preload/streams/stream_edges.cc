@@ -1,0 +1,300 @@
+// What StreamOrder says to the driver: events between streams, and the host's own waiting.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "preload/process/current_scope.h"
+#include "preload/streams/order_cost.h"
+#include "preload/streams/stream_order.h"
+
+namespace hotpack {
+namespace {
+
+// There is no work any more that could be waited for. Any other failure says nothing about the work: a capture forbids to
+// wait, or the driver could not do it now.
+bool IsOver(CUresult result) {
+  return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+         result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_HANDLE;
+}
+
+bool IsDefaultBlocking(StreamKind kind) { return kind != StreamKind::kNonBlocking; }
+
+}  // namespace
+
+// While it lives, no capture begins. False: one is active.
+class StreamOrder::NoCapture {
+ public:
+  explicit NoCapture(StreamOrder* order) : order_(order), ok_(order->EnterSynchronize()) {}
+  ~NoCapture() {
+    if (ok_) order_->LeaveSynchronize();
+  }
+  NoCapture(const NoCapture&) = delete;
+  NoCapture& operator=(const NoCapture&) = delete;
+  explicit operator bool() const { return ok_; }
+
+ private:
+  StreamOrder* const order_;
+  const bool ok_;
+};
+
+// Where captures are announced, those of other libraries than PyTorch are not. The streams that have been named are asked.
+bool StreamOrder::EnterSynchronize() {
+  syncing_.fetch_add(1);
+  if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;
+  syncing_.fetch_sub(1);
+  return false;
+}
+
+// Between the hook's count and its note of the capture the driver is being asked to begin.
+bool StreamOrder::HoldCaptures() {
+  syncing_.fetch_add(1);
+  if (!kHooksPresent || captures_.load() == 0) return true;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (began_ != nullptr && captures_.load() == static_cast<int>(began_->size())) return true;
+  }
+  syncing_.fetch_sub(1);
+  return false;
+}
+
+void StreamOrder::Settle(uint64_t tick) {
+  uint64_t seen = settled_.load();
+  while (seen < tick && !settled_.compare_exchange_weak(seen, tick)) {
+  }
+  Arenas().ForEach([tick](ContextArena* arena) { arena->engine->SettleReuse(tick); });
+}
+
+// --- events ----------------------------------------------------------------------------------------------------------
+
+// Stream `to` waits for the releases on stream `from` up to `tick`. False: not possible with events now.
+bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return false;
+  const UsedStreams::Stream source = streams_.Get(from), target = streams_.Get(to);
+  if (source.gone && source.finished) return true;
+  if (target.kind == StreamKind::kLegacy && AnyCapture()) return false;
+  uint32_t recorded_on = from;
+  CUevent event = streams_.EventAfter(from, tick);
+  const uint32_t legacy = IsDefaultBlocking(source.kind) ? streams_.FindLegacy(source.context) : kAllStreams;
+  if (event == nullptr && legacy != kAllStreams) {
+    recorded_on = legacy;
+    event = streams_.EventAfter(legacy, tick);
+  }
+  if (event == nullptr) {
+    const NoCapture none(this);
+    if (!none) return false;
+    // Another thread's default stream has no name here, and a stream that is gone has none anywhere.
+    const bool named = !source.gone && (source.kind != StreamKind::kPerThread || streams_.FindOwn(source.context) == from);
+    recorded_on = named ? from : legacy;
+    if (recorded_on == kAllStreams) return false;
+    event = streams_.Record(*driver, recorded_on, tick_.load());
+    streams_.NoteWanted(from);
+  }
+  if (event == nullptr || !streams_.Wait(*driver, to, recorded_on, event)) return false;
+  streams_.NoteKnown(to, from, tick);
+  return true;
+}
+
+// The stream waits for everything that was submitted to all others so far; or, during a capture, for all releases up to
+// `needed` at least.
+bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return false;
+  const NoCapture none(this);
+  if (!none) return JoinDuringCapture(stream, needed);
+  const uint64_t tick = tick_.load();
+  UsedStreams::Stream others[UsedStreams::kCapacity];
+  const size_t count = streams_.List(others);
+  for (size_t i = 0; i < count; ++i) {
+    const UsedStreams::Stream& other = others[i];
+    const bool by_legacy = other.kind == StreamKind::kBlocking || other.kind == StreamKind::kPerThread;
+    if (other.number != stream && !by_legacy && !Gather(*driver, other, stream, tick)) return false;
+  }
+  // The legacy stream's next operation comes after its blocking streams. A program may leave that operation out, and use the
+  // block on one of these at once, because it comes after the legacy stream in any case.
+  if (streams_.Get(stream).kind == StreamKind::kLegacy) {
+    const CUevent own = streams_.Record(*driver, stream, tick);
+    if (own == nullptr || !streams_.Wait(*driver, stream, stream, own)) return false;
+  }
+  streams_.NoteKnownAll(stream, tick);
+  return true;
+}
+
+// The hub waits for all that was submitted to the stream so far.
+bool StreamOrder::Gather(const CudaDriver& driver, const UsedStreams::Stream& stream, uint32_t hub, uint64_t tick) {
+  if (stream.gone) {
+    const CUevent last = stream.finished ? nullptr : streams_.LatestEvent(stream.number);
+    return last == nullptr || streams_.Wait(driver, hub, stream.number, last);
+  }
+  const CUevent event = streams_.Record(driver, stream.number, tick);
+  if (event == nullptr) return streams_.Get(stream.number).gone && Gather(driver, streams_.Get(stream.number), hub, tick);
+  return streams_.Wait(driver, hub, stream.number, event);
+}
+
+// What was released before the capture began has its events; nothing has been released since.
+bool StreamOrder::JoinDuringCapture(uint32_t stream, uint64_t needed) {
+  const CudaDriver* driver = Driver();
+  const uint64_t tick = CaptureTick();
+  if (tick < needed || streams_.Get(stream).kind == StreamKind::kLegacy) return false;
+  UsedStreams::Stream others[UsedStreams::kCapacity];
+  const size_t count = streams_.List(others);
+  for (size_t i = 0; i < count; ++i) {
+    if (others[i].number == stream || others[i].finished) continue;
+    const CUevent event = streams_.LatestEvent(others[i].number);
+    if (event != nullptr && !streams_.Wait(*driver, stream, others[i].number, event)) return false;
+  }
+  streams_.NoteKnownAll(stream, tick);
+  return true;
+}
+
+// All streams wait for all streams, by way of a legacy stream:
+//
+//   non-blocking   ──●──────────────○──►      ● event recorded    ○ event waited for
+//   legacy         ─────○(●)○──●────────►     blocking and per-thread streams: before and after what is on the legacy stream
+//   other context     ──●──────────○──►
+bool StreamOrder::Barrier() {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return false;
+  const NoCapture none(this);
+  if (!none) return false;
+  const uint64_t tick = tick_.load();
+  UsedStreams::Stream streams[UsedStreams::kCapacity];
+  const size_t count = streams_.List(streams);
+  uint32_t hub = kAllStreams;
+  for (size_t i = 0; i < count && hub == kAllStreams; ++i) {
+    if (streams[i].kind == StreamKind::kLegacy && !streams[i].gone) hub = streams[i].number;
+  }
+  if (hub == kAllStreams) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const bool by_legacy = streams[i].kind == StreamKind::kBlocking || streams[i].kind == StreamKind::kPerThread;
+    if (streams[i].number != hub && !by_legacy && !Gather(*driver, streams[i], hub, tick)) return false;
+  }
+  const CUevent all = streams_.Record(*driver, hub, tick);
+  if (all == nullptr) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const UsedStreams::Stream& stream = streams[i];
+    if (stream.gone || stream.kind == StreamKind::kBlocking || stream.kind == StreamKind::kPerThread) continue;
+    // The legacy stream too: waiting is what its blocking streams wait for (CUDA runtime API, "Stream synchronization
+    // behavior").
+    if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;
+  }
+  Settle(tick);
+  streams_.Recycle(tick);
+  return true;
+}
+
+// Releases up to here have their events, which another thread may be recording right now. Not to be asked for within
+// NoCapture: who records them waits for its end.
+uint64_t StreamOrder::CaptureTick() const {
+  while (beginning_.load()) sched_yield();
+  return capture_tick_.load();
+}
+
+// An event on every stream that can be told to wait by none later; or the host waits, now that it still may.
+void StreamOrder::RecordAll(uint64_t tick) {
+  const CudaDriver* driver = Driver();
+  if (ByContexts()) {
+    ContextEvents::Contexts contexts;
+    const size_t contexts_count = streams_.AnyCapturing(*driver) ? 0 : context_events_.List(&contexts);
+    for (size_t i = 0; i < contexts_count; ++i) context_events_.Record(*driver, contexts[i], tick);
+    return;
+  }
+  UsedStreams::Stream streams[UsedStreams::kCapacity];
+  const size_t count = streams_.List(streams);
+  for (size_t i = 0; i < count; ++i) {
+    const bool by_legacy = streams[i].kind == StreamKind::kBlocking || streams[i].kind == StreamKind::kPerThread;
+    if (by_legacy || streams[i].gone || streams_.Record(*driver, streams[i].number, tick) != nullptr) continue;
+    if (!streams_.Synchronize(*driver, streams[i].number)) return;
+  }
+  uint64_t seen = capture_tick_.load();
+  while (seen < tick && !capture_tick_.compare_exchange_weak(seen, tick)) {
+  }
+}
+
+void StreamOrder::HostWait() {
+  if (host_waits_.exchange(true) || Driver() == nullptr) return;
+  const NoCapture none(this);
+  if (!none) return;
+  const uint64_t tick = tick_.load();
+  UsedStreams::Stream streams[UsedStreams::kCapacity];
+  const size_t count = streams_.List(streams);
+  for (size_t i = 0; i < count; ++i) {
+    const UsedStreams::Stream& stream = streams[i];
+    const bool pending = streams_.LastRelease(stream.number) > settled_.load();
+    if (pending && !stream.gone && stream.kind != StreamKind::kPerThread) streams_.Record(*Driver(), stream.number, tick);
+  }
+}
+
+// --- the host waits --------------------------------------------------------------------------------------------------
+
+bool StreamOrder::SynchronizeOne(CUcontext context) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return true;
+  const NoCapture none(this);
+  if (!none) return false;
+  ++order_cost.host_waits;
+  const bool push = context != nullptr && CurrentContext(*driver) != context;
+  if (push) {
+    const CUresult pushed = driver->CtxPushCurrent(context);
+    if (pushed != CUDA_SUCCESS) return IsOver(pushed);
+  }
+  const CUresult result = driver->CtxSynchronize();
+  if (push) PopContext(*driver);
+  return result == CUDA_SUCCESS || IsOver(result);
+}
+
+// Work that uses a block can be in any context that shares its device or reaches it as a peer.
+bool StreamOrder::SynchronizeContexts() {
+  const NoCapture none(this);  // and no context of the list ends meanwhile
+  if (!none) return false;
+  bool done = true;
+  for (size_t i = 0;; ++i) {
+    CUcontext context = nullptr;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (contexts_ == nullptr || i >= contexts_->size()) break;
+      context = (*contexts_)[i];
+    }
+    done = SynchronizeOne(context) && done;
+  }
+  return done;
+}
+
+bool StreamOrder::Synchronize(CUcontext context) {
+  if (ByContexts()) FindContexts();
+  bool done = SynchronizeOne(context);
+  bool others = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    others = contexts_ != nullptr && contexts_->size() > 1;
+  }
+  if (others) done = SynchronizeContexts() && done;
+  return done;
+}
+
+bool StreamOrder::SynchronizeStream(CUstream stream) {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return true;
+  const NoCapture none(this);
+  if (!none) return false;
+  ++order_cost.host_waits;
+  const CUresult result = driver->StreamSynchronize(stream);
+  return result == CUDA_SUCCESS || IsOver(result);
+}
+
+// During a capture: for the events recorded before it began. They are no part of it, and in relaxed mode the driver lets
+// this thread wait for them.
+bool StreamOrder::WaitOnHost() {
+  const CudaDriver* driver = Driver();
+  if (driver == nullptr) return false;
+  const uint64_t tick = CaptureTick();
+  const RelaxedCaptureMode relaxed(*driver);
+  UsedStreams::Stream streams[UsedStreams::kCapacity];
+  const size_t count = streams_.List(streams);
+  bool done = true;
+  for (size_t i = 0; i < count && done; ++i) done = streams_.WaitOnHost(*driver, streams[i].number);
+  if (done) Settle(tick);
+  return done;
+}
+
+}  // namespace hotpack
