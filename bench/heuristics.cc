@@ -10,8 +10,8 @@
 #include "packer/first_fit.h"
 #include "packer/pack.h"
 #include "packer/timeline.h"
-#include "tools/peers/offline.h"
-#include "tools/peers/smallest_gap.h"
+#include "tools/compare/offline.h"
+#include "tools/compare/smallest_gap.h"
 
 namespace hotpack::bench {
 namespace {

@@ -15,7 +15,7 @@ struct Heuristic {
 };
 
 // Ours (best-fit, auto, exact: Pack()) and those of others, each written from the description that
-// heuristics.cc and tools/peers/offline.h name. All are offline: they know all blocks beforehand. Instances must be well-formed.
+// heuristics.cc and tools/compare/offline.h name. All are offline: they know all blocks beforehand. Instances must be well-formed.
 std::span<const Heuristic> Heuristics();
 
 // Of auto and exact, at most; of large instances so long for each block, a few times what best-fit takes. Best-fit itself has no

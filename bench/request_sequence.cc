@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "bench/training_sequence.h"
-#include "tools/replay_steps.h"
+#include "tools/replay/replay_steps.h"
 
 namespace hotpack::bench {
 namespace {

@@ -28,7 +28,7 @@ struct RequestSequence {
   uint64_t live_peak = 0;     // bytes, each block rounded up to 512
 };
 
-// The steady step of a recording (see tools/replay_steps.h); without one, the whole recording. Streams are not kept: all
+// The steady step of a recording (see tools/replay/replay_steps.h); without one, the whole recording. Streams are not kept: all
 // calls are for one. Error: no request in it.
 absl::StatusOr<RequestSequence> SequenceOf(const Trace& trace);
 

@@ -2,7 +2,7 @@
 //
 //   <HOTPACK_DOCTOR>/doctor.<pid>    one DoctorFile
 //
-// Written by preload/hooks/doctor.cc, read by tools/doctor_facts.cc; of one build, so there is no other version to read.
+// Written by preload/hooks/doctor.cc, read by tools/doctor/doctor_facts.cc; of one build, so there is no other version to read.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@
 #include "profiler/trace_file.h"
 #include "profiler/uses.h"
 #include "tests/preload/subprocess.h"
-#include "tools/demangle.h"
+#include "tools/recording/demangle.h"
 
 namespace {
 

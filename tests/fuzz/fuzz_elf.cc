@@ -1,10 +1,10 @@
-// The look into a program's ELF file (tools/run_linked.h): it answers for any bytes, always the same, and says yes only
+// The look into a program's ELF file (tools/run/run_linked.h): it answers for any bytes, always the same, and says yes only
 // where the runtime's texts are.
 #include <string>
 #include <string_view>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/run_linked.h"
+#include "tools/run/run_linked.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace hotpack;

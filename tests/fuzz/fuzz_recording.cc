@@ -8,8 +8,8 @@
 #include "packer/validator.h"
 #include "profiler/trace_file.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/hot_iteration.h"
-#include "tools/trace_facts.h"
+#include "tools/recording/hot_iteration.h"
+#include "tools/recording/trace_facts.h"
 
 namespace hotpack::fuzz {
 namespace {

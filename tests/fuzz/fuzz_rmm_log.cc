@@ -1,10 +1,10 @@
-// The reader of RMM's logs (tools/rmm_log.h): what it takes is a valid recording with the allocations it counts; what
+// The reader of RMM's logs (tools/formats/rmm_log.h): what it takes is a valid recording with the allocations it counts; what
 // it refuses it refuses with a place inside the text.
 #include <string>
 #include <string_view>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/rmm_log.h"
+#include "tools/formats/rmm_log.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace hotpack;

@@ -1,12 +1,12 @@
-// The readers of pickles and of memory snapshots (tools/pickle_reader.h, tools/snapshot_import.h): what they take is a
+// The readers of pickles and of memory snapshots (tools/formats/pickle_reader.h, tools/formats/snapshot_import.h): what they take is a
 // valid recording, which is exported and imported again as the same; what they refuse they refuse in one line, a pickle
 // that is none with a byte inside the file; and neither ever holds much more than it may.
 #include <string>
 #include <string_view>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/snapshot_export.h"
-#include "tools/snapshot_import.h"
+#include "tools/formats/snapshot_export.h"
+#include "tools/formats/snapshot_import.h"
 
 namespace hotpack::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/subprocess.h"
-#include "tools/run_linked.h"
+#include "tools/run/run_linked.h"
 
 namespace {
 

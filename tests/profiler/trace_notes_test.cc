@@ -12,7 +12,7 @@
 #include "profiler/trace_record.h"
 #include "profiler/trace_writer.h"
 #include "tests/profiler/trace_samples.h"
-#include "tools/trace_output.h"
+#include "tools/recording/trace_output.h"
 
 namespace hotpack {
 namespace {

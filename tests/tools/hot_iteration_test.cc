@@ -1,5 +1,5 @@
 // The iterations of recordings, on the small networks of tests/data.
-#include "tools/hot_iteration.h"
+#include "tools/recording/hot_iteration.h"
 
 #include <iterator>
 #include <map>
@@ -12,7 +12,7 @@
 #include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
 #include "tests/profiler/trace_samples.h"
-#include "tools/trace_facts.h"
+#include "tools/recording/trace_facts.h"
 
 namespace hotpack {
 namespace {

@@ -1,5 +1,5 @@
 // The small curves on terminals.
-#include "tools/load_curve.h"
+#include "tools/recording/load_curve.h"
 
 #include <fcntl.h>
 #include <pty.h>

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/subprocess.h"
-#include "tools/exit_codes.h"
+#include "tools/cli/exit_codes.h"
 
 namespace {
 

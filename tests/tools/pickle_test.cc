@@ -14,8 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/subprocess.h"
-#include "tools/pickle_reader.h"
-#include "tools/pickle_writer.h"
+#include "tools/formats/pickle_reader.h"
+#include "tools/formats/pickle_writer.h"
 
 namespace hotpack {
 namespace {

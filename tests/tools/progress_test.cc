@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/progress.h"
+#include "tools/cli/progress.h"
 
 namespace {
 

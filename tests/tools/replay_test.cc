@@ -12,9 +12,9 @@
 #include "profiler/event_csv.h"
 #include "profiler/trace_file.h"
 #include "tests/profiler/trace_samples.h"
-#include "tools/replay_player.h"
-#include "tools/replay_sizes.h"
-#include "tools/replay_steps.h"
+#include "tools/replay/replay_player.h"
+#include "tools/replay/replay_sizes.h"
+#include "tools/replay/replay_steps.h"
 
 namespace hotpack {
 namespace {

@@ -8,7 +8,7 @@
 #include "packer/bounds.h"
 #include "packer/validator.h"
 #include "tests/tools/report_sample.h"
-#include "tools/file_sink.h"
+#include "tools/cli/file_sink.h"
 #include "tools/report/chrome.h"
 #include "tools/report/columns.h"
 #include "tools/report/page.h"

@@ -15,10 +15,10 @@
 #include "profiler/trace_file.h"
 #include "tests/packer/random_instance.h"
 #include "tests/preload/subprocess.h"
-#include "tools/pickle_writer.h"
-#include "tools/rmm_log.h"
-#include "tools/snapshot_export.h"
-#include "tools/snapshot_import.h"
+#include "tools/formats/pickle_writer.h"
+#include "tools/formats/rmm_log.h"
+#include "tools/formats/snapshot_export.h"
+#include "tools/formats/snapshot_import.h"
 
 namespace hotpack {
 namespace {

@@ -1,5 +1,5 @@
 // Recordings with launches as graphs.
-#include "tools/trace_graph.h"
+#include "tools/remat/trace_graph.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "tools/units.h"
+#include "tools/cli/size_text.h"
 
 #include "gtest/gtest.h"
 

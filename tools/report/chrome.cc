@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "profiler/history.h"
-#include "tools/units.h"
+#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "profiler/history.h"
-#include "tools/hot_iteration.h"
+#include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
 namespace {

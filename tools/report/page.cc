@@ -11,8 +11,8 @@
 #include "absl/strings/str_replace.h"
 #include "tools/report/page_parts.h"
 #include "tools/report/svg.h"
-#include "tools/show_plan.h"
-#include "tools/units.h"
+#include "tools/report/show_plan.h"
+#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "tools/compare_facts.h"
-#include "tools/report/picture.h"
+#include "tools/compare/compare_facts.h"
+#include "tools/report/report_model.h"
 
 namespace hotpack {
 

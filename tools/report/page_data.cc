@@ -4,8 +4,8 @@
 #include "tools/report/columns.h"
 #include "tools/report/page.h"
 #include "tools/report/palette.h"
-#include "tools/show_plan.h"
-#include "tools/trace_facts.h"
+#include "tools/report/show_plan.h"
+#include "tools/recording/trace_facts.h"
 
 namespace hotpack {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/report/palette.h"
-#include "tools/units.h"
+#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/report/picture.h"
+#include "tools/report/report_model.h"
 
 namespace hotpack {
 

@@ -9,9 +9,9 @@
 #include "packer/csv.h"
 #include "packer/timeline.h"
 #include "runtime/persist/plan_file.h"
-#include "tools/file_sink.h"
-#include "tools/hot_iteration.h"
-#include "tools/units.h"
+#include "tools/cli/file_sink.h"
+#include "tools/recording/hot_iteration.h"
+#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {

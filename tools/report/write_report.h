@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "tools/report/page.h"
-#include "tools/report/picture.h"
+#include "tools/report/report_model.h"
 
 namespace hotpack {
 
@@ -32,7 +32,7 @@ struct ReportOptions {
   bool peers = true;       // whether the others are simulated
 };
 
-// Writes the page; what is at `out` stays until it is complete (tools/file_sink.h). *summary: one line about it.
+// Writes the page; what is at `out` stays until it is complete (tools/cli/file_sink.h). *summary: one line about it.
 absl::Status WriteReport(const ReportOptions& options, std::string* summary);
 
 }  // namespace hotpack

@@ -1,5 +1,5 @@
 // All policies: what must hold of any allocator, on random requests and on recordings.
-#include "tools/peers/peers.h"
+#include "tools/compare/peers.h"
 
 #include <map>
 #include <random>
@@ -12,10 +12,10 @@
 #include "tests/packer/random_instance.h"
 #include "tests/packer/shared_data.h"
 #include "tests/tools/peers/policy_player.h"
-#include "tools/engine_replay.h"
-#include "tools/peers/recording.h"
-#include "tools/repeat_step.h"
-#include "tools/trace_facts.h"
+#include "tools/compare/engine_replay.h"
+#include "tools/compare/recording.h"
+#include "tools/replay/repeat_step.h"
+#include "tools/recording/trace_facts.h"
 
 namespace hotpack {
 namespace {

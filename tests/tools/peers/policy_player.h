@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "tools/peers/policy.h"
+#include "tools/compare/policy.h"
 
 namespace hotpack::testing {
 

@@ -1,5 +1,5 @@
 // Offline placements: by hand, against a slow rewrite of the rule, and by the packer's validator.
-#include "tools/peers/smallest_gap.h"
+#include "tools/compare/smallest_gap.h"
 
 #include <algorithm>
 #include <numeric>
@@ -10,7 +10,7 @@
 #include "packer/bounds.h"
 #include "packer/validator.h"
 #include "tests/packer/random_instance.h"
-#include "tools/peers/offline.h"
+#include "tools/compare/offline.h"
 
 namespace hotpack {
 namespace {

@@ -1,0 +1,54 @@
+#include "tools/commands/help.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "tools/cli/exit_codes.h"
+#include "tools/commands/man_page.h"
+
+namespace hotpack {
+namespace {
+
+struct Options {
+  std::string command;
+  bool man = false;
+  bool bash_completion = false;
+};
+
+int RunHelp(const CLI::App& app, const std::string& version, const Options& options) {
+  std::string text;
+  if (options.man) {
+    text = ManPage(app, version);
+  } else if (options.bash_completion) {
+    text = BashCompletion(app);
+  } else if (options.command.empty()) {
+    text = app.get_formatter()->make_help(&app, "hotpack", CLI::AppFormatMode::Normal);
+  } else {
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+      if (command->get_name() == options.command) text = command->help("hotpack");
+    }
+    if (text.empty()) {
+      fprintf(stderr, "hotpack help: there is no command '%s', see hotpack --help\n", options.command.c_str());
+      return kExitBadUse;
+    }
+  }
+  fwrite(text.data(), 1, text.size(), stdout);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddHelpCommand(CLI::App& app, const std::string& version, int* exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("help", "Explains a command, as its --help does");
+  CLI::Option* name = command->add_option("COMMAND", options->command, "Such as run");
+  CLI::Option* man = command->add_flag("--man", options->man, "Print the man page, hotpack(1)")->excludes(name);
+  command->add_flag("--bash-completion", options->bash_completion, "Print a script that completes commands and options in bash")
+      ->excludes(name)
+      ->excludes(man);
+  command->footer("Example:\n  hotpack help pack\n  hotpack help --man | man -l -");
+  const CLI::App* whole = &app;
+  command->callback([options, whole, version, exit_code] { *exit_code = RunHelp(*whole, version, *options); });
+}
+
+}  // namespace hotpack

@@ -1,0 +1,13 @@
+// hotpack help: what can be read about the command.
+#pragma once
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+
+namespace hotpack {
+
+// Registers the subcommand; like those of tools/cli/commands.h. `version` is the man page's.
+void AddHelpCommand(CLI::App& app, const std::string& version, int* exit_code);
+
+}  // namespace hotpack

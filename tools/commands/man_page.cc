@@ -1,0 +1,157 @@
+#include "tools/commands/man_page.h"
+
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "preload/process/option_table.h"
+#include "tools/cli/exit_codes.h"
+
+namespace hotpack {
+namespace {
+
+// Text as roff takes it: a backslash begins an escape, a line that begins with a dot or a quote would be a request, and a
+// plain "-" may become a hyphen that cannot be copied into a shell.
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  bool line_begins = true;
+  for (const char c : text) {
+    if (line_begins && (c == '.' || c == '\'')) escaped += "\\&";
+    line_begins = c == '\n';
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else if (c == '`') {
+      escaped += "\\(ga";
+    } else if (c == '\'') {
+      escaped += "\\(aq";
+    } else if (c == '"') {
+      escaped += "\\(dq";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::vector<const CLI::App*> Commands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
+}
+
+std::vector<const CLI::Option*> Options(const CLI::App& command) {
+  return command.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
+}
+
+bool IsFlag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
+// "FILE", "N", ...: what stands for the value.
+std::string ValueName(const CLI::Option& option) {
+  if (IsFlag(option)) return "";
+  const std::string type = option.get_type_name();
+  return type.empty() || type == "TEXT" ? "VALUE" : type;
+}
+
+// "-o, --out FILE"; of a positional "FILE".
+std::string NamesOf(const CLI::Option& option) {
+  if (option.get_positional()) return absl::StrCat("\\fI", Escaped(option.get_name(true)), "\\fR");
+  std::string names;
+  const auto add = [&](const std::string& name) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", "\\fB", Escaped(name), "\\fR");
+  };
+  for (const std::string& name : option.get_snames()) add("-" + name);
+  for (const std::string& name : option.get_lnames()) add("--" + name);
+  if (const std::string value = ValueName(option); !value.empty()) absl::StrAppend(&names, " \\fI", Escaped(value), "\\fR");
+  return names;
+}
+
+void AppendOption(const CLI::Option& option, std::string* page) {
+  std::string meaning = option.get_description();
+  if (const std::string fallback = option.get_default_str(); !fallback.empty() && !IsFlag(option)) {
+    absl::StrAppend(&meaning, meaning.empty() ? "" : ". ", "Default: ", fallback);
+  }
+  absl::StrAppend(page, ".TP\n", NamesOf(option), "\n", Escaped(meaning), "\n");
+}
+
+// Lines that are indented are examples, the others text.
+void AppendFooter(const std::string& footer, std::string* page) {
+  std::istringstream lines(footer);
+  bool example = false;
+  absl::StrAppend(page, ".PP\n");
+  for (std::string line; std::getline(lines, line);) {
+    const bool indented = absl::StartsWith(line, "  ");
+    if (indented != example) absl::StrAppend(page, indented ? ".PP\n.RS 4\n.nf\n" : ".fi\n.RE\n.PP\n");
+    example = indented;
+    absl::StrAppend(page, Escaped(indented ? line.substr(2) : line), "\n");
+  }
+  if (example) absl::StrAppend(page, ".fi\n.RE\n");
+}
+
+void AppendCommand(const CLI::App& command, std::string* page) {
+  std::string synopsis = absl::StrCat("\\fBhotpack ", command.get_name(), "\\fR [\\fIoptions\\fR]");
+  if (command.get_prefix_command()) absl::StrAppend(&synopsis, " \\-\\- \\fICMD\\fR ...");
+  for (const CLI::Option* option : Options(command)) {
+    if (!option->get_positional() || command.get_prefix_command()) continue;
+    const std::string name = absl::StrCat("\\fI", Escaped(option->get_name(true)), "\\fR");
+    absl::StrAppend(&synopsis, " ", option->get_required() ? name : absl::StrCat("[", name, "]"));
+  }
+  absl::StrAppend(page, ".SS ", command.get_name(), "\n", synopsis, "\n.PP\n", Escaped(command.get_description()), "\n");
+  for (const CLI::Option* option : Options(command)) AppendOption(*option, page);
+  if (const std::string footer = command.get_footer(); !footer.empty()) AppendFooter(footer, page);
+}
+
+// Words for `compgen -W`: of a command its options.
+std::string LongNames(const CLI::App& command) {
+  std::string names;
+  for (const CLI::Option* option : Options(command)) {
+    for (const std::string& name : option->get_lnames()) absl::StrAppend(&names, names.empty() ? "--" : " --", name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string ManPage(const CLI::App& app, const std::string& version) {
+  std::string page = absl::StrCat(".\\\" Made by hotpack help --man.\n.TH HOTPACK 1 \"\" \"hotpack ", version,
+                                  "\" \"User Commands\"\n.SH NAME\nhotpack \\- plans a CUDA job\\(aqs device memory\n"
+                                  ".SH SYNOPSIS\n\\fBhotpack\\fR \\fICOMMAND\\fR [\\fIoptions\\fR] ...\n"
+                                  ".SH DESCRIPTION\nhotpack runs CUDA programs under an allocator that watches one iteration, packs "
+                                  "its allocations into one arena and serves them by fixed offsets, and it shows, packs, converts "
+                                  "and replays recordings of what programs asked for.\n.SH COMMANDS\n");
+  for (const CLI::App* command : Commands(app)) AppendCommand(*command, &page);
+  absl::StrAppend(&page, ".SH EXIT STATUS\n");
+  for (const ExitCode& row : kExitCodes) absl::StrAppend(&page, ".TP\n.B ", row.code, "\n", Escaped(row.meaning), "\n");
+  absl::StrAppend(&page, ".SH ENVIRONMENT\n");
+  for (const OptionRow& row : kOptionRows) {
+    std::string meaning = row.meaning;
+    std::erase(meaning, '`');
+    absl::StrAppend(&page, ".TP\n.B ", Escaped(row.variable), "\n",
+                    Escaped(absl::StrCat(meaning, " (", row.values, "). Default: ", row.fallback)), "\n");
+  }
+  return page;
+}
+
+std::string BashCompletion(const CLI::App& app) {
+  std::string names, cases;
+  for (const CLI::App* command : Commands(app)) {
+    absl::StrAppend(&names, names.empty() ? "" : " ", command->get_name());
+    absl::StrAppend(&cases, "    ", command->get_name(), ") words=\"", LongNames(*command), "\" ;;\n");
+  }
+  return absl::StrCat(
+      "# bash completion for hotpack, made by hotpack help --bash-completion\n"
+      "_hotpack() {\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]} words=\n"
+      "  COMPREPLY=()\n"
+      "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+      "    COMPREPLY=($(compgen -W \"", names, " --help --version\" -- \"$word\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  case ${COMP_WORDS[1]} in\n", cases,
+      "  esac\n"
+      "  if [ \"${word#-}\" != \"$word\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); fi\n"
+      "}\n"
+      "complete -o default -F _hotpack hotpack\n");
+}
+
+}  // namespace hotpack

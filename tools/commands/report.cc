@@ -1,0 +1,63 @@
+// hotpack report: a recording → one page that shows its packed iteration.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "tools/cli/commands.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
+#include "tools/report/write_report.h"
+#include "tools/cli/size_text.h"
+
+namespace hotpack {
+namespace {
+
+struct Options {
+  ReportOptions report;
+  std::string time_limit = "1s";
+  bool force = false;
+};
+
+int Fail(const std::string& message) {
+  fprintf(stderr, "hotpack report: %s\n", message.c_str());
+  return 2;
+}
+
+int RunReport(Options options) {
+  options.report.time_limit_ns = *ParseDuration(options.time_limit);
+  if (options.report.out.empty() && isatty(STDOUT_FILENO) != 0) {
+    return Fail("a page is not for a terminal: --out has to say where it goes");
+  }
+  absl::Status status = CheckOutput("--out", options.report.out, options.force, {options.report.path});
+  if (!status.ok()) return Fail(std::string(status.message()));
+  std::string summary;
+  {
+    const Progress progress("packing and drawing " + options.report.path);
+    status = WriteReport(options.report, &summary);
+  }
+  if (!status.ok()) return Fail(std::string(status.message()));
+  fprintf(stderr, "hotpack report: %s\n", summary.c_str());  // not to stdout, where the page may go
+  return 0;
+}
+
+}  // namespace
+
+void AddReportCommand(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("report", "Writes one page that shows a recording's packed iteration, its load and its run");
+  command->add_option("FILE", options->report.path, "A trace file, an event CSV or a minimalloc CSV")->required();
+  AddOutputOption(command, "-o,--out", &options->report.out, "Write to this file, not to standard output (\"-\")");
+  AddForceFlag(command, &options->force);
+  command->add_option("--time-limit", options->time_limit, "For the packing")->check(DurationOption())->capture_default_str();
+  command->add_option("--blocks", options->report.block_limit, "At most this many blocks are in the page, the largest ones")
+      ->check(CLI::Range(size_t{1}, size_t{4'000'000}))->capture_default_str();
+  command->footer("Example:\n  hotpack report job.trace --out report.html");
+  command->callback([options, exit_code] {
+    options->report.out = OutputPath(options->report.out);
+    *exit_code = RunReport(*options);
+  });
+}
+
+}  // namespace hotpack

@@ -1,0 +1,222 @@
+// hotpack show: what a recording holds, and its iterations. (Plan files: show_plan.cc.)
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+#include "packer/bounds.h"
+#include "profiler/trace_file.h"
+#include "tools/cli/commands.h"
+#include "tools/recording/hot_iteration.h"
+#include "tools/recording/load_curve.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/show_notes.h"
+#include "tools/report/show_plan.h"
+#include "tools/recording/trace_facts.h"
+#include "tools/cli/size_text.h"
+
+namespace hotpack {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string file;
+  bool json = false;
+};
+
+// One iteration in figures. Bytes are sums of sizes rounded up to 512.
+struct Figures {
+  uint64_t requests = 0;          // of one period
+  uint64_t unroll = 1;
+  uint64_t begins_at = 0;         // the request of the recording where the chosen rotation begins
+  uint64_t carried_blocks = 0, carried_bytes = 0;
+  uint64_t retained_blocks = 0, retained_bytes = 0;
+  uint64_t peak = 0;              // load of what is planned
+  uint64_t lower_bound = 0;
+};
+
+Figures FiguresOf(const HotIteration& hot) {
+  const Profile& profile = hot.profile;
+  Figures figures;
+  figures.requests = profile.period;
+  figures.unroll = profile.unroll;
+  figures.begins_at = profile.first_ordinal;
+  figures.carried_blocks = profile.carried_blocks;
+  figures.carried_bytes = profile.carried_units * kUnitBytes;
+  for (const ProfileBlock& block : profile.blocks) {
+    if (block.planned) continue;
+    ++figures.retained_blocks;
+    figures.retained_bytes += block.units * kUnitBytes;
+  }
+  figures.peak = PeakUnits(profile) * kUnitBytes;
+  std::vector<uint32_t> index;
+  figures.lower_bound = static_cast<uint64_t>(MaxLoad(ToInstance(profile, &index)));
+  return figures;
+}
+
+// The requests of each marked iteration.
+std::vector<uint64_t> Lengths(const std::vector<uint64_t>& bounds) {
+  std::vector<uint64_t> lengths;
+  for (size_t i = 1; i < bounds.size(); ++i) lengths.push_back(bounds[i] - bounds[i - 1]);
+  return lengths;
+}
+
+const char* EndText(TraceOrigin::End end) {
+  switch (end) {
+    case TraceOrigin::End::kClosed: return "closed";
+    case TraceOrigin::End::kNotClosed: return "not closed";
+    case TraceOrigin::End::kLimitReached: return "size limit reached";
+    case TraceOrigin::End::kDiskFull: return "disk full";
+  }
+  return "";
+}
+
+Json ToJson(const Figures& figures) {
+  return {{"requests", figures.requests},
+          {"unroll", figures.unroll},
+          {"begins_at", figures.begins_at},
+          {"carried_blocks", figures.carried_blocks},
+          {"carried_bytes", figures.carried_bytes},
+          {"retained_blocks", figures.retained_blocks},
+          {"retained_bytes", figures.retained_bytes},
+          {"peak", figures.peak},
+          {"lower_bound", figures.lower_bound}};
+}
+
+Json ToJson(const std::optional<HotIteration>& hot) { return hot ? ToJson(FiguresOf(*hot)) : Json(); }
+
+void PrintJson(const TraceFile& file, const TraceFacts& facts) {
+  bool binary = file.origin.format == TraceOrigin::Format::kTraceFile;
+  Json object = {{"format", binary ? "trace" : "event-csv"}};
+  if (binary) {
+    object["program"] = file.origin.program;
+    object["process"] = file.origin.process;
+    object["created"] = UtcText(file.origin.created_ns);
+    object["end"] = EndText(file.origin.end);
+  }
+  object["events"] = facts.events;
+  object["requests"] = facts.requests;
+  object["releases"] = facts.releases;
+  object["marks"] = facts.marks;
+  object["bytes"] = facts.bytes;
+  object["live_peak"] = facts.live_peak;
+  object["live_end"] = facts.live_end;
+  object["streams"] = facts.streams;
+  object["threads"] = facts.threads;
+  object["async_requests"] = facts.async;
+  object["duration_ns"] = facts.duration_ns;
+  object["marked_iterations"] = Lengths(MarkedIterations(file.trace));
+  object["marked"] = ToJson(MarkedIteration(file.trace));
+  object["detected"] = ToJson(DetectedIteration(file.trace));
+  AddNotesJson(file, &object);
+  printf("%s\n", object.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+void PrintFigures(const Figures& figures) {
+  printf("  requests     %llu", static_cast<unsigned long long>(figures.requests));
+  if (figures.unroll > 1) printf(", planned %llu iterations at a time", static_cast<unsigned long long>(figures.unroll));
+  printf("\n  begins at    request %llu, where the least is carried\n", static_cast<unsigned long long>(figures.begins_at));
+  printf("  carried      %llu blocks, %s\n", static_cast<unsigned long long>(figures.carried_blocks),
+         FormatSize(figures.carried_bytes).c_str());
+  printf("  retained     %llu blocks, %s\n", static_cast<unsigned long long>(figures.retained_blocks),
+         FormatSize(figures.retained_bytes).c_str());
+  printf("  peak         %llu (%s)\n", static_cast<unsigned long long>(figures.peak), FormatSize(figures.peak).c_str());
+  printf("  lower bound  %llu (%s)\n", static_cast<unsigned long long>(figures.lower_bound),
+         FormatSize(figures.lower_bound).c_str());
+}
+
+void PrintOrigin(const TraceOrigin& origin) {
+  if (origin.format == TraceOrigin::Format::kEventCsv) {
+    printf("format         event CSV\n");
+    return;
+  }
+  printf("format         trace file, %s\n", EndText(origin.end));
+  printf("program        %s, process %u, %s\n", origin.program.empty() ? "unknown" : origin.program.c_str(), origin.process,
+         UtcText(origin.created_ns).c_str());
+}
+
+// "306 306 306", shortened.
+void PrintMarked(const std::vector<uint64_t>& lengths) {
+  constexpr size_t kMost = 12;
+  printf("marked         %zu iterations; requests:", lengths.size());
+  for (size_t i = 0; i < lengths.size() && i < kMost; ++i) printf(" %llu", static_cast<unsigned long long>(lengths[i]));
+  printf("%s\n", lengths.size() > kMost ? " ..." : "");
+}
+
+// Only on a terminal that can: a file or a pipe gets the figures alone.
+void PrintCurve(const char* name, const std::vector<uint64_t>& load) {
+  constexpr size_t kIndent = 15;
+  if (!ShowsCurves(STDOUT_FILENO)) return;
+  std::string text = CurveText(load, CurveWidth(STDOUT_FILENO, kIndent), 2, kIndent);
+  if (!text.empty()) text.replace(0, strlen(name), name);
+  fputs(text.c_str(), stdout);
+}
+
+void PrintText(const TraceFile& file, const TraceFacts& facts) {
+  PrintOrigin(file.origin);
+  auto u = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  printf("events         %llu: %llu requests, %llu releases, %llu marks\n", u(facts.events), u(facts.requests),
+         u(facts.releases), u(facts.marks));
+  printf("requested      %s in all; %llu streams, %llu threads, %llu requests asynchronous\n",
+         FormatSize(facts.bytes).c_str(), u(facts.streams), u(facts.threads), u(facts.async));
+  printf("live           %llu at most (%s), %llu at the end\n", u(facts.live_peak), FormatSize(facts.live_peak).c_str(),
+         u(facts.live_end));
+  if (facts.duration_ns > 0) printf("duration       %.3f s\n", static_cast<double>(facts.duration_ns) / 1e9);
+  std::vector<uint64_t> lengths = Lengths(MarkedIterations(file.trace));
+  if (!lengths.empty()) PrintMarked(lengths);
+  const std::optional<HotIteration> marked = MarkedIteration(file.trace), detected = DetectedIteration(file.trace);
+  if (marked) {
+    printf("the last marked iteration\n");
+    PrintFigures(FiguresOf(*marked));
+    PrintCurve("  load", LoadOf(marked->profile));
+  }
+  if (detected) {
+    printf("the iteration that is found without marks\n");
+    PrintFigures(FiguresOf(*detected));
+    if (!marked) PrintCurve("  load", LoadOf(detected->profile));
+  } else {
+    printf("without marks no iteration is found that repeats\n");
+    if (!marked) PrintCurve("load", LoadOf(file.trace));
+  }
+  PrintNotes(file);
+}
+
+absl::StatusOr<TraceFile> LoadWithProgress(const std::string& path) {
+  const Progress progress("reading " + path);
+  return LoadTrace(path);
+}
+
+int RunShow(const Options& options) {
+  if (LooksLikePlan(options.file)) return ShowPlan(options.file, options.json);
+  absl::StatusOr<TraceFile> file = LoadWithProgress(options.file);
+  if (!file.ok()) {
+    fprintf(stderr, "hotpack show: %s\n", std::string(file.status().message()).c_str());
+    return 2;
+  }
+  TraceFacts facts = CountFacts(file->trace);
+  if (options.json) {
+    PrintJson(*file, facts);
+  } else {
+    PrintText(*file, facts);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddShowCommand(CLI::App& app, int* exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("show", "Shows what a recording holds (events, iterations, peak, lower bound), or a plan");
+  command->add_option("FILE", options->file, "An event CSV, a trace file or a plan file")->required();
+  command->add_flag("--json", options->json, "Print one object");
+  command->footer("Example:\n  hotpack show job.trace");
+  command->callback([options, exit_code] { *exit_code = RunShow(*options); });
+}
+
+}  // namespace hotpack

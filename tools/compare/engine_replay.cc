@@ -1,0 +1,132 @@
+#include "tools/compare/engine_replay.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "absl/container/flat_hash_map.h"
+#include "runtime/engine/engine.h"
+
+namespace hotpack {
+namespace {
+
+constexpr uint64_t kChunk = uint64_t{2} << 20;
+constexpr uint64_t kMost = uint64_t{1} << 40;  // of an unlimited device
+
+// Addresses without memory behind them. Thread-safe.
+class CountedDevice : public DeviceMemory {
+ public:
+  explicit CountedDevice(uint64_t capacity) : limited_(capacity > 0), capacity_(capacity > 0 ? capacity : kMost) {}
+
+  uint64_t ChunkBytes() const override { return kChunk; }
+  uint64_t TotalBytes() const override { return capacity_; }
+  MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override {
+    std::lock_guard lock(mutex_);
+    *base = next_address_;
+    next_address_ += (bytes + kChunk - 1) / kChunk * kChunk;
+    return MemoryStatus::kOk;
+  }
+  MemoryStatus Unreserve(DeviceAddress, uint64_t) override { return MemoryStatus::kOk; }
+  MemoryStatus CreateChunk(ChunkHandle* chunk) override {
+    std::lock_guard lock(mutex_);
+    ++calls_;
+    if (limited_ && held_ + kChunk > capacity_) return MemoryStatus::kOutOfMemory;
+    *chunk = ++last_chunk_;
+    held_ += kChunk;
+    peak_ = std::max(peak_, held_);
+    window_peak_ = std::max(window_peak_, held_);
+    return MemoryStatus::kOk;
+  }
+  MemoryStatus ReleaseChunk(ChunkHandle) override {
+    std::lock_guard lock(mutex_);
+    ++calls_;
+    held_ -= kChunk;
+    return MemoryStatus::kOk;
+  }
+  MemoryStatus Map(DeviceAddress, ChunkHandle) override { return Count(); }
+  MemoryStatus Enable(DeviceAddress, uint64_t) override { return Count(); }
+  MemoryStatus Unmap(DeviceAddress, uint64_t) override { return Count(); }
+  bool Synchronize() override { return true; }
+
+  void BeginWindow() {
+    std::lock_guard lock(mutex_);
+    window_peak_ = held_;
+  }
+  uint64_t window_peak() {
+    std::lock_guard lock(mutex_);
+    return window_peak_;
+  }
+  void Figures(EngineReplay* replay) {
+    std::lock_guard lock(mutex_);
+    replay->reserved_peak = peak_;
+    replay->device_calls = calls_;
+  }
+
+ private:
+  MemoryStatus Count() {
+    std::lock_guard lock(mutex_);
+    ++calls_;
+    return MemoryStatus::kOk;
+  }
+
+  const bool limited_;
+  const uint64_t capacity_;
+  std::mutex mutex_;
+  DeviceAddress next_address_ = uint64_t{1} << 40;
+  ChunkHandle last_chunk_ = 0;
+  uint64_t held_ = 0, peak_ = 0, window_peak_ = 0, calls_ = 0;
+};
+
+}  // namespace
+
+EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity) {
+  EngineReplay replay;
+  CountedDevice device(capacity);
+  EngineOptions options;
+  options.logical_time = true;
+  options.plan_time_limit_ns = kLogicalPlanLimitNs;
+  Engine engine(&device, options);
+  absl::flat_hash_map<uint64_t, DeviceAddress> live;
+  const bool windowed = recording.window_begin < recording.window_end;
+  size_t position = 0;  // in recording.events
+  uint64_t request = 0;
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kMark) engine.Mark();
+    if (event.kind == EventKind::kInterrupt) engine.Interrupt();
+    if (event.kind == EventKind::kResume) engine.Resume();
+    if (event.kind == EventKind::kRelease) {
+      auto block = live.find(event.id);
+      if (block == live.end()) continue;
+      engine.Release(block->second, event.stream);
+      live.erase(block);
+      ++position;
+    }
+    if (event.kind != EventKind::kAllocate || event.bytes == 0) continue;
+    if (windowed && position == recording.window_begin) device.BeginWindow();
+    if (windowed && position == recording.window_end) replay.reserved_window = device.window_peak();
+    DeviceAddress address = 0;
+    const EngineStatus status = engine.Allocate(event.bytes, event.stream, &address);
+    if (status != EngineStatus::kOk) {
+      replay.out_of_memory = true;
+      replay.failed_request = request;
+      replay.failed_bytes = event.bytes;
+      break;
+    }
+    live[event.id] = address;
+    ++request;
+    ++position;
+  }
+  device.Figures(&replay);
+  if (replay.out_of_memory) {
+    replay.reserved_window = 0;
+    return replay;
+  }
+  if (!windowed) {
+    replay.reserved_window = replay.reserved_peak;
+  } else if (recording.window_end == recording.events.size()) {
+    replay.reserved_window = device.window_peak();
+  }
+  replay.reserved_steady = engine.Stats().reserved_steady;
+  return replay;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,29 @@
+// What the player of a recording needs of an online policy, and the policies there are.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tools/compare/model_device.h"
+
+namespace hotpack {
+
+// Requests are named by their ordinal in the recording, from 0. Not thread-safe.
+class PeerPolicy {
+ public:
+  virtual ~PeerPolicy() = default;
+  // False: the device's memory does not suffice. `bytes` ≥ 1, unrounded; `stream` is the recording's ordinal of it.
+  virtual bool Allocate(uint32_t request, uint64_t bytes, uint32_t stream) = 0;
+  virtual void Release(uint32_t request) = 0;  // of a request that was allocated and not yet released
+  // Where the request's block lies in the policy's own address space, for tests; valid while it is live.
+  virtual uint64_t AddressOf(uint32_t request) const = 0;
+};
+
+// Each is described in the file of its name. `device` must outlive it.
+std::unique_ptr<PeerPolicy> MakeSingleAllocations(PeerDevice* device);
+std::unique_ptr<PeerPolicy> MakeChainerPool(PeerDevice* device);
+std::unique_ptr<PeerPolicy> MakePyTorch(PeerDevice* device);
+std::unique_ptr<PeerPolicy> MakePyTorchExpandable(PeerDevice* device);
+std::unique_ptr<PeerPolicy> MakeOneArena(PeerDevice* device, bool best_fit);  // else first fit
+
+}  // namespace hotpack

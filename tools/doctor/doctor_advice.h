@@ -1,0 +1,28 @@
+// What follows from the facts: plain sentences.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/doctor/doctor_facts.h"
+
+namespace hotpack {
+
+struct Diagnosis {
+  MachineFacts machine;
+  std::vector<std::pair<std::string, std::string>> environment;  // before hotpack changed it
+  bool ran = false;  // a program was run; the rest is of it
+  int exit_code = 0;
+  ProgramFacts program;
+  std::vector<ProcessFacts> processes;
+  std::vector<MissedProcess> missed;
+};
+
+struct Advice {
+  std::vector<std::string> to_do;  // what keeps hotpack from serving, and what to do about it
+  std::vector<std::string> notes;  // what is worth knowing
+};
+
+Advice Advise(const Diagnosis& diagnosis);
+
+}  // namespace hotpack

@@ -1,0 +1,54 @@
+#include "tools/recording/instance_input.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "profiler/trace_file.h"
+#include "tools/recording/hot_iteration.h"
+#include "tools/cli/progress.h"
+
+namespace hotpack {
+namespace {
+
+InstanceInput FromRecording(const TraceFile& file) {
+  InstanceInput input;
+  std::optional<HotIteration> hot = MarkedIteration(file.trace);
+  input.what = "the last marked iteration";
+  if (!hot) {
+    hot = DetectedIteration(file.trace);
+    input.what = "the iteration that repeats";
+  }
+  if (!hot) {
+    input.what = "the whole recording: no iteration repeats";
+    input.named.instance = WholeRecording(file.trace);
+    return input;
+  }
+  std::vector<uint32_t> index;
+  input.named.instance = ToInstance(hot->profile, &index);
+  for (uint32_t i : index) input.named.ids.push_back(std::to_string(i));
+  input.what += ", " + std::to_string(hot->profile.period) + " requests";
+  if (hot->profile.unroll > 1) input.what += ", unrolled " + std::to_string(hot->profile.unroll) + " times";
+  return input;
+}
+
+}  // namespace
+
+absl::StatusOr<InstanceInput> ReadInstance(const std::string& path) {
+  const Progress progress("reading " + path);
+  absl::StatusOr<std::string> contents = ReadWholeFile(path);
+  if (!contents.ok()) return contents.status();
+  if (RecogniseFormat(*contents) == FileFormat::kOther) {
+    absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
+    if (!named.ok()) return named.status();
+    return InstanceInput{*std::move(named), "a packing instance"};
+  }
+  absl::StatusOr<TraceFile> file = ParseTrace(*contents, path);
+  if (!file.ok()) return file.status();
+  InstanceInput input = FromRecording(*file);
+  if (input.named.instance.blocks.empty()) return absl::InvalidArgumentError(path + ": no requests to pack");
+  return input;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,33 @@
+// What the subcommands of `hotpack plan` share.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "planner/graph.h"
+#include "planner/plan.h"
+#include "tools/cli/commands.h"
+
+namespace hotpack {
+
+inline constexpr const char* kPlanGraphHelp =
+    "A graph as JSON (docs/planner.md), an operator log of the DTR prototype, a recording with launches, or a network such as "
+    "resnet:50,batch=32 (--list-generators)";
+
+// A file of any of these formats, else a generator's specification. InvalidArgument or what reading has said, one line.
+absl::StatusOr<planner::Graph> ReadPlanGraph(const std::string& what);
+
+// `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on standard output; with
+// `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options` asks for. The exit code.
+struct SweepOptions {
+  std::string graph;
+  std::string algorithm;
+  int points = 20;
+  std::string plot;  // path; empty: none
+  bool force = false;
+};
+int SweepPlans(const SweepOptions& sweep, const planner::PlanOptions& options);
+
+void AddPlanExportCommand(CLI::App* plan, int* exit_code);
+
+}  // namespace hotpack

@@ -1,0 +1,37 @@
+#include <filesystem>
+
+#include "planner/dtr_log.h"
+#include "planner/graph_json.h"
+#include "planner/networks/generator.h"
+#include "profiler/trace_file.h"
+#include "tools/remat/plan_commands.h"
+#include "tools/remat/trace_graph.h"
+
+namespace hotpack {
+namespace {
+
+// A recording begins with a byte that no text has, or with the columns of the text form.
+bool IsTrace(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] != '{' && text[first] != '[';
+}
+
+}  // namespace
+
+absl::StatusOr<planner::Graph> ReadPlanGraph(const std::string& what) {
+  std::error_code ignored;
+  if (planner::NamesGenerator(what) && !std::filesystem::exists(what, ignored)) return planner::Generate(what);
+  absl::StatusOr<std::string> text = ReadWholeFile(what);
+  if (!text.ok()) return text.status();
+  if (IsTrace(*text)) {
+    const absl::StatusOr<TraceFile> trace = ParseTrace(*text, what);
+    if (!trace.ok()) return trace.status();
+    return GraphFromTrace(*trace, what);
+  }
+  // Both begin with a brace: a log has a whole object in each line.
+  const std::string first = text->substr(0, text->find('\n'));
+  const bool is_log = first.find("\"INSTRUCTION\"") != std::string::npos;
+  return is_log ? planner::ParseDtrLog(*text, what) : planner::ParseGraphJson(*text, what);
+}
+
+}  // namespace hotpack

@@ -1,0 +1,89 @@
+// hotpack plan --sweep: time against memory.
+#include <cstdio>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "planner/load.h"
+#include "planner/exact/bounds.h"
+#include "tools/cli/file_sink.h"
+#include "tools/cli/output_file.h"
+#include "tools/remat/plan_commands.h"
+#include "tools/remat/plan_plot.h"
+#include "tools/cli/progress.h"
+
+namespace hotpack {
+namespace {
+
+using planner::PlanAnswer;
+using planner::PlanOptions;
+
+int Fail(const std::string& message, int code = 2) {
+  fprintf(stderr, "hotpack plan: %s\n", message.c_str());
+  return code;
+}
+
+std::vector<std::string> Algorithms(const SweepOptions& sweep, const PlanOptions& options) {
+  if (sweep.algorithm != "auto") return {sweep.algorithm};
+  std::vector<std::string> names = {"search", "chen", "echo", "dtr", "knapsack", "memonger"};
+  if (options.swap) names.insert(names.end(), {"superneurons", "tflms"});
+  return names;
+}
+
+void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const absl::StatusOr<PlanAnswer>& answer) {
+  if (!answer.ok()) {
+    printf("%s,%lld,%.6f,,,,,,,\n", algorithm.c_str(), static_cast<long long>(budget), static_cast<double>(budget) / static_cast<double>(program));
+    return;
+  }
+  const double own = static_cast<double>(std::max<planner::Nanoseconds>(1, answer->baseline_time));
+  printf("%s,%lld,%.6f,%lld,%lld,%lld,%.6f,%.6f,%lld,%lld\n", algorithm.c_str(), static_cast<long long>(budget),
+         static_cast<double>(budget) / static_cast<double>(program), static_cast<long long>(answer->arena),
+         static_cast<long long>(answer->outcome.live_peak), static_cast<long long>(answer->outcome.time),
+         static_cast<double>(answer->outcome.time) / own, static_cast<double>(answer->lower_bound_time) / own,
+         static_cast<long long>(answer->recomputed), static_cast<long long>(answer->swapped));
+}
+
+}  // namespace
+
+int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
+  const absl::Status writable = CheckOutput("--plot", sweep.plot, sweep.force, {sweep.graph});
+  if (!writable.ok()) return Fail(std::string(writable.message()));
+  const absl::StatusOr<planner::Graph> graph = ReadPlanGraph(sweep.graph);
+  if (!graph.ok()) return Fail(std::string(graph.status().message()));
+  const absl::StatusOr<PlanAnswer> program = MakePlan(*graph, {.budget = 0});
+  if (!program.ok()) return Fail(sweep.graph + ": " + std::string(program.status().message()));
+  const Bytes most = program->arena;
+  Bytes least = planner::LeastMemory(*graph, options.swap);
+  if (!options.swap) least = std::max(least, planner::LeastBytes(*graph, planner::ValuesOf(*graph), {.time_limit_ns = 1'000'000'000}));
+  std::vector<Bytes> budgets;
+  for (int i = 1; i <= sweep.points; ++i) {
+    budgets.push_back(least + static_cast<Bytes>(static_cast<double>(most - least) * i / sweep.points));
+  }
+  printf("algorithm,budget,part,arena,live_peak,time_ns,ratio,bound_ratio,recomputed,swapped\n");
+  std::vector<PlotLine> lines;
+  for (const std::string& name : Algorithms(sweep, options)) {
+    PlanOptions one = options;
+    one.algorithm = *planner::PlanAlgorithmFromName(name);
+    std::vector<absl::StatusOr<PlanAnswer>> answers;
+    {
+      const Progress progress(absl::StrCat(name, ": ", budgets.size(), " budgets of ", graph->operators.size(), " operators"));
+      answers = MakePlans(*graph, one, budgets);
+    }
+    PlotLine& line = lines.emplace_back();
+    line.name = name;
+    for (size_t i = 0; i < budgets.size(); ++i) {
+      if (absl::IsInternal(answers[i].status())) return Fail(sweep.graph + ": " + std::string(answers[i].status().message()), 1);
+      PrintRow(name, budgets[i], most, answers[i]);
+      if (!answers[i].ok() || answers[i]->baseline_time == 0) continue;
+      line.points.push_back({static_cast<double>(budgets[i]) / static_cast<double>(most),
+                             static_cast<double>(answers[i]->outcome.time) / static_cast<double>(answers[i]->baseline_time)});
+    }
+    fflush(stdout);
+  }
+  if (!sweep.plot.empty()) {
+    const absl::Status written = WriteFile(sweep.plot, PlanPlot(sweep.graph, lines));
+    if (!written.ok()) return Fail(std::string(written.message()));
+  }
+  return 0;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,168 @@
+#include "tools/report/report_model.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "packer/stop.h"
+#include "tools/recording/hot_iteration.h"
+
+namespace hotpack {
+namespace {
+
+absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
+  if (picture->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
+  WorkClock clock;
+  PackOptions pack_options;
+  pack_options.clock = &clock;
+  pack_options.time_limit_ns = options.time_limit_ns;
+  picture->packed = Pack(picture->instance, pack_options);
+  if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" && picture->instance.blocks.size() > 1) {
+    // Time was up before the first solver was done, so that no block shares its place: that is no plan to be shown. One
+    // pass of best-fit takes some microseconds a block.
+    pack_options.algorithm = Algorithm::kBestFit;
+    pack_options.time_limit_ns = INT64_MAX;
+    picture->packed = Pack(picture->instance, pack_options);
+  }
+  if (picture->packed.status != PackStatus::kOk) {
+    return absl::InvalidArgumentError(PackStatusText(picture->packed.status));
+  }
+  picture->curves = CurvesOf(picture->instance, picture->packed.placement);
+  picture->live_peak = LivePeak(picture->curves, picture->beside);
+  return absl::OkStatus();
+}
+
+// How many launches and range edges lie among the events [begin, end).
+uint64_t NotesBetween(const Notes& notes, uint64_t begin, uint64_t end) {
+  auto count = [&](const auto& list) {
+    auto before = [](const auto& entry, uint64_t position) { return entry.position < position; };
+    return static_cast<uint64_t>(std::lower_bound(list.begin(), list.end(), end, before) -
+                                 std::lower_bound(list.begin(), list.end(), begin, before));
+  };
+  return count(notes.launches) + count(notes.ranges);
+}
+
+// The occurrence of the iteration whose requests stand for its blocks: the one with most notes, of several the last.
+// Collectors step aside after some iterations.
+uint64_t ChooseOccurrence(const TraceFile& file, const std::vector<RunIteration>& iterations, uint64_t otherwise) {
+  uint64_t best = otherwise, most = 0;
+  for (const RunIteration& iteration : iterations) {
+    if (iteration.state != IterationState::kEqual) continue;
+    const uint64_t noted = NotesBetween(file.notes, iteration.first_event, iteration.end_event) + 1;
+    if (noted < most) continue;
+    most = noted;
+    best = iteration.first_request;
+  }
+  return best;
+}
+
+// The request of the recording that stands for block i of the profile: of the occurrence, or where the recording ends
+// before or asks for something else, of an earlier one.
+std::optional<uint64_t> RequestOf(const TraceFile& file, const RecordedRequests& requests, const Profile& profile,
+                                  uint64_t occurrence, uint32_t i) {
+  for (uint64_t ordinal = occurrence + i;; ordinal -= profile.period) {
+    if (ordinal < requests.monitored.size()) {
+      const RecordedRequest& request = requests.all[requests.monitored[ordinal]];
+      if (UnitsOf(file.trace.events[request.event].bytes) == profile.blocks[i].units) return requests.monitored[ordinal];
+    }
+    if (ordinal < profile.period) return std::nullopt;
+  }
+}
+
+void Describe(const TraceFile& file, const RecordedRequest& request, PictureBlock* block) {
+  const Event& event = file.trace.events[request.event];
+  block->asked = static_cast<Bytes>(event.bytes);
+  block->stream = event.stream;
+  block->thread = event.thread;
+}
+
+// What the notes say; events[i] is the allocation that stands for blocks[i], kNever if none does.
+void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, Picture* picture) {
+  std::vector<std::pair<uint64_t, size_t>> sorted;
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (events[i] != kNever) sorted.emplace_back(events[i], i);
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<uint64_t> ascending;
+  for (const auto& [event, i] : sorted) ascending.push_back(event);
+  const std::vector<BlockNotes> notes = NotesOfBlocks(file, ascending, &picture->names);
+  for (size_t k = 0; k < sorted.size(); ++k) picture->blocks[sorted[k].second].notes = notes[k];
+}
+
+void FillIteration(const TraceFile& file, const HotIteration& hot, Picture* picture) {
+  const Profile& profile = hot.profile;
+  const RecordedRequests requests = CollectRequests(file.trace);
+  picture->period = profile.period;
+  picture->unroll = profile.unroll;
+  picture->iterations = CutRun(file.trace, requests, profile);
+  std::vector<uint32_t> index;
+  picture->instance = ToInstance(profile, &index);
+  picture->unplanned_requests = profile.blocks.size() - index.size();
+  const uint64_t occurrence = ChooseOccurrence(file, picture->iterations, profile.first_ordinal);
+  const uint64_t length = profile.blocks.size();
+  picture->beside = BesideOf(file.trace, requests, hot);
+  std::vector<uint64_t> events;
+  for (uint32_t i : index) {
+    PictureBlock block;
+    block.request = i;
+    block.asked = static_cast<Bytes>(profile.blocks[i].units * kUnitBytes);
+    block.kind = i + uint64_t{profile.blocks[i].age} > length ? BlockKind::kCarried : BlockKind::kPacked;
+    const std::optional<uint64_t> stands_for = RequestOf(file, requests, profile, occurrence, i);
+    if (stands_for) Describe(file, requests.all[*stands_for], &block);
+    events.push_back(stands_for ? requests.all[*stands_for].event : kNever);
+    picture->blocks.push_back(block);
+  }
+  AddNotes(file, events, picture);
+}
+
+void FillWhole(const TraceFile& file, Picture* picture) {
+  picture->what = "the whole recording: no iteration repeats";
+  picture->instance = WholeRecording(file.trace);
+  std::vector<uint64_t> events;
+  for (const RecordedRequest& request : CollectRequests(file.trace).all) {
+    PictureBlock block;
+    block.request = events.size();
+    block.kind = request.release == kNever ? BlockKind::kKept : BlockKind::kPacked;
+    Describe(file, request, &block);
+    events.push_back(request.event);
+    picture->blocks.push_back(block);
+  }
+  AddNotes(file, events, picture);
+}
+
+}  // namespace
+
+absl::StatusOr<Picture> MakePicture(const TraceFile& file, const PictureOptions& options) {
+  Picture picture;
+  const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
+  if (largest) {
+    const HotIteration& hot = largest->hot;
+    picture.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ", hot.profile.period, " requests");
+    if (hot.profile.unroll > 1) absl::StrAppend(&picture.what, ", unrolled ", hot.profile.unroll, " times");
+    FillIteration(file, hot, &picture);
+  } else {
+    FillWhole(file, &picture);
+  }
+  if (absl::Status status = PackBlocks(options, &picture); !status.ok()) return status;
+  return picture;
+}
+
+absl::StatusOr<Picture> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options) {
+  Picture picture;
+  picture.what = "a packing instance";
+  picture.instance = std::move(instance);
+  picture.ids = std::move(ids);
+  for (size_t i = 0; i < picture.instance.blocks.size(); ++i) {
+    PictureBlock block;
+    block.request = i;
+    block.asked = picture.instance.blocks[i].size;
+    block.kind = picture.instance.blocks[i].residency.size() > 1 ? BlockKind::kCarried : BlockKind::kPacked;
+    picture.blocks.push_back(block);
+  }
+  if (absl::Status status = PackBlocks(options, &picture); !status.ok()) return status;
+  return picture;
+}
+
+}  // namespace hotpack

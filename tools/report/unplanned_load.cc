@@ -1,0 +1,84 @@
+#include "tools/report/unplanned_load.h"
+
+#include <algorithm>
+
+#include "profiler/history.h"
+#include "tools/compare/recording.h"
+
+namespace hotpack {
+namespace {
+
+// By request (RecordedRequests::all): the plan has a place for it.
+std::vector<bool> Planned(const Trace& trace, const RecordedRequests& requests) {
+  const PeerRecording recording = TakeRecording(trace);
+  std::vector<bool> planned;
+  size_t next = 0;  // policies are not asked for nothing
+  for (const RecordedRequest& request : requests.all) {
+    planned.push_back(trace.events[request.event].bytes > 0 && recording.planned[next++] != 0);
+  }
+  return planned;
+}
+
+// An allocation, or a release, in the order of the recording.
+struct Step {
+  uint64_t event;
+  uint32_t request;
+  bool release;
+};
+
+std::vector<Step> Steps(const RecordedRequests& requests) {
+  std::vector<Step> steps;
+  for (uint32_t i = 0; i < requests.all.size(); ++i) {
+    steps.push_back({requests.all[i].event, i, false});
+    if (requests.all[i].release != kNever) steps.push_back({requests.all[i].release, i, true});
+  }
+  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.event < b.event; });
+  return steps;
+}
+
+}  // namespace
+
+Beside BesideOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot) {
+  const std::vector<bool> planned = Planned(trace, requests);
+  const uint64_t length = hot.period.length, begin = hot.end - length;
+  std::vector<Bytes> by_request(length, 0);  // of the iteration, the most until the next request
+  Beside beside;
+  Bytes live = 0;
+  uint64_t blocks = 0, ordinal = 0;
+  for (const Step& step : Steps(requests)) {
+    if (!step.release && !requests.all[step.request].interrupted) ++ordinal;
+    if (!planned[step.request]) {
+      const auto size = static_cast<Bytes>(uint64_t{UnitsOf(trace.events[requests.all[step.request].event].bytes)} * kUnitBytes);
+      live += step.release ? -size : size;
+      blocks += step.release ? uint64_t{0} - 1 : 1;
+    }
+    if (ordinal <= begin || ordinal > hot.end) continue;
+    Bytes& most = by_request[ordinal - 1 - begin];
+    most = std::max(most, live);
+    if (live <= beside.most) continue;
+    beside.most = live;
+    beside.blocks = blocks;
+  }
+  // The plan's clock begins anywhere in the iteration and goes around it, several times if it is unrolled.
+  for (uint64_t clock = 0; clock < hot.profile.blocks.size(); ++clock) {
+    const Bytes bytes = by_request[(hot.profile.first_ordinal % length + clock + length - begin % length) % length];
+    if (!beside.bytes.empty() && beside.bytes.back() == bytes) continue;
+    beside.at.push_back(static_cast<Clock>(clock));
+    beside.bytes.push_back(bytes);
+  }
+  if (!beside.bytes.empty()) beside.least = *std::min_element(beside.bytes.begin(), beside.bytes.end());
+  return beside;
+}
+
+Bytes LivePeak(const PlacementCurves& curves, const Beside& beside) {
+  Bytes peak = beside.most;
+  for (size_t i = 0, k = 0; i < curves.at.size(); ++i) {
+    const Clock end = i + 1 < curves.at.size() ? curves.at[i + 1] : curves.end;
+    while (k + 1 < beside.at.size() && beside.at[k + 1] <= curves.at[i]) ++k;
+    peak = std::max(peak, curves.load[i] + (beside.bytes.empty() ? 0 : beside.bytes[k]));
+    for (size_t j = k + 1; j < beside.at.size() && beside.at[j] < end; k = j++) peak = std::max(peak, curves.load[i] + beside.bytes[j]);
+  }
+  return peak;
+}
+
+}  // namespace hotpack

@@ -1,0 +1,173 @@
+#include "tools/run/run.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "preload/process/option_table.h"
+#include "tools/cli/file_sink.h"
+#include "tools/cli/output_file.h"
+#include "tools/run/run_linked.h"
+#include "tools/run/run_program.h"
+#include "tools/run/run_report.h"
+#include "tools/run/run_setup.h"
+#include "tools/report/show_plan.h"
+
+namespace hotpack {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The flags that are the library's own options, from the table that it reads them by. --trace and --plan are more than a
+// variable.
+bool IsPlainOption(const OptionRow& row) {
+  return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace" && std::string_view(row.flag) != "--plan";
+}
+
+void AddOptionFlags(CLI::App* command, RunOptions* options) {
+  for (const OptionRow& row : kOptionRows) {
+    if (!IsPlainOption(row)) continue;
+    std::string meaning = row.meaning;
+    std::erase(meaning, '`');
+    if (std::string_view(row.values) == "0 or 1") {
+      command->add_flag_callback(row.flag, [options, &row] { options->variables[row.variable] = "1"; }, meaning);
+      continue;
+    }
+    command->add_option(row.flag, options->variables[row.variable], meaning + " (" + row.values + ")")
+        ->default_str(row.fallback);
+  }
+}
+
+// Empty, or the flag that has no such value. Flags that were not given are taken out: the environment's hold.
+std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
+  for (const OptionRow& row : kOptionRows) {
+    if (!IsPlainOption(row)) continue;
+    if (command.count(row.flag) == 0) {
+      options->variables.erase(row.variable);
+      continue;
+    }
+    const std::string& value = options->variables[row.variable];
+    Options parsed;
+    if (value.empty() || !row.parse(value.c_str(), &parsed)) {
+      return std::string(row.flag) + " " + value + ": not " + row.values;
+    }
+  }
+  return "";
+}
+
+// Empty, or why a plan can neither be read from `path` nor saved there. One that cannot be used is the library's affair: it
+// is replaced.
+std::string CheckPlanFile(const std::string& path) {
+  const std::string reason = CheckWritable(path);
+  std::error_code error;
+  if (!reason.empty() || !fs::exists(path, error) || fs::file_size(path, error) == 0) return reason;
+  return LooksLikePlan(path) ? "" : "is there, and is no plan file";
+}
+
+// Empty, or which two of the options name one file, be it by different paths.
+std::string SameOutput(const std::vector<std::pair<std::string, std::string>>& outputs) {
+  std::error_code error;
+  const auto followed = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = i + 1; j < outputs.size(); ++j) {
+      if (outputs[i].second.empty() || outputs[j].second.empty()) continue;
+      if (followed(outputs[i].second) != followed(outputs[j].second)) continue;
+      return outputs[i].first + " and " + outputs[j].first + " name the same file " + outputs[i].second;
+    }
+  }
+  return "";
+}
+
+// Empty, or why an output cannot be written.
+std::string CheckOutputs(const RunOptions& options) {
+  for (const absl::Status& status : {CheckRecordingOutput("--trace", options.trace, options.force),
+                                     CheckOutput("--json-stats", options.json_stats, options.force),
+                                     CheckOutput("--report", options.report, options.force)}) {
+    if (!status.ok()) return std::string(status.message());
+  }
+  if (options.plan == "-") return std::string(CheckOutput("--plan", options.plan, true).message());
+  if (!options.plan.empty() && options.plan.find('%') == std::string::npos) {
+    const std::string reason = CheckPlanFile(options.plan);
+    if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
+  }
+  const auto launches = options.variables.find("HOTPACK_LAUNCHES");
+  if (options.trace.empty() && options.report.empty() && launches != options.variables.end() && launches->second == "1") {
+    return "--launches needs --trace FILE or --report FILE: launches are recorded there";
+  }
+  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}, {"--plan", options.plan}});
+}
+
+// A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
+void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, const std::string& program,
+                    const std::vector<ProcessStats>& processes, int code) {
+  const bool asked = !processes.empty() && processes.front().stats.requests > 0;
+  if (!options.simulate || (asked && code == 0) || !HasNvidiaRuntimeInside(program)) return;
+  FailRun(options, code, options.command.front() + " has NVIDIA's runtime linked in (libcudart_static), which the simulated device " +
+                             "cannot run; link it with -cudart shared, or with -L" + libraries.simgpu_directory +
+                             " (libcudart_static.a there)");
+}
+
+// Says why an output could not be written. The program's own exit code is kept where it says that something failed.
+int FailedOutput(const RunOptions& options, const std::string& reason, int code) {
+  FailRun(options, 2, reason);
+  return code == 0 ? 2 : code;
+}
+
+int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes, int code) {
+  const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
+  const CheckerTotals* checker = options.simulate ? &totals : nullptr;
+  hotpack_stats none = {};
+  none.steady_iteration = -1;
+  const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
+  std::string reason;
+  const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
+  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, report, PytorchWouldHold(options, directory, processes)).c_str());
+  fputs(LoadCurve(options, directory, processes).c_str(), stderr);
+  if (report == RunReport::kFailed) code = FailedOutput(options, "--report " + options.report + ": " + reason, code);
+  if (!options.json_stats.empty()) {
+    const absl::Status status = WriteFile(options.json_stats, json);
+    if (!status.ok()) code = FailedOutput(options, "--json-stats " + std::string(status.message()), code);
+  }
+  return code == 0 && totals.reports > 0 ? 1 : code;
+}
+
+int Run(const RunOptions& options) {
+  const std::string reason = CheckOutputs(options);
+  if (!reason.empty()) return FailRun(options, 2, reason);
+  const TemporaryDirectory directory;
+  int code = 0;
+  const std::optional<FinishedProgram> finished = RunProgram(options, directory.path(), &code);
+  if (!finished) return code;
+  const std::vector<ProcessStats> processes = ReadStatsDirectory(directory.path());
+  ExplainFailure(options, finished->libraries, finished->path, processes, finished->code);
+  return Report(options, directory.path(), processes, finished->code);
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("run", "Runs a program under hotpack: hotpack run [options] -- CMD ...");
+  auto options = std::make_shared<RunOptions>();
+  command->add_flag("--simulate", options->simulate, "run on the simulated device; no GPU is needed");
+  command->add_flag("--keep-caching", options->keep_caching,
+                    "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
+  AddOutputOption(command, "--trace", &options->trace, "record the program's allocations in this file");
+  AddOutputOption(command, "--report", &options->report, "write a page that shows the packed iteration and the run (hotpack report)");
+  AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
+  AddForceFlag(command, &options->force)->description("write over files that are there");
+  AddOptionFlags(command, options.get());
+  AddOutputOption(command, "--plan", &options->plan, "begin with the plan that an earlier run left in this file, and leave one");
+  CLI::Option* first = AddProgram(command);
+  command->footer("The exit code is the program's; 128 and the number of the signal that ended it.\n"
+                  "Example:\n  hotpack run --simulate --trace job.trace -- python train.py\n"
+                  "  hotpack run --simulate --report out.html -- python train.py");
+  command->callback([command, first, options, exit_code] {
+    std::string reason = TakeProgram(*command, *first, options.get());
+    if (reason.empty()) reason = CheckOptionFlags(*command, options.get());
+    *exit_code = reason.empty() ? Run(*options) : FailRun(*options, 2, reason);
+  });
+}
+
+}  // namespace hotpack

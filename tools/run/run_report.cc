@@ -1,0 +1,222 @@
+#include "tools/run/run_report.h"
+
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "nlohmann/json.hpp"
+#include "tools/recording/load_curve.h"
+#include "tools/compare/peers.h"
+#include "tools/report/write_report.h"
+
+namespace hotpack {
+namespace {
+
+std::string Size(uint64_t bytes) {
+  static const char* const kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < sizeof(kUnits) / sizeof(kUnits[0])) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string Percent(uint64_t part, uint64_t whole) {
+  char text[32];
+  snprintf(text, sizeof(text), "%.1f %%", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  return text;
+}
+
+std::string Others(const std::vector<ProcessStats>& processes) {
+  uint64_t others = 0, requests = 0;
+  for (size_t i = 1; i < processes.size(); ++i) {
+    if (processes[i].stats.requests == 0) continue;
+    ++others;
+    requests += processes[i].stats.requests;
+  }
+  if (others == 0) return "";
+  return " (and " + std::to_string(requests) + " requests of " + std::to_string(others) +
+         (others == 1 ? " other process)" : " other processes)");
+}
+
+std::string Quoted(const std::string& text) {
+  if (text.find_first_of(" \t\n'\"\\$&|;<>()*?[]#~`!{}") == std::string::npos && !text.empty()) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The program's name; of an interpreter, its script's.
+std::string ProgramTitle(const std::vector<std::string>& command) {
+  const auto name = [](const std::string& word) { return std::filesystem::path(word).filename().string(); };
+  const std::string program = name(command.front());
+  const bool interpreted = program.rfind("python", 0) == 0 && command.size() > 1 && command[1].front() != '-';
+  return interpreted ? name(command[1]) : program;
+}
+
+bool NothingServed(const std::vector<ProcessStats>& processes) {
+  return processes.empty() || processes.front().stats.requests == 0;
+}
+
+// The recording of the process with most requests: the first process that asks for memory has the name itself, others
+// have their process id behind it.
+std::string BusiestRecording(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  std::string path = RecordingPath(options, directory);
+  const std::string own = path + "." + std::to_string(processes.front().pid);
+  std::error_code error;
+  return std::filesystem::exists(own, error) ? own : path;
+}
+
+std::string Next(const RunOptions& options, RunReport page) {
+  const std::string report = page == RunReport::kWritten ? ". Report: " + Quoted(options.report) : "";
+  if (!options.trace.empty()) return report + ". Next: hotpack show " + Quoted(options.trace);
+  if (!report.empty()) return report;
+  return std::string(". Next: hotpack run ") + (options.simulate ? "--simulate " : "") + "--trace job.trace -- " +
+         Quoted(options.command.front()) + (options.command.size() > 1 ? " ..." : "");
+}
+
+}  // namespace
+
+CheckerTotals ReadCheckerFile(const std::string& path) {
+  std::ifstream file(path);
+  CheckerTotals totals;
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("simgpu: REPORT ", 0) == 0) ++totals.reports;
+    int process = 0;
+    uint64_t known = 0, not_known = 0, told = 0, not_told = 0;
+    if (sscanf(line.c_str(),
+               "simgpu: process %d: %" SCNu64 " kernels with known parameters, %" SCNu64 " without; %" SCNu64
+               " library calls told, %" SCNu64 " not",
+               &process, &known, &not_known, &told, &not_told) != 5) {
+      continue;
+    }
+    totals.kernels_known += known;
+    totals.kernels_not_known += not_known;
+    totals.library_calls_told += told;
+    totals.library_calls_not_told += not_told;
+  }
+  return totals;
+}
+
+std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) {
+  nlohmann::ordered_json json = {
+      {"requests", stats.requests},
+      {"planned", stats.planned},
+      {"dynamic", stats.dynamic},
+      {"displaced", stats.displaced},
+      {"passed_through", stats.passed_through},
+      {"iterations", stats.iterations},
+      {"steady_iteration", stats.steady_iteration},
+      {"requests_steady", stats.requests_steady},
+      {"planned_steady", stats.planned_steady},
+      {"carried", stats.carried},
+      {"retained", stats.retained},
+      {"plan_height", stats.plan_height},
+      {"plan_lower_bound", stats.plan_lower_bound},
+      {"live_peak", stats.live_peak},
+      {"reserved_peak", stats.reserved_peak},
+      {"reserved_steady", stats.reserved_steady},
+      {"divergences", stats.divergences},
+      {"reoptimizations", stats.reoptimizations},
+      {"driver_memory_calls_steady", stats.driver_memory_calls_steady},
+      {"heap_allocations_steady", stats.heap_allocations_steady},
+      {"ns_per_request", stats.ns_per_request},
+      {"detections", stats.detections},
+      {"planning_ns", stats.planning_ns},
+      {"managed_peak", stats.managed_peak},
+      {"plans", stats.plans},
+      {"variants", stats.variants},
+      {"switches", stats.switches},
+      {"cross_stream", stats.cross_stream},
+      {"cross_stream_waits", stats.cross_stream_waits},
+      {"cross_stream_events", stats.cross_stream_events},
+      {"cross_stream_host_waits", stats.cross_stream_host_waits},
+      {"cross_stream_ns", stats.cross_stream_ns},
+  };
+  if (checker != nullptr) {
+    json["checker_reports"] = checker->reports;
+    json["kernels_known"] = checker->kernels_known;
+    json["kernels_not_known"] = checker->kernels_not_known;
+    json["library_calls_told"] = checker->library_calls_told;
+    json["library_calls_not_told"] = checker->library_calls_not_told;
+  }
+  return json.dump(2) + "\n";
+}
+
+std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
+                                            const std::vector<ProcessStats>& processes) {
+  constexpr uint64_t kMostBytes = 64 << 20;  // some seconds
+  if (NothingServed(processes) || options.keep_caching || RecordingPath(options, directory).empty()) return std::nullopt;
+  if (processes.front().stats.passed_through > 0) return std::nullopt;  // these are not in the recording
+  const std::string path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (std::filesystem::exists(path + ".2", error)) return std::nullopt;  // of another context, whose arena is in the figures too
+  if (std::filesystem::file_size(path, error) > kMostBytes || error) return std::nullopt;
+  const absl::StatusOr<TraceFile> file = LoadTrace(path);
+  if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
+  return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak, SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
+}
+
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals,
+                        RunReport report, const std::optional<PytorchHeld>& pytorch) {
+  const bool any = totals != nullptr && totals->reports > 0;
+  const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
+  if (NothingServed(processes)) {
+    const bool passed = !processes.empty() && processes.front().stats.passed_through > 0;
+    return std::string("hotpack: ") +
+           (passed ? "all " + std::to_string(processes.front().stats.passed_through) +
+                         " allocation requests were left to the driver"
+                   : "no process asked for device memory") +
+           checker + (report == RunReport::kNothingToShow ? "; there is nothing to report" : "") +
+           (report == RunReport::kWritten ? Next(options, report) : ". Next: hotpack run --help");
+  }
+  const hotpack_stats& stats = processes.front().stats;
+  std::string line = "hotpack: held at most " + Size(stats.reserved_peak);
+  if (pytorch) {
+    line += " (PyTorch would have held " + Size(pytorch->usual) + ", with expandable segments " + Size(pytorch->expandable) + ")";
+  }
+  if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
+  return line + ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
+         std::to_string(stats.requests) + " requests by the plan" + Others(processes) + checker + Next(options, report);
+}
+
+std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+  constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone
+  constexpr size_t kIndent = 9;              // below what follows "hotpack: "
+  if (processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
+  const size_t width = CurveWidth(STDERR_FILENO, kIndent);
+  if (!processes.front().load.empty()) return CurveText(processes.front().load, width, 2, kIndent);
+  if (RecordingPath(options, directory).empty()) return "";
+  const std::string path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (std::filesystem::file_size(path, error) > kMostBytes || error) return "";
+  const absl::StatusOr<TraceFile> file = LoadTrace(path);
+  if (!file.ok()) return "";
+  return CurveText(LoadWorthShowing(file->trace), width, 2, kIndent);
+}
+
+RunReport WriteRunReport(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
+                         const std::string& stats, std::string* reason) {
+  if (options.report.empty()) return RunReport::kNotWanted;
+  ReportOptions report;
+  if (!processes.empty()) report.path = BusiestRecording(options, directory, processes);
+  std::error_code error;
+  if (NothingServed(processes) && !std::filesystem::exists(report.path, error)) return RunReport::kNothingToShow;
+  report.out = options.report;
+  report.title = ProgramTitle(options.command);
+  report.command = std::string("hotpack run") + (options.simulate ? " --simulate --" : " --");
+  for (const std::string& word : options.command) report.command += " " + Quoted(word);
+  report.stats = nlohmann::ordered_json::parse(stats);
+  std::string summary;
+  *reason = std::string(WriteReport(report, &summary).message());
+  return reason->empty() ? RunReport::kWritten : RunReport::kFailed;
+}
+
+}  // namespace hotpack
