@@ -3,14 +3,14 @@
 //   chen_figures [--smoke]        one JSON object: rows {case, what, ours, published, unit, note}, orderings {says, holds, figures}
 //
 // What stands for what:
-//  - tags: the static allocation of section 3 (planner/chen/allocation.h), feature maps and their gradients alone, as in section
+//  - tags: the static allocation of section 3 (remat/chen/allocation.h), feature maps and their gradients alone, as in section
 //    5.1.
 //  - arena: the same plan's blocks packed by hotpack's packer; images, labels and statistics, given or small, are in it.
 //  - "additions as declared there": the simulation keeps what an addition has read for its gradient and does not add in place;
 //    an addition's gradient needs neither, so the lines without this are lower.
 //  - the unrolled LSTM has its output layer at each step, and the softmax and its loss are one operator whose gradient may be made in
 //    the place of its input, as MXNet's SoftmaxOutput; it runs where the gradient comes to its step.
-//  - costs are the roofline of planner/networks/device.h: a Titan X of 2016, as the paper's.
+//  - costs are the roofline of remat/networks/device.h: a Titan X of 2016, as the paper's.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -22,13 +22,13 @@
 #include <vector>
 
 #include "packer/pack.h"
-#include "planner/chen/plans.h"
-#include "planner/chen/recursion.h"
-#include "planner/networks/builder.h"
-#include "planner/networks/recurrent.h"
-#include "planner/networks/residual.h"
-#include "planner/networks/training_graph.h"
-#include "planner/verifier.h"
+#include "remat/chen/plans.h"
+#include "remat/chen/recursion.h"
+#include "remat/networks/builder.h"
+#include "remat/networks/recurrent.h"
+#include "remat/networks/residual.h"
+#include "remat/networks/training_graph.h"
+#include "remat/core/verifier.h"
 
 namespace hotpack::planner {
 namespace {

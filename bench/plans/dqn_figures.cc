@@ -9,8 +9,8 @@
 //    for all planners, and are given and kept); the LSTM is unrolled into its operators, where the paper's is one call of cuDNN a layer.
 //  - budgets: parts of the live peak of the program as it is, in place where the layers allow it.
 //  - costs: a roofline of the paper's card, a GeForce GTX 1080 Ti: 11.3 TFLOP/s and 484 GB/s by its data sheet, the parts reached as in
-//    planner/networks/device.h; transfers at 12 GB/s each way, as PCI Express 3.0 with 16 lanes reaches.
-//  - every planner is judged by planner/simulator.h; memonger, SuperNeurons and TFLMS are the fastest of what their parameters allow
+//    remat/networks/device.h; transfers at 12 GB/s each way, as PCI Express 3.0 with 16 lanes reaches.
+//  - every planner is judged by remat/core/simulator.h; memonger, SuperNeurons and TFLMS are the fastest of what their parameters allow
 //    (planner/baselines), which is more than a user would try.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include "planner/baselines/memonger.h"
-#include "planner/baselines/superneurons.h"
-#include "planner/baselines/tflms.h"
-#include "planner/dqn/dqn.h"
-#include "planner/networks/generator.h"
-#include "planner/verifier.h"
+#include "remat/baselines/memonger.h"
+#include "remat/baselines/superneurons.h"
+#include "remat/baselines/tflms.h"
+#include "remat/dqn/dqn.h"
+#include "remat/networks/generator.h"
+#include "remat/core/verifier.h"
 
 namespace hotpack::planner {
 namespace {

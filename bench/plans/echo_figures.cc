@@ -5,11 +5,11 @@
 // What stands for what:
 //  - baseline: the program, in place where the layers allow it, each storage dropped after its last use, packed into one arena. No CUDA
 //    context, no allocator's own losses: both are in the paper's numbers, which are the driver's.
-//  - Chen: MXNet's mirroring, which the paper compares with (planner/networks/mirror.h): of everything but convolutions, fully connected layers,
+//  - Chen: MXNet's mirroring, which the paper compares with (remat/networks/mirror.h): of everything but convolutions, fully connected layers,
 //    concatenations, softmax outputs and dropouts. Later versions leave normalisations by batch out as well: a row of its own.
-//  - Echo: planner/echo.h; dropouts run once, as in MXNet, which saves no generator's state; masks as bits where that is less.
-//  - gradients read what MXNet 0.12 with cuDNN declares (planner/networks/declarations.h); costs are a roofline of the paper's card, a
-//    GeForce RTX 2080 Ti: 13.4 TFLOP/s and 616 GB/s by its data sheet, the parts reached as in planner/networks/device.h.
+//  - Echo: remat/baselines/echo.h; dropouts run once, as in MXNet, which saves no generator's state; masks as bits where that is less.
+//  - gradients read what MXNet 0.12 with cuDNN declares (remat/networks/declarations.h); costs are a roofline of the paper's card, a
+//    GeForce RTX 2080 Ti: 13.4 TFLOP/s and 616 GB/s by its data sheet, the parts reached as in remat/networks/device.h.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -21,17 +21,17 @@
 #include <vector>
 
 #include "packer/pack.h"
-#include "planner/binarise.h"
-#include "planner/chen.h"
-#include "planner/echo.h"
-#include "planner/networks/declarations.h"
-#include "planner/networks/mirror.h"
-#include "planner/networks/residual.h"
-#include "planner/networks/speech.h"
-#include "planner/networks/training_graph.h"
-#include "planner/networks/transformer_translation.h"
-#include "planner/networks/translation.h"
-#include "planner/verifier.h"
+#include "bench/plans/binarise.h"
+#include "remat/chen/segments.h"
+#include "remat/baselines/echo.h"
+#include "remat/networks/declarations.h"
+#include "remat/networks/mirror.h"
+#include "remat/networks/residual.h"
+#include "remat/networks/speech.h"
+#include "remat/networks/training_graph.h"
+#include "remat/networks/transformer_translation.h"
+#include "remat/networks/translation.h"
+#include "remat/core/verifier.h"
 
 namespace hotpack::planner {
 namespace {

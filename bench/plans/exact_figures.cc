@@ -20,12 +20,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/dtr_log.h"
-#include "planner/exact/bounds.h"
-#include "planner/exact/checkmate.h"
-#include "planner/networks/generator.h"
-#include "planner/plan.h"
-#include "planner/verifier.h"
+#include "remat/files/dtr_log.h"
+#include "remat/exact/bounds.h"
+#include "remat/exact/checkmate.h"
+#include "remat/networks/generator.h"
+#include "remat/remat_plan.h"
+#include "remat/core/verifier.h"
 
 namespace hotpack::planner {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "planner/rebuild.h"
-#include "planner/simulator.h"
-#include "planner/verifier.h"
+#include "remat/core/schedule_builder.h"
+#include "remat/core/simulator.h"
+#include "remat/core/verifier.h"
 
 namespace hotpack {
 namespace {

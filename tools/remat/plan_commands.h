@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "planner/graph.h"
-#include "planner/plan.h"
+#include "remat/core/graph.h"
+#include "remat/remat_plan.h"
 #include "tools/cli/commands.h"
 
 namespace hotpack {

@@ -3,10 +3,10 @@
 #include <memory>
 #include <string>
 
-#include "planner/exact/checkmate.h"
-#include "planner/exact/solver_values.h"
-#include "planner/schedule_json.h"
-#include "planner/verifier.h"
+#include "remat/exact/checkmate.h"
+#include "remat/exact/solver_values.h"
+#include "remat/files/schedule_json.h"
+#include "remat/core/verifier.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"

@@ -1,8 +1,8 @@
 #include <filesystem>
 
-#include "planner/dtr_log.h"
-#include "planner/graph_json.h"
-#include "planner/networks/generator.h"
+#include "remat/files/dtr_log.h"
+#include "remat/files/graph_json.h"
+#include "remat/networks/generator.h"
 #include "profiler/trace_file.h"
 #include "tools/remat/plan_commands.h"
 #include "tools/remat/trace_graph.h"

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "planner/load.h"
-#include "planner/exact/bounds.h"
+#include "remat/core/load.h"
+#include "remat/exact/bounds.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
 #include "tools/remat/plan_commands.h"

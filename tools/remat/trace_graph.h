@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "planner/graph.h"
+#include "remat/core/graph.h"
 #include "profiler/trace_file.h"
 
 namespace hotpack {

@@ -1,0 +1,222 @@
+#include "remat/core/point_cut.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+namespace hotpack::planner {
+
+std::vector<bool> RunOrder::Before(OperatorId op) const {
+  const size_t count = graph_.operators.size();
+  std::vector<bool> before(count);
+  if (keeps_order_ || static_cast<size_t>(op) == count) {
+    std::fill(before.begin(), before.begin() + std::min<std::ptrdiff_t>(op + 1, static_cast<std::ptrdiff_t>(count)), true);
+    return before;
+  }
+  before[static_cast<size_t>(op)] = true;
+  for (OperatorId i = op; i >= 0; --i) {
+    if (!before[static_cast<size_t>(i)]) continue;
+    for (ValueId input : values_.inputs[static_cast<size_t>(i)]) {
+      if (const OperatorId maker = MakerOf(input); maker >= 0) before[static_cast<size_t>(maker)] = true;
+    }
+  }
+  return before;
+}
+
+std::vector<bool> RunOrder::Behind(OperatorId op) const {
+  const size_t count = graph_.operators.size();
+  std::vector<bool> behind(count);
+  for (size_t i = static_cast<size_t>(op) + 1; i < count; ++i) {
+    const std::vector<ValueId>& inputs = values_.inputs[i];
+    behind[i] = keeps_order_ || std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+      const OperatorId maker = MakerOf(input);
+      return maker == op || (maker > op && behind[static_cast<size_t>(maker)]);
+    });
+  }
+  return behind;
+}
+
+PointCut::PointCut(const Graph& graph, const Values& values, const RunOrder& order, OperatorId at, OperatorId until)
+    : graph_(graph), values_(values), there_(values.values.size()), fixed_(graph.operators.size(), Fixed::kFree), node_(values.values.size()) {
+  const std::vector<bool> before = order.Before(at), behind = order.Behind(at), by_then = order.Before(until);
+  const bool to_the_end = static_cast<size_t>(until) == graph.operators.size();
+  base_ = graph.operators[static_cast<size_t>(at)].workspace;
+  AddThere(at);
+  all_ = base_;
+  for (size_t v = 0; v < values.values.size(); ++v) {
+    const Value& value = values.values[v];
+    if (there_[v] || (value.maker >= 0 && !before[static_cast<size_t>(value.maker)])) continue;
+    const bool wanted = (to_the_end && value.left) || std::any_of(value.uses.begin(), value.uses.end(), [&](OperatorId use) {
+      return behind[static_cast<size_t>(use)] && by_then[static_cast<size_t>(use)];
+    });
+    if (!wanted) continue;
+    wanted_.push_back(static_cast<ValueId>(v));
+    all_ += BytesOf(static_cast<ValueId>(v));
+  }
+  total_ = TotalCost(graph) + 1;
+}
+
+// While `at` runs: its results, and what it reads but for what it may take over.
+void PointCut::AddThere(OperatorId at) {
+  const Operator& op = graph_.operators[static_cast<size_t>(at)];
+  const auto add = [this](ValueId value) {
+    there_[static_cast<size_t>(value)] = true;
+    base_ += BytesOf(value);
+  };
+  for (size_t i = 0; i < op.reads.size(); ++i) {
+    const StorageId id = op.reads[i];
+    const bool may_go = std::any_of(op.in_place.begin(), op.in_place.end(), [id](const InPlace& pair) { return pair.read == id; });
+    if (!may_go) add(values_.inputs[static_cast<size_t>(at)][i]);
+  }
+  for (ValueId output : values_.outputs[static_cast<size_t>(at)]) add(output);
+}
+
+void PointCut::Hold(const std::vector<ValueId>& values) {
+  for (ValueId value : values) {
+    if (there_[static_cast<size_t>(value)]) continue;
+    there_[static_cast<size_t>(value)] = true;
+    base_ += BytesOf(value);
+    if (std::find(wanted_.begin(), wanted_.end(), value) == wanted_.end()) all_ += BytesOf(value);
+  }
+}
+
+// The choice that is least in per_time · time + per_byte · bytes.
+//   source ─∞► v (wanted) ─per_byte · bytes_v► o = maker(v) ─per_time · cost_o► sink,  o ─∞► what o uses
+// A node is on the source's side if the value is wanted, or the operator runs again; an arc v ► o is cut where v is held.
+PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
+  FlowNetwork network;
+  std::vector<int32_t> run(graph_.operators.size(), -1);
+  std::vector<ValueId> open;
+  std::fill(node_.begin(), node_.end(), -1);
+  const auto node_of = [&](ValueId value) {
+    int32_t& node = node_[static_cast<size_t>(value)];
+    if (node < 0) node = network.AddNode(), open.push_back(value);
+    return node;
+  };
+  const auto add_run = [&](OperatorId op) {
+    int32_t& node = run[static_cast<size_t>(op)];
+    if (node >= 0) return node;
+    node = network.AddNode();
+    if (fixed_[static_cast<size_t>(op)] == Fixed::kAgain) network.AddArc(FlowNetwork::kSource, node, kUncut);
+    network.AddArc(node, FlowNetwork::kSink, fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain ? kUncut : per_time * graph_.operators[static_cast<size_t>(op)].cost);
+    for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
+      if (!there_[static_cast<size_t>(input)]) network.AddArc(node, node_of(input), kUncut);
+    }
+    return node;
+  };
+  for (ValueId value : wanted_) {
+    if (!there_[static_cast<size_t>(value)]) network.AddArc(FlowNetwork::kSource, node_of(value), kUncut);
+  }
+  std::vector<ValueId> values;
+  while (!open.empty()) {
+    const ValueId value = open.back();
+    open.pop_back();
+    values.push_back(value);
+    const int32_t to = IsOnce(value) ? FlowNetwork::kSink : add_run(Of(value).maker);
+    network.AddArc(node_[static_cast<size_t>(value)], to, per_byte * BytesOf(value));
+  }
+  network.Cut();
+  Corner corner = {base_, 0, {}, {}};
+  for (size_t op = 0; op < run.size(); ++op) {
+    if (run[op] < 0 || !network.OnSourceSide(run[op])) continue;
+    corner.time += graph_.operators[op].cost;
+    corner.again.push_back(static_cast<OperatorId>(op));
+  }
+  for (ValueId value : values) {
+    const bool made = !IsOnce(value) && network.OnSourceSide(run[static_cast<size_t>(Of(value).maker)]);
+    if (!network.OnSourceSide(node_[static_cast<size_t>(value)]) || made) continue;
+    corner.bytes += BytesOf(value);
+    corner.held.push_back(value);
+  }
+  return corner;
+}
+
+PointCut::Corner PointCut::Fastest() {
+  Bytes most = 1;
+  for (const Storage& storage : graph_.storages) most += storage.bytes;
+  for (const Value& value : values_.values) most += graph_.storages[static_cast<size_t>(value.storage)].bytes;
+  return Solve(most, 1);
+}
+
+PointCut::Corner PointCut::Smallest() { return Solve(1, total_); }
+
+Bytes PointCut::LeastBytes() { return Smallest().bytes; }
+
+std::optional<PointCut::Corner> PointCut::Between(const Corner& above, const Corner& below) {
+  const Wide bytes = above.bytes - below.bytes, time = below.time - above.time;
+  if (bytes <= 0 || time <= 0) return std::nullopt;
+  Corner corner = Solve(bytes, time);
+  if (bytes * corner.time + time * corner.bytes >= bytes * above.time + time * above.bytes) return std::nullopt;
+  return corner;
+}
+
+// From the corners of least time and of least bytes to the two that the budget lies between.
+std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
+  const auto one = [](Corner corner) {
+    const Nanoseconds time = corner.time;
+    return Relaxation{time, std::move(corner), -1, {}};
+  };
+  Corner above = Fastest();
+  if (above.bytes <= budget) return one(std::move(above));
+  Corner below = Smallest();
+  if (below.bytes > budget) return std::nullopt;
+  for (;;) {
+    const Wide bytes = above.bytes - below.bytes, time = below.time - above.time;
+    if (time <= 0) return one(std::move(below));
+    std::optional<Corner> corner = Between(above, below);
+    if (!corner) {
+      const Wide over = time * (above.bytes - budget);
+      const OperatorId undecided = Difference(above, below);
+      return Relaxation{above.time + static_cast<Nanoseconds>((over + bytes - 1) / bytes), std::move(below), undecided, {}};
+    }
+    (corner->bytes > budget ? above : below) = *std::move(corner);
+  }
+}
+
+// Of the operators that run again in one of them only, the one that takes longest.
+OperatorId PointCut::Difference(const Corner& above, const Corner& below) const {
+  std::vector<OperatorId> differ;
+  std::set_symmetric_difference(above.again.begin(), above.again.end(), below.again.begin(), below.again.end(), std::back_inserter(differ));
+  const auto longest = std::max_element(differ.begin(), differ.end(), [this](OperatorId a, OperatorId b) {
+    return graph_.operators[static_cast<size_t>(a)].cost < graph_.operators[static_cast<size_t>(b)].cost;
+  });
+  return longest == differ.end() ? -1 : *longest;
+}
+
+std::optional<Nanoseconds> PointCut::Time(Bytes budget) {
+  if (all_ <= budget) return 0;
+  const std::optional<Relaxation> relaxation = Relax(budget);
+  return relaxation ? std::optional(relaxation->time) : std::nullopt;
+}
+
+std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches, const std::function<bool(const Corner&)>& visit) {
+  if (all_ <= budget) return 0;
+  std::priority_queue<Relaxation> open;
+  Nanoseconds found = INT64_MAX;  // the least time of a whole choice so far
+  bool goes_on = true;
+  const auto look = [&](const std::vector<std::pair<OperatorId, Fixed>>& fixed) {
+    for (const auto& [op, way] : fixed) fixed_[static_cast<size_t>(op)] = way;
+    std::optional<Relaxation> node = Relax(budget);
+    for (const auto& [op, way] : fixed) fixed_[static_cast<size_t>(op)] = Fixed::kFree;
+    if (!node) return;
+    found = std::min(found, node->within.time);
+    if (visit) goes_on = visit(node->within) && goes_on;
+    node->fixed = fixed;
+    open.push(*std::move(node));
+  };
+  look({});
+  if (open.empty()) return std::nullopt;
+  for (int i = 0; i < branches && goes_on && !open.empty() && open.top().time < found && open.top().undecided >= 0; ++i) {
+    const Relaxation node = open.top();
+    open.pop();
+    for (const Fixed way : {Fixed::kAgain, Fixed::kNotAgain}) {
+      std::vector<std::pair<OperatorId, Fixed>> fixed = node.fixed;
+      fixed.push_back({node.undecided, way});
+      look(fixed);
+    }
+  }
+  // What is left open takes no less than the least of it.
+  return open.empty() ? found : std::min(found, open.top().time);
+}
+
+}  // namespace hotpack::planner

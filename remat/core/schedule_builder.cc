@@ -1,0 +1,378 @@
+#include "remat/core/schedule_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace hotpack::planner {
+namespace {
+
+constexpr ValueId kNothing = -1;
+
+bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorId op) {
+  return op >= 0 && !graph.operators[static_cast<size_t>(op)].once && (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
+}
+
+// One attempt; it may find that some gaps must be held, or values longer than their uses, and is then made anew.
+class Builder {
+ public:
+  Builder(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine,
+          const std::vector<bool>* may_run_again, const std::vector<OperatorId>& hold_until, const std::vector<OperatorId>& fetch_at)
+      : graph_(graph), values_(values), ways_(ways), machine_(machine), may_run_again_(may_run_again), hold_until_(hold_until),
+        device_(graph.storages.size(), kNothing), host_(graph.storages.size(), kNothing), last_need_(values.values.size(), -1),
+        in_closure_(graph.operators.size()), starts_(graph.operators.size()), expires_(graph.operators.size() + 1) {
+    for (size_t v = 0; v < hold_until.size(); ++v) {
+      if (hold_until[v] >= 0) expires_[static_cast<size_t>(hold_until[v])].push_back(static_cast<ValueId>(v));
+    }
+    fetches_.resize(graph.operators.size());
+    for (size_t g = 0; g < fetch_at.size(); ++g) {
+      if (fetch_at[g] >= 0) fetches_[static_cast<size_t>(fetch_at[g])].push_back(static_cast<GapId>(g));
+    }
+  }
+
+  bool Run() {
+    for (size_t v = 0; v < values_.values.size(); ++v) {
+      const auto value = static_cast<ValueId>(v);
+      if (values_.values[v].maker < 0) {
+        At(value) = value;
+        Settle(value, -1);
+      }
+    }
+    for (size_t i = 0; i < graph_.operators.size(); ++i) {
+      now_ = static_cast<OperatorId>(i);
+      for (GapId gap : fetches_[i]) Fetch(values_.gaps[static_cast<size_t>(gap)].value);
+      if (!MakeInputs()) return false;
+      starts_[i] = clock_;
+      Emit(now_, [this](ValueId value) { return Dies(value); });
+      for (ValueId value : values_.inputs[i]) Settle(value, now_);
+      for (ValueId value : values_.outputs[i]) Settle(value, now_);
+      for (ValueId value : expires_[i]) {
+        if (At(value) == value && Ends(value)) DropNow(value);
+      }
+      if (!swapping_.empty()) DropCopied();
+    }
+    now_ = static_cast<OperatorId>(graph_.operators.size());
+    return MakeLeft();
+  }
+
+  Schedule TakeSchedule() { return {std::move(actions_), std::vector<OperatorId>(saved_.begin(), saved_.end())}; }
+  const std::vector<Nanoseconds>& starts() const { return starts_; }
+  GapId must_hold() const { return must_hold_; }                 // -1: none
+  const std::vector<std::pair<ValueId, OperatorId>>& must_stay() const { return must_stay_; }  // until when
+
+ private:
+  const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }
+  ValueId& At(ValueId value) { return device_[static_cast<size_t>(Of(value).storage)]; }
+
+  // The gap that is open after `now` (after the operator has run), or -1.
+  GapId GapAfter(ValueId value, OperatorId now) const {
+    const Value& of = Of(value);
+    const auto next = std::upper_bound(of.uses.begin(), of.uses.end(), now);
+    if (next == of.uses.end() && !of.left) return -1;
+    return of.first_gap + static_cast<GapId>(next - of.uses.begin());
+  }
+  bool Ends(ValueId value) const { return GapAfter(value, now_) < 0; }
+  // Nobody will want it after the present operator.
+  bool Dies(ValueId value) const { return Ends(value) && hold_until_[static_cast<size_t>(value)] <= now_; }
+
+  void DropNow(ValueId value) {
+    actions_.push_back({ActionKind::kDrop, Of(value).storage});
+    At(value) = kNothing;
+  }
+
+  // What becomes of a value that was just made or used by the operator `after`.
+  void Settle(ValueId value, OperatorId after) {
+    if (At(value) != value) return;
+    const GapId gap = GapAfter(value, after);
+    if (gap < 0) {
+      if (hold_until_[static_cast<size_t>(value)] <= after) DropNow(value);
+      return;
+    }
+    const Way way = ways_[static_cast<size_t>(gap)];
+    if (way == Way::kHold || hold_until_[static_cast<size_t>(value)] > after) return;
+    if (way == Way::kSwap) {
+      Copy(value);
+    } else {
+      DropNow(value);
+    }
+  }
+
+  void Copy(ValueId value) {
+    const Storage& storage = graph_.storages[static_cast<size_t>(Of(value).storage)];
+    if (host_[static_cast<size_t>(Of(value).storage)] != value) {
+      actions_.push_back({ActionKind::kOffload, Of(value).storage});
+      host_[static_cast<size_t>(Of(value).storage)] = value;
+      to_host_ = std::max(to_host_, clock_) + static_cast<Nanoseconds>(std::ceil(static_cast<double>(storage.bytes) / machine_.bytes_per_ns_to_host));
+    }
+    swapping_.push_back({value, to_host_});
+  }
+  // Drops what has been copied by now, so that nothing waits for a copy.
+  void DropCopied() {
+    std::erase_if(swapping_, [this](const Swapping& each) {
+      if (At(each.value) != each.value) return true;
+      if (each.copied > clock_) return false;
+      DropNow(each.value);
+      return true;
+    });
+  }
+  void Fetch(ValueId value) {
+    std::erase_if(swapping_, [value](const Swapping& each) { return each.value == value; });
+    if (At(value) != kNothing || host_[static_cast<size_t>(Of(value).storage)] != value) return;
+    actions_.push_back({ActionKind::kPrefetch, Of(value).storage});
+    At(value) = value;
+  }
+
+  // An operator that runs again, and the gap for whose end it does.
+  struct Rerun {
+    OperatorId op;
+    GapId gap;
+  };
+
+  // Adds to `closure` the operators that have to run again so that `value` is there.
+  bool Find(ValueId value, GapId gap, std::vector<Rerun>* closure) {
+    if (At(value) == value) return true;
+    if (At(value) == kNothing && host_[static_cast<size_t>(Of(value).storage)] == value) {
+      Fetch(value);
+      return true;
+    }
+    const OperatorId maker = Of(value).maker;
+    if (!MayRunAgain(graph_, may_run_again_, maker)) {
+      if (At(value) != kNothing || Of(value).overwritten < now_) {  // its storage has other contents by now
+        must_hold_ = gap;
+        return false;
+      }
+      // Held until now it would be there: so it goes on as if it were, and is the next time.
+      must_stay_.push_back({value, now_});
+      At(value) = value;
+      return true;
+    }
+    if (in_closure_[static_cast<size_t>(maker)]) return true;
+    in_closure_[static_cast<size_t>(maker)] = true;
+    closure->push_back({maker, gap});
+    for (ValueId input : values_.inputs[static_cast<size_t>(maker)]) {
+      if (!Find(input, gap, closure)) return false;
+    }
+    return true;
+  }
+
+  bool MakeInputs() { return Make(values_.inputs[static_cast<size_t>(now_)]); }
+  bool MakeLeft() {
+    std::vector<ValueId> left;
+    for (size_t v = 0; v < values_.values.size(); ++v) {
+      if (values_.values[v].left) left.push_back(static_cast<ValueId>(v));
+    }
+    return Make(left);
+  }
+
+  // The gap of `value` that is open before the present operator, or -1.
+  GapId EndingGap(ValueId value) const { return GapAfter(value, now_ - 1); }
+
+  bool Make(const std::vector<ValueId>& wanted) {
+    std::vector<Rerun> closure;
+    for (ValueId value : wanted) {
+      if (!Find(value, EndingGap(value), &closure)) return false;
+    }
+    if (closure.empty()) return true;
+    std::sort(closure.begin(), closure.end(), [](const Rerun& a, const Rerun& b) { return a.op < b.op; });
+    if (!RunAgain(closure, wanted)) return false;
+    for (const auto& [op, gap] : closure) {
+      for (ValueId input : values_.inputs[static_cast<size_t>(op)]) last_need_[static_cast<size_t>(input)] = -1;
+      in_closure_[static_cast<size_t>(op)] = false;
+    }
+    for (ValueId value : wanted) last_need_[static_cast<size_t>(value)] = -1;
+    return true;
+  }
+
+  // Runs the operators, in the program's order, and drops what was made for them alone.
+  bool RunAgain(const std::vector<Rerun>& closure, const std::vector<ValueId>& wanted) {
+    for (size_t i = 0; i < closure.size(); ++i) {
+      for (ValueId input : values_.inputs[static_cast<size_t>(closure[i].op)]) last_need_[static_cast<size_t>(input)] = static_cast<int64_t>(i);
+    }
+    for (ValueId value : wanted) last_need_[static_cast<size_t>(value)] = static_cast<int64_t>(closure.size());
+    std::set<ValueId> temporary;
+    for (size_t i = 0; i < closure.size(); ++i) {
+      const auto [op, gap] = closure[i];
+      const auto goes = [&](ValueId value) {
+        return temporary.contains(value) && last_need_[static_cast<size_t>(value)] <= static_cast<int64_t>(i);
+      };
+      if (!CanRun(op, goes)) {
+        must_hold_ = gap;
+        return false;
+      }
+      std::vector<ValueId> made;
+      for (ValueId output : values_.outputs[static_cast<size_t>(op)]) {
+        if (At(output) != output) made.push_back(output);
+      }
+      Emit(op, goes);
+      if (graph_.operators[static_cast<size_t>(op)].random) saved_.insert(op);
+      for (ValueId output : made) {
+        if (!Lingers(output)) temporary.insert(output);
+      }
+      for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
+        if (goes(input) && At(input) == input) DropNow(input);
+      }
+      for (ValueId output : made) {
+        if (goes(output)) DropNow(output);
+      }
+    }
+    return true;
+  }
+
+  // Whether what `op` uses is there, and what it overwrites is not wanted.
+  template <typename Goes>
+  bool CanRun(OperatorId op, Goes goes) {
+    const std::vector<ValueId>& inputs = values_.inputs[static_cast<size_t>(op)];
+    if (std::any_of(inputs.begin(), inputs.end(), [this](ValueId input) { return At(input) != input; })) return false;
+    for (ValueId output : values_.outputs[static_cast<size_t>(op)]) {
+      const ValueId there = At(output);
+      if (there == kNothing || there == output) continue;
+      if (!goes(there) || std::find(inputs.begin(), inputs.end(), there) == inputs.end()) return false;
+    }
+    return true;
+  }
+
+  // Stays when it was made again: it is wanted now, or later in a gap that says so.
+  bool Lingers(ValueId value) const {
+    const GapId gap = EndingGap(value);
+    if (gap < 0) return hold_until_[static_cast<size_t>(value)] > now_;
+    return values_.gaps[static_cast<size_t>(gap)].before == now_ || ways_[static_cast<size_t>(gap)] != Way::kAgainOnce;
+  }
+
+  // An operator runs; it works in place where `used_up` says so of what it reads.
+  template <typename UsedUp>
+  void Emit(OperatorId number, UsedUp used_up) {
+    const Operator& op = graph_.operators[static_cast<size_t>(number)];
+    Action action = {ActionKind::kRun, number, {}};
+    std::set<StorageId> taken;
+    for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
+      const auto [read, made] = op.in_place[pair];
+      const ValueId value = device_[static_cast<size_t>(read)];
+      if (value == kNothing || device_[static_cast<size_t>(made)] != kNothing || !used_up(value)) continue;
+      // Of a larger storage the rest would stay as long as what is made.
+      if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes) continue;
+      if (!taken.insert(read).second || !taken.insert(made).second) continue;
+      action.in_place.push_back(static_cast<int32_t>(pair));
+      device_[static_cast<size_t>(read)] = kNothing;
+    }
+    for (ValueId output : values_.outputs[static_cast<size_t>(number)]) At(output) = output;
+    clock_ += op.cost;
+    actions_.push_back(std::move(action));
+  }
+
+  struct Swapping {
+    ValueId value;
+    Nanoseconds copied;
+  };
+
+  const Graph& graph_;
+  const Values& values_;
+  const std::vector<Way>& ways_;
+  const Machine& machine_;
+  const std::vector<bool>* may_run_again_;     // by operator; null: all
+  const std::vector<OperatorId>& hold_until_;  // by value: at least until this operator has run; -1: no matter
+  std::vector<ValueId> device_, host_;         // by storage
+  std::vector<int64_t> last_need_;             // by value: the last run of a closure that uses it; -1
+  std::vector<bool> in_closure_;
+  std::vector<Nanoseconds> starts_;
+  std::vector<std::vector<ValueId>> expires_;
+  std::vector<std::vector<GapId>> fetches_;
+  std::vector<Swapping> swapping_;
+  std::vector<Action> actions_;
+  std::set<OperatorId> saved_;
+  Nanoseconds clock_ = 0, to_host_ = 0;
+  OperatorId now_ = -1;
+  GapId must_hold_ = -1;
+  std::vector<std::pair<ValueId, OperatorId>> must_stay_;
+};
+
+// Until when the results of operators that may not run again are needed to make others again: by value, -1 if never.
+std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<Way>& ways, const std::vector<bool>& allowed) {
+  std::vector<OperatorId> until(values.values.size(), -1);
+  std::vector<GapId> seen(values.values.size(), -1);
+  for (size_t g = 0; g < ways.size(); ++g) {
+    if (ways[g] != Way::kAgain && ways[g] != Way::kAgainOnce) continue;
+    const OperatorId at = values.gaps[g].before;
+    std::vector<ValueId> open = {values.gaps[g].value};
+    while (!open.empty()) {
+      const OperatorId maker = values.values[static_cast<size_t>(open.back())].maker;
+      open.pop_back();
+      if (!MayRunAgain(graph, &allowed, maker)) continue;
+      for (ValueId input : values.inputs[static_cast<size_t>(maker)]) {
+        if (std::exchange(seen[static_cast<size_t>(input)], static_cast<GapId>(g)) == static_cast<GapId>(g)) continue;
+        const Value& value = values.values[static_cast<size_t>(input)];
+        if (MayRunAgain(graph, &allowed, value.maker)) {
+          open.push_back(input);
+        } else if (value.overwritten >= at) {
+          until[static_cast<size_t>(input)] = std::max(until[static_cast<size_t>(input)], at);
+        }
+      }
+    }
+  }
+  return until;
+}
+
+// Before which operator each swapped gap's copy back has to begin, so that it ends in time: the last one first, each as late
+// as the one after it leaves the engine.
+std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine,
+                                   const std::vector<Nanoseconds>& starts) {
+  std::vector<OperatorId> at(values.gaps.size(), -1);
+  std::vector<GapId> swapped;
+  for (size_t g = 0; g < values.gaps.size(); ++g) {
+    if (ways[g] == Way::kSwap && static_cast<size_t>(values.gaps[g].before) < starts.size()) swapped.push_back(static_cast<GapId>(g));
+  }
+  std::sort(swapped.begin(), swapped.end(), [&](GapId a, GapId b) {
+    return values.gaps[static_cast<size_t>(a)].before > values.gaps[static_cast<size_t>(b)].before;
+  });
+  Nanoseconds free = INT64_MAX;
+  for (GapId g : swapped) {
+    const Gap& gap = values.gaps[static_cast<size_t>(g)];
+    const Bytes bytes = graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(gap.value)].storage)].bytes;
+    const auto takes = static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / machine.bytes_per_ns_to_device));
+    free = std::min(free, starts[static_cast<size_t>(gap.before)]) - takes;
+    const auto op = std::upper_bound(starts.begin(), starts.end(), free) - starts.begin() - 1;  // the last that starts by then
+    at[static_cast<size_t>(g)] = std::clamp(static_cast<OperatorId>(op), gap.after + 1, gap.before);
+  }
+  return at;
+}
+
+}  // namespace
+
+Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& asked, const Machine& machine,
+                const std::vector<bool>* may_run_again) {
+  Rebuilt result;
+  std::vector<Way> ways = asked;
+  for (size_t g = 0; g < ways.size(); ++g) {
+    if (values.gaps[g].before == values.gaps[g].after + 1) ways[g] = Way::kHold;  // nothing happens in it
+  }
+  std::vector<OperatorId> hold_until(values.values.size(), -1), fetch_at(values.gaps.size(), -1);
+  if (may_run_again != nullptr) hold_until = NeededUntil(graph, values, ways, *may_run_again);
+  bool swaps = std::find(ways.begin(), ways.end(), Way::kSwap) != ways.end();
+  for (;;) {
+    Builder builder(graph, values, ways, machine, may_run_again, hold_until, fetch_at);
+    const bool whole = builder.Run();
+    for (const auto& [value, until] : builder.must_stay()) {
+      hold_until[static_cast<size_t>(value)] = std::max(hold_until[static_cast<size_t>(value)], until);
+    }
+    if (whole && !builder.must_stay().empty()) continue;
+    if (whole) {
+      if (swaps) {  // now the times are known
+        fetch_at = FetchTimes(graph, values, ways, machine, builder.starts());
+        swaps = false;
+        continue;
+      }
+      result.schedule = builder.TakeSchedule();
+      return result;
+    }
+    const GapId gap = builder.must_hold();
+    if (std::exchange(ways[static_cast<size_t>(gap)], Way::kHold) != Way::kHold) {
+      result.held.push_back(gap);
+      continue;
+    }
+    for (size_t g = 0; g < ways.size(); ++g) {  // what the program itself does can always be done
+      if (std::exchange(ways[g], Way::kHold) != Way::kHold) result.held.push_back(static_cast<GapId>(g));
+    }
+  }
+}
+
+}  // namespace hotpack::planner

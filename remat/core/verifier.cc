@@ -1,0 +1,135 @@
+#include "remat/core/verifier.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hotpack::planner {
+namespace {
+
+// Contents are named by the operator that made them, which always sees the same and so always makes the same.
+using Contents = OperatorId;
+constexpr Contents kGiven = -1;
+
+// What each operator sees in the program, and what is there at its end.
+struct Program {
+  std::vector<std::map<StorageId, Contents>> seen;
+  std::map<StorageId, Contents> left;
+
+  explicit Program(const Graph& graph) {
+    for (size_t id = 0; id < graph.storages.size(); ++id) {
+      if (graph.storages[id].given) left[static_cast<StorageId>(id)] = kGiven;
+    }
+    for (size_t i = 0; i < graph.operators.size(); ++i) {
+      const Operator& op = graph.operators[i];
+      std::map<StorageId, Contents>& sees = seen.emplace_back();
+      for (StorageId id : op.reads) sees[id] = left.at(id);
+      for (StorageId id : op.updates) sees[id] = left.at(id);
+      for (StorageId id : op.writes) left[id] = static_cast<OperatorId>(i);
+      for (StorageId id : op.updates) left[id] = static_cast<OperatorId>(i);
+    }
+  }
+};
+
+class Walk {
+ public:
+  Walk(const Graph& graph, const Schedule& schedule)
+      : graph_(graph), program_(graph), runs_(graph.operators.size()), saved_(schedule.saved_states.begin(), schedule.saved_states.end()) {
+    for (size_t id = 0; id < graph.storages.size(); ++id) {
+      if (graph.storages[id].given) device_[static_cast<StorageId>(id)] = kGiven;
+    }
+  }
+
+  std::string Step(const Action& action) {
+    switch (action.kind) {
+      case ActionKind::kRun: return Run(action);
+      case ActionKind::kDrop:
+        if (device_.erase(action.target) == 0) return Text(action.target, "is dropped and has no memory");
+        return "";
+      case ActionKind::kOffload: {
+        const auto found = device_.find(action.target);
+        if (found == device_.end()) return Text(action.target, "is copied to the host and has no contents");
+        host_[action.target] = found->second;
+        return "";
+      }
+      case ActionKind::kPrefetch: {
+        const auto found = host_.find(action.target);
+        if (found == host_.end()) return Text(action.target, "is copied back and is not on the host");
+        if (!device_.try_emplace(action.target, found->second).second) return Text(action.target, "is copied back and has memory");
+        return "";
+      }
+      case ActionKind::kForget:
+        return host_.erase(action.target) == 0 ? Text(action.target, "is forgotten and is not on the host") : "";
+    }
+    return "no such action";
+  }
+
+  std::string End() const {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (runs_[i] == 0) return absl::StrCat("operator ", i, " (", graph_.operators[i].name, ") never runs");
+    }
+    for (const auto& [id, contents] : program_.left) {
+      if (!graph_.storages[static_cast<size_t>(id)].kept) continue;
+      const auto found = device_.find(id);
+      if (found == device_.end()) return Text(id, "is not on the device at the end");
+      if (found->second != contents) return Text(id, "has other contents at the end than in the program");
+    }
+    return "";
+  }
+
+ private:
+  std::string Text(StorageId id, const char* what) const {
+    const bool known = id >= 0 && static_cast<size_t>(id) < graph_.storages.size();
+    return absl::StrCat("storage ", known ? graph_.storages[static_cast<size_t>(id)].name : absl::StrCat(id), " ", what);
+  }
+
+  static bool InOrder(OperatorId op, OperatorId* last) { return std::exchange(*last, op) < op; }
+
+  std::string Run(const Action& action) {
+    if (action.target < 0 || static_cast<size_t>(action.target) >= graph_.operators.size()) return "there is no such operator";
+    const auto number = static_cast<size_t>(action.target);
+    const Operator& op = graph_.operators[number];
+    const auto says = [&](const auto&... what) { return absl::StrCat("operator ", number, " (", op.name, ") ", what...); };
+    for (const auto& [id, contents] : program_.seen[number]) {
+      const auto found = device_.find(id);
+      if (found == device_.end()) return says("finds nothing in ", Text(id, ""));
+      if (found->second != contents) return says("finds other contents than in the program in ", Text(id, ""));
+    }
+    const bool again = runs_[number]++ > 0;
+    if (op.once && again) return says("may run once only and runs again");
+    if (op.random && again && !saved_.contains(action.target)) return says("draws random numbers and runs again without its state");
+    if (op.once && !InOrder(action.target, &last_once_)) return says("may run once only and runs out of order");
+    if (op.random && !again && !InOrder(action.target, &last_random_)) return says("draws random numbers out of order");
+    for (int32_t pair : action.in_place) {
+      if (pair < 0 || static_cast<size_t>(pair) >= op.in_place.size()) return says("has no such pair in place");
+      const InPlace& in_place = op.in_place[static_cast<size_t>(pair)];
+      if (device_.erase(in_place.read) == 0) return says("gives one memory away twice");
+      if (device_.contains(in_place.made)) return says("works in place, but ", Text(in_place.made, "has memory"));
+    }
+    for (StorageId id : op.writes) device_[id] = action.target;
+    for (StorageId id : op.updates) device_[id] = action.target;
+    return "";
+  }
+
+  const Graph& graph_;
+  const Program program_;
+  std::vector<int64_t> runs_;
+  const std::set<OperatorId> saved_;
+  std::map<StorageId, Contents> device_;  // those with memory
+  std::map<StorageId, Contents> host_;
+  OperatorId last_once_ = -1, last_random_ = -1;
+};
+
+}  // namespace
+
+std::string Verify(const Graph& graph, const Schedule& schedule) {
+  Walk walk(graph, schedule);
+  for (size_t i = 0; i < schedule.actions.size(); ++i) {
+    if (std::string fault = walk.Step(schedule.actions[i]); !fault.empty()) return absl::StrCat("action ", i, ": ", fault);
+  }
+  return walk.End();
+}
+
+}  // namespace hotpack::planner

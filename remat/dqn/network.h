@@ -1,0 +1,64 @@
+// The deep Q-network (sections 4.4 and 4.9): from the nodes of a sequence to the value of an action, equations 1 to 3.
+//
+//   s_v ← ReLU(W1 x_v + W2 Σ_{u ∈ N(v)} s_u + W3 Σ_{u ∈ N(v)} ReLU(W4 w(u, v)))   T rounds, from 0     (1)
+//   g = [W5 Σ_u s_u, W6 s_c]                                                     c: under execution   (2)
+//   Q(g, s_a) = W7 ReLU([g, W8 s_a])                                             a: the action's node (3)
+//
+// N(v): v itself, the nodes before and behind it, and all of the same memory. Their sum is taken by memory, so that a round costs
+// O(nodes), whatever the number of edges.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "remat/dqn/operations.h"
+#include "remat/dqn/weights.h"
+
+namespace hotpack::planner {
+
+using NodeFeatures = Eigen::Matrix<double, kNodeFeatures, Eigen::Dynamic>;  // a column a node
+using NodeStates = Eigen::Matrix<double, kWidth, Eigen::Dynamic>;
+
+// Nodes, edges and features of a sequence. Each feature is in units of its largest value in the sequence; edge weights, the times from the
+// beginning of one node to that of the other, in units of the whole step.
+class StateGraph {
+ public:
+  explicit StateGraph(const Sequence& sequence);
+
+  Eigen::Index nodes() const { return features_.cols(); }
+  // x_v, but for the last one of the six, whether the node's action is valid now.
+  void Features(const std::vector<bool>& valid, NodeFeatures* features) const;
+  // By column: the sum of the columns N(v).
+  void SumNeighbours(const NodeStates& states, NodeStates* sums) const;
+  // By node: Σ_{u ∈ N(v)} w(u, v).
+  const Eigen::RowVectorXd& lags() const { return lags_; }
+
+ private:
+  NodeFeatures features_;
+  std::vector<int32_t> memory_of_;  // by node
+  size_t memories_ = 0;
+  Eigen::RowVectorXd lags_;
+};
+
+inline constexpr int kRounds = 4;  // T
+
+// The states of all nodes, with what the gradient needs.
+struct Embedding {
+  NodeFeatures features;
+  std::array<NodeStates, kRounds + 1> states;  // s^0 to s^T
+  std::array<NodeStates, kRounds> sums;        // over neighbours of s^0 to s^(T-1)
+  NodeStates fixed;                            // what is the same in every round
+  QWeights::Column total;                      // Σ_u s_u^T
+};
+
+// Into `embedding`, whose memory is used again.
+void Embed(const StateGraph& graph, const QWeights& weights, const std::vector<bool>& valid, Embedding* embedding);
+
+double QValue(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action);
+
+// Adds `slope` times the gradient of QValue() to `gradient`.
+void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action,
+                 double slope, QWeights* gradient);
+
+}  // namespace hotpack::planner

@@ -1,0 +1,23 @@
+// Inception v3 (Szegedy, Vanhoucke, Ioffe, Shlens, Wojna 2015, "Rethinking the Inception architecture"), without its auxiliary classifier.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "remat/networks/generator.h"
+#include "remat/networks/network.h"
+
+namespace hotpack::planner {
+
+struct InceptionOptions {
+  int64_t batch = 32;
+  int64_t image = 299;  // ≥ 75, so that something is left of it
+  int64_t classes = 1000;
+  Bytes workspace = 0;  // of a convolution, at most
+};
+absl::StatusOr<Network> Inception(const InceptionOptions& options);
+
+std::vector<Generator> InceptionGenerators();
+
+}  // namespace hotpack::planner

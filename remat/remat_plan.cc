@@ -1,0 +1,362 @@
+#include "remat/remat_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "packer/pack.h"
+#include "remat/baselines/memonger.h"
+#include "remat/baselines/superneurons.h"
+#include "remat/baselines/tflms.h"
+#include "remat/chen/plans.h"
+#include "remat/dqn/dqn.h"
+#include "remat/baselines/dtr.h"
+#include "remat/baselines/echo.h"
+#include "remat/exact/bounds.h"
+#include "remat/exact/knapsack.h"
+#include "remat/core/load.h"
+#include "remat/search/search.h"
+#include "remat/core/verifier.h"
+
+namespace hotpack::planner {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {
+    {"auto", PlanAlgorithm::kAuto},         {"search", PlanAlgorithm::kSearch},     {"chen", PlanAlgorithm::kChen},
+    {"echo", PlanAlgorithm::kEcho},         {"dtr", PlanAlgorithm::kDtr},           {"knapsack", PlanAlgorithm::kKnapsack},
+    {"dqn", PlanAlgorithm::kDqn},           {"memonger", PlanAlgorithm::kMemonger}, {"superneurons", PlanAlgorithm::kSuperNeurons},
+    {"tflms", PlanAlgorithm::kTflms}};
+constexpr int64_t kMostPackNs = 300'000'000, kLeastPackNs = 20'000'000;
+constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
+
+struct Packed {
+  Instance instance;
+  Placement placement;
+};
+
+// Storages as large as their blocks: what is live at once is then what the arena has to hold.
+Graph InArena(Graph graph) {
+  constexpr Bytes kGrain = 512;  // of ToInstance()
+  for (Storage& storage : graph.storages) storage.bytes = RoundUp(storage.bytes, kGrain);
+  for (Operator& op : graph.operators) op.workspace = RoundUp(op.workspace, kGrain);
+  return graph;
+}
+
+// A schedule that fits by what is live at once; whether its arena does is looked at when its turn comes.
+struct Candidate {
+  const char* algorithm;
+  Schedule schedule;
+  Outcome outcome;
+  std::optional<Packed> packed;
+  std::optional<Decisions> choice;
+};
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PlanOptions& options)
+      : graph_(graph), options_(options), values_(ValuesOf(graph)), in_arena_(InArena(graph)), search_(in_arena_, values_, options.machine) {}
+
+  // `from`: plans of the search for other budgets.
+  absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Decisions*>& from) {
+    begin_ = steady_clock::now();
+    candidates_.clear();
+    least_ = INT64_MAX;
+    budget_ = budget > 0 ? budget : INT64_MAX;
+    Add("program", Baseline(graph_));
+    if (const Bytes least = Least(); budget_ < least) {
+      return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
+    }
+    Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
+    if (budget <= 0) return Fastest();  // the step as it is
+    if (Is(PlanAlgorithm::kChen)) AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
+    if (Is(PlanAlgorithm::kEcho)) {
+      const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
+      Add("echo", Rebuild(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
+    }
+    if (Is(PlanAlgorithm::kDtr)) AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
+    if (Is(PlanAlgorithm::kKnapsack)) {
+      AddWithin("knapsack", [this](Bytes bytes) { return ScheduleByKnapsack(graph_, values_, bytes, {.machine = options_.machine}); });
+    }
+    if (Is(PlanAlgorithm::kMemonger)) {
+      AddWithin("memonger", [this](Bytes bytes) { return ScheduleByMemonger(graph_, values_, bytes, options_.machine); });
+    }
+    if (Is(PlanAlgorithm::kSuperNeurons, options_.swap)) {
+      AddWithin("superneurons", [this](Bytes bytes) { return ScheduleBySuperNeurons(graph_, values_, bytes, options_.machine); });
+    }
+    if (Is(PlanAlgorithm::kTflms, options_.swap)) {
+      AddWithin("tflms", [this](Bytes bytes) { return ScheduleByTflms(graph_, values_, bytes, options_.machine); });
+    }
+    if (Is(PlanAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
+    if (Is(PlanAlgorithm::kSearch)) AddSearch(from);
+    return Fastest();
+  }
+
+ private:
+  // Planners that copy to the host do so whatever is asked for.
+  bool Swaps() const {
+    return options_.swap || options_.algorithm == PlanAlgorithm::kDqn || options_.algorithm == PlanAlgorithm::kSuperNeurons ||
+           options_.algorithm == PlanAlgorithm::kTflms;
+  }
+  Bytes Least() {
+    if (least_memory_ < 0) {
+      least_memory_ = LeastMemory(graph_, Swaps());
+      if (!Swaps()) least_memory_ = std::max(least_memory_, LeastBytes(graph_, values_, Bounds()));
+    }
+    return least_memory_;
+  }
+  BoundOptions Bounds() const {
+    return {.swap = Swaps(), .machine = options_.machine, .time_limit_ns = std::min<int64_t>(1'000'000'000, options_.time_limit_ns / 4)};
+  }
+
+  Candidate* Add(const char* algorithm, Schedule schedule) {
+    absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
+    if (!outcome.ok()) return nullptr;  // the host has no room
+    if (outcome->live_peak > budget_) {  // and so is its arena
+      least_ = std::min(least_, outcome->live_peak);
+      return nullptr;
+    }
+    candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome), {}, {}});
+    return &candidates_.back();
+  }
+  // `with_all`: for auto, too.
+  bool Is(PlanAlgorithm algorithm, bool with_all = true) const {
+    return options_.algorithm == algorithm || (with_all && options_.algorithm == PlanAlgorithm::kAuto);
+  }
+  // A planner that bounds what is live at once. Its arena may be above that: then it gets less.
+  template <typename Make>
+  void AddWithin(const char* algorithm, Make make) {
+    for (const double part : {1.0, 0.99, 0.97, 0.94}) {
+      absl::StatusOr<Schedule> schedule = make(static_cast<Bytes>(part * static_cast<double>(budget_)));
+      if (!schedule.ok()) return;
+      const Candidate* candidate = Add(algorithm, *std::move(schedule));
+      if (candidate != nullptr && Pack(&candidates_.back()) <= budget_) return;
+    }
+  }
+  absl::StatusOr<Schedule> Learn(Bytes bytes) {
+    DqnOptions options;
+    options.machine = options_.machine;
+    options.learning.seed = options_.seed;
+    options.learning.time_limit_ns = options_.time_limit_ns;
+    absl::StatusOr<DqnPlan> plan = PlanByDqn(graph_, values_, bytes, options);
+    if (!plan.ok()) return plan.status();
+    return std::move(plan->schedule);
+  }
+  // The search's time: what the other planners have left, or a moment.
+  struct SearchTime {
+    int64_t limit_ns;
+    steady_clock::time_point begin = steady_clock::now();
+    int64_t spent() const { return (steady_clock::now() - begin).count(); }
+    int64_t left() const { return std::max(limit_ns / 50, limit_ns - spent()); }
+  };
+  void AddSearch(std::vector<const Decisions*> from) {
+    constexpr int64_t kLeast = 1'000'000;
+    const SearchTime time = {std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
+    if (!options_.swap) return AddSearchWithin(from, time);
+    constexpr size_t kMost = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
+    if (graph_.operators.size() > kMost) return AddSearchWithin(from, time);
+    const std::optional<Found> found = SearchWithCopies(from, {time.limit_ns / 2});
+    if (found) {
+      if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr) candidate->choice = found->choice;
+      if (found->time <= TotalCost(graph_)) return;
+      from.push_back(&found->choice);
+    }
+    AddSearchWithin(from, {time.left()});
+  }
+  // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at both, with all that
+  // may be live at once and with less, down to what every plan needs; and then goes on where the best was found. Nothing: no arena fits.
+  std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, const SearchTime& time) {
+    constexpr int kEighths[] = {0, 4, 2, 6, 1, 5, 3, 7};  // of the way down
+    constexpr int kLooking = std::size(kEighths), kImproving = 3;
+    const Bytes less = std::max<Bytes>(0, budget_ - Least());
+    const size_t given = from.size();
+    std::optional<Found> best;
+    Bytes best_live = 0;
+    bool hindered = false;  // what fits by what is live is much faster
+    SearchOptions search = {.swap = true, .seed = options_.seed};
+    search.passes = [this](const Schedule& schedule) { return HeightOf(schedule) <= budget_; };
+    const auto run = [&](Bytes live, int64_t limit_ns) {
+      search.budget = live;
+      search.time_limit_ns = std::max(limit_ns, time.limit_ns / 50);
+      search.from = from;
+      Found found = search_.Run(search);
+      ++search.seed;
+      hindered = found.fits && (!found.passes || 2 * (found.time - TotalCost(graph_)) > 3 * (found.least_time - TotalCost(graph_)));
+      if (!found.fits || (best && found.time >= best->time) || (!found.passes && !search.passes(found.schedule))) return;
+      best = std::move(found);
+      best_live = live;
+      from.resize(given);
+      from.push_back(&best->choice);
+    };
+    for (int i = 0; i < kLooking && !(best && best->time <= TotalCost(graph_)); ++i) {
+      const Bytes live = budget_ - less / kLooking * kEighths[i];
+      const int64_t share = (time.limit_ns * 6 / 10 - time.spent()) / (kLooking - i);
+      if (live >= best_live || hindered) run(live, i == 0 ? 2 * share : share);
+    }
+    search.anew = false;
+    for (int i = 0; i < kImproving && best && best->time > TotalCost(graph_); ++i) {
+      run(i % 2 == 0 ? best_live : best_live + (budget_ - best_live) / 2, time.left() / (kImproving - i));
+    }
+    return best;
+  }
+  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between that and what
+  // did not fit where there is no plan for so little.
+  void AddSearchWithin(const std::vector<const Decisions*>& from, const SearchTime& time) {
+    constexpr int kMostRounds = 24;
+    constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
+    Bytes live = budget_;
+    Bytes none = Least() - 1, above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
+    std::optional<Decisions> choice;
+    int improving = 0;
+    for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
+      const int64_t left = time.left();
+      const int64_t share = improving == kImproving ? left : left / (improving > 0 && round < 4 ? 4 : 2);
+      SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
+      search.anew = improving == 0;
+      search.from = from;
+      if (choice) search.from = {&*choice};
+      Found found = search_.Run(search);
+      if (!found.fits) {
+        if (!choice || improving > 0) return;
+        none = live;
+      } else {
+        choice = std::move(found.choice);
+        Candidate* candidate = Add("search", std::move(found.schedule));
+        if (candidate == nullptr) return;
+        candidate->choice = choice;
+        const Bytes height = Pack(candidate);
+        if (height <= budget_) {
+          if (improving == kImproving) return;
+          ++improving;
+          if (found.steps == 0) return;  // nothing to improve
+          continue;
+        }
+        above = std::min(above, found.peak);
+        live = above - std::clamp<Bytes>(height - budget_, budget_ / 1000, options_.swap ? budget_ / 16 : budget_);
+      }
+      if (live <= none) live = none + (above - none) / 2;
+      if (live <= none || time.spent() > 2 * time.limit_ns) return;
+    }
+  }
+
+  // The arena's height, as far as a packer says at once.
+  Bytes HeightOf(const Schedule& schedule) const {
+    const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
+    if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
+    constexpr int64_t kLimitNs = 3'000'000;
+    const PackResult result = hotpack::Pack(ToInstance(outcome->stays), {.time_limit_ns = kLimitNs, .enough = budget_});
+    return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
+  }
+
+  // The arena's height. `last`: a plan that did not fit in the usual time gets more of it.
+  Bytes Pack(Candidate* candidate, bool last = false) {
+    if (last && candidate->packed && candidate->packed->placement.height > budget_) candidate->packed.reset();
+    if (!candidate->packed) {
+      const int64_t limit = last ? kLastPackNs : std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs);
+      candidate->packed.emplace();
+      candidate->packed->instance = ToInstance(candidate->outcome.stays);
+      const Bytes enough = budget_ == INT64_MAX ? 0 : budget_;
+      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .enough = enough});
+      if (result.status != PackStatus::kOk) return INT64_MAX;
+      candidate->packed->placement = std::move(result.placement);
+    }
+    const Bytes height = candidate->packed->placement.height;
+    least_ = std::min(least_, height);
+    return height;
+  }
+
+  absl::StatusOr<PlanAnswer> Fastest() {
+    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+      return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) < std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
+    });
+    constexpr std::ptrdiff_t kMostAgain = 4;
+    const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMostAgain, end - candidates_.begin());
+    auto found = std::find_if(candidates_.begin(), end, [this](Candidate& each) { return Pack(&each) <= budget_; });
+    if (found == end) {
+      found = std::find_if(candidates_.begin(), some, [this](Candidate& each) { return Pack(&each, true) <= budget_; });
+      if (found == some) found = end;
+    }
+    if (found == end) {
+      return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+    }
+    return Answer(&*found);
+  }
+
+  absl::StatusOr<PlanAnswer> Answer(Candidate* candidate) {
+    if (std::string fault = Verify(graph_, candidate->schedule); !fault.empty()) {
+      return absl::InternalError(absl::StrCat("the plan of ", candidate->algorithm, " is wrong, please report this: ", fault));
+    }
+    PlanAnswer answer;
+    answer.algorithm = candidate->algorithm;
+    answer.schedule = std::move(candidate->schedule);
+    answer.outcome = std::move(candidate->outcome);
+    answer.instance = std::move(candidate->packed->instance);
+    answer.placement = std::move(candidate->packed->placement);
+    answer.choice = std::move(candidate->choice);
+    answer.arena = answer.placement.height;
+    answer.recomputed = answer.outcome.runs_again;
+    answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
+                                   [](const Action& action) { return action.kind == ActionKind::kOffload; });
+    answer.lower_bound_time = answer.baseline_time = TotalCost(graph_);
+    if (answer.outcome.time > answer.baseline_time) {
+      const absl::StatusOr<TimeBound> bound = LeastTime(graph_, values_, budget_, Bounds());
+      if (bound.ok()) answer.lower_bound_time = std::max(answer.lower_bound_time, bound->time);
+    }
+    answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
+    return answer;
+  }
+
+  const Graph& graph_;
+  const PlanOptions& options_;
+  const Values values_;
+  const Graph in_arena_;
+  Search search_;
+  steady_clock::time_point begin_;
+  Bytes budget_ = 0, least_ = 0, least_memory_ = -1;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace
+
+std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name) {
+  const auto found = std::find_if(std::begin(kNames), std::end(kNames), [name](const auto& entry) { return entry.first == name; });
+  return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
+}
+
+absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options) {
+  return Planner(graph, options).Run(options.budget, {});
+}
+
+std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets) {
+  Planner planner(graph, options);
+  std::vector<size_t> order(budgets.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return budgets[a] > budgets[b]; });
+  std::vector<absl::StatusOr<PlanAnswer>> answers(budgets.size(), absl::UnknownError("not planned"));
+  // From the largest, each beginning with what the one before has found ...
+  const PlanAnswer* larger = nullptr;
+  for (size_t at : order) {
+    std::vector<const Decisions*> from;
+    if (larger != nullptr && larger->choice) from.push_back(&*larger->choice);
+    answers[at] = planner.Run(budgets[at], from);
+    if (answers[at].ok()) larger = &*answers[at];
+  }
+  // ... and back: what fits into less fits.
+  std::reverse(order.begin(), order.end());
+  const PlanAnswer* smaller = nullptr;
+  for (size_t at : order) {
+    absl::StatusOr<PlanAnswer>& answer = answers[at];
+    if (smaller != nullptr && (!answer.ok() || answer->outcome.time > smaller->outcome.time)) answer = *smaller;
+    if (answer.ok()) smaller = &*answer;
+  }
+  return answers;
+}
+
+}  // namespace hotpack::planner

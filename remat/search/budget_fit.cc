@@ -1,0 +1,325 @@
+#include <algorithm>
+
+#include "remat/search/budget_fit_state.h"
+
+namespace hotpack::planner {
+namespace {
+
+constexpr int kMostRetries = 20;
+constexpr Fitted kGivenUp = {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX};
+
+}  // namespace
+
+Fitter::State::State(const Graph& graph, const Values& values, const Machine& machine)
+    : graph_(graph), values_(values), machine_(machine), can_go_(values.gaps.size()), conflicts_(values.gaps.size()),
+      helped_(values.values.size()), device_(graph.storages.size()), host_(graph.storages.size()), made_(graph.storages.size()),
+      copied_(graph.storages.size()), next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()),
+      slot_(values.values.size()), again_(values.values.size()), in_closure_(graph.operators.size()), seen_(values.values.size()),
+      starts_(graph.operators.size() + 1), expires_(graph.operators.size() + 1) {
+  contents_.resize(graph.storages.size());
+  for (size_t v = 0; v < values.values.size(); ++v) {
+    bytes_[v] = graph.storages[At(values.values[v].storage)].bytes;
+    contents_[At(values.values[v].storage)].push_back(static_cast<ValueId>(v));
+  }
+  for (size_t g = 0; g < values.gaps.size(); ++g) {
+    const Gap& gap = values.gaps[g];
+    can_go_[g] = gap.before > gap.after + 1 && bytes_[At(gap.value)] > 0 && CanBeMade(gap.value, gap.before, 0);
+  }
+  for (size_t i = 0; i < graph.operators.size(); ++i) starts_[i + 1] = starts_[i] + graph.operators[i].cost;
+}
+
+Fitted Fitter::State::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
+  options_ = &options;
+  hold_ = hold;
+  for (GapId gap : forbidden_) can_go_[At(gap)] = true;
+  forbidden_.clear();
+  asked_ = *choice;
+  went_ = 0;
+  fetches_.clear();
+  if (std::find(asked_.ways.begin(), asked_.ways.end(), Way::kSwap) != asked_.ways.end()) {
+    needs_.assign(graph_.operators.size() + 1, 0);
+    begins_ = starts_;
+    if (options.fetching == Fetching::kWithRoom) {
+      copies_take_time_ = false;
+      const bool whole = RunUntilSettled(nullptr);
+      copies_take_time_ = true;
+      if (!whole) return kGivenUp;
+      asked_ = tried_;
+    }
+    PlanFetches();
+  }
+  if (!RunUntilSettled(schedule)) return kGivenUp;
+  for (size_t v = 0; v < tried_.tails.size(); ++v) tried_.tails[v] = std::min(tried_.tails[v], helped_[v]);
+  std::swap(*choice, tried_);
+  if (schedule != nullptr) {
+    std::sort(schedule->saved_states.begin(), schedule->saved_states.end());
+    const auto end = std::unique(schedule->saved_states.begin(), schedule->saved_states.end());
+    schedule->saved_states.erase(end, schedule->saved_states.end());
+  }
+  return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .went = went_};
+}
+
+bool Fitter::State::RunUntilSettled(Schedule* schedule) {
+  const int64_t went_before = went_;
+  for (int i = 0; i < kMostRetries; ++i) {
+    went_ = went_before;
+    tried_ = asked_;
+    ways_ = &tried_.ways;
+    tails_ = &tried_.tails;
+    again_soon_ = false;
+    Reset(schedule);
+    const bool whole = Run();
+    if (!again_soon_) return whole;
+  }
+  return false;
+}
+
+bool Fitter::State::IsWanted(StorageId storage, OperatorId position) const {
+  const std::vector<ValueId>& contents = contents_[At(storage)];
+  for (auto value = contents.rbegin(); value != contents.rend(); ++value) {
+    if (Of(*value).maker >= position) continue;
+    return Of(*value).left || (!Of(*value).uses.empty() && Of(*value).uses.back() >= position);
+  }
+  return false;
+}
+
+bool Fitter::State::CanBeMade(ValueId value, OperatorId position, int depth) const {
+  constexpr int kDeepest = 64;  // changes in place
+  const OperatorId maker = Of(value).maker;
+  if (!MayRunAgain(maker) || depth > kDeepest) return false;
+  const std::vector<ValueId>&outputs = values_.outputs[At(maker)], &inputs = values_.inputs[At(maker)];
+  for (ValueId output : outputs) {
+    if (output != value && Of(output).overwritten < position && IsWanted(Of(output).storage, position)) return false;
+  }
+  return std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+    if (Of(input).overwritten >= position) return true;
+    return Of(input).storage == Of(value).storage && CanBeMade(input, position, depth + 1);
+  });
+}
+
+void Fitter::State::Reset(Schedule* schedule) {
+  schedule_ = schedule;
+  if (schedule != nullptr) *schedule = {};
+  std::fill(device_.begin(), device_.end(), kNothing);
+  std::fill(next_use_.begin(), next_use_.end(), 0);
+  std::fill(pins_.begin(), pins_.end(), 0);
+  std::fill(again_.begin(), again_.end(), false);
+  resident_.clear();
+  queue_.clear();
+  since_sorted_ = 0;
+  for (std::vector<ValueId>& list : expires_) list.clear();
+  for (size_t v = 0; v < tails_->size(); ++v) {
+    if (const OperatorId until = Until(static_cast<ValueId>(v)); until >= 0) expires_[At(until)].push_back(static_cast<ValueId>(v));
+  }
+  std::fill(helped_.begin(), helped_.end(), -1);
+  std::fill(host_.begin(), host_.end(), kNothing);
+  std::fill(made_.begin(), made_.end(), 0);
+  std::fill(copied_.begin(), copied_.end(), 0);
+  copying_.clear();
+  missed_.clear();
+  deferred_.clear();
+  next_fetch_ = 0;
+  host_bytes_ = 0;
+  to_host_ = to_device_ = 0;
+  live_ = peak_ = 0;
+  clock_ = 0;
+  now_ = -1;
+}
+
+bool Fitter::State::Run() {
+  for (size_t v = 0; v < values_.values.size(); ++v) {
+    if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
+  }
+  peak_ = live_;
+  over_ = std::max<Bytes>(0, live_ - options_->budget);  // what is given does not fit
+  for (size_t v = 0; v < values_.values.size(); ++v) {
+    if (values_.values[v].maker < 0) Settle(static_cast<ValueId>(v));
+  }
+  for (size_t i = 0; i < graph_.operators.size(); ++i) {
+    now_ = static_cast<OperatorId>(i);
+    if (!copies_take_time_) begins_[i] = clock_;
+    if (!fetches_.empty()) FetchDue();
+    if (!Make(values_.inputs[i]) || !RunOperator(now_, false)) return false;
+    if (!copying_.empty()) DropCopied();
+    for (ValueId value : expires_[i]) {
+      if (IsThere(value) && GapOf(value) < 0) Drop(value);
+    }
+  }
+  now_ = static_cast<OperatorId>(graph_.operators.size());
+  if (!copies_take_time_) begins_.back() = clock_;
+  FetchDue();
+  left_.clear();
+  for (size_t v = 0; v < values_.values.size(); ++v) {
+    if (values_.values[v].left) left_.push_back(static_cast<ValueId>(v));
+  }
+  return Make(left_);
+}
+
+void Fitter::State::Settle(ValueId value) {
+  if (!IsThere(value) || pins_[At(value)] > 0) return;
+  const GapId gap = GapOf(value);
+  if (gap < 0) {
+    if (Until(value) <= now_) Drop(value);
+    return;
+  }
+  const Way way = (*ways_)[At(gap)];
+  if (way == Way::kSwap) return Copy(value, gap);
+  if (way == Way::kHold || !can_go_[At(gap)]) return;
+  if (again_[At(value)] && way != Way::kAgainOnce) return;  // made again in this gap: held to its end
+  Drop(value);
+}
+
+bool Fitter::State::Find(ValueId value) {
+  if (IsThere(value)) {
+    helped_[At(value)] = now_;
+    return true;
+  }
+  if (IsOnHost(value)) {
+    if (std::find(fetch_now_.begin(), fetch_now_.end(), value) == fetch_now_.end()) fetch_now_.push_back(value);
+    return true;
+  }
+  const OperatorId maker = Of(value).maker;
+  if (!MayRunAgain(maker)) {
+    if (There(value) != kNothing || Of(value).overwritten < now_) return false;
+    asked_.tails[At(value)] = std::max(asked_.tails[At(value)], now_);  // there next time; now as if it were
+    again_soon_ = true;
+    Place(value);
+    return true;
+  }
+  if (Of(value).overwritten >= now_ && GapOf(value) < 0) missed_.push_back({value, now_});
+  if (in_closure_[At(maker)]) return true;
+  in_closure_[At(maker)] = true;
+  closure_.push_back(maker);
+  const std::vector<ValueId>& inputs = values_.inputs[At(maker)];
+  return std::all_of(inputs.begin(), inputs.end(), [this](ValueId input) { return Find(input); });
+}
+
+bool Fitter::State::Make(const std::vector<ValueId>& wanted) {
+  closure_.clear();
+  fetch_now_.clear();
+  bool found = true;
+  for (ValueId value : wanted) {
+    ++pins_[At(value)];
+    if (found && !IsThere(value) && !Find(value)) {
+      Forbid(GapOf(value));
+      found = false;
+    }
+  }
+  if (closure_.empty() && fetch_now_.empty()) return found;
+  std::sort(closure_.begin(), closure_.end());
+  for (OperatorId op : closure_) {
+    for (ValueId input : values_.inputs[At(op)]) ++pins_[At(input)];
+  }
+  for (ValueId value : fetch_now_) {
+    if (IsOnHost(value)) Fetch(value);
+  }
+  for (OperatorId op : closure_) {
+    found = found && RunOperator(op, true);
+    in_closure_[At(op)] = false;
+  }
+  if (!found && !again_soon_) {
+    for (ValueId value : wanted) {
+      if (conflict_ && !IsThere(value)) Forbid(GapOf(value));
+    }
+  }
+  return found;
+}
+
+void Fitter::State::Forbid(GapId gap) {
+  if (gap < 0 || !can_go_[At(gap)]) return;
+  constexpr int kOften = 100;
+  can_go_[At(gap)] = false;
+  again_soon_ = true;
+  if (++conflicts_[At(gap)] < kOften) forbidden_.push_back(gap);
+}
+
+bool Fitter::State::RunOperator(OperatorId number, bool again) {
+  const Operator& op = graph_.operators[At(number)];
+  const std::vector<ValueId>&inputs = values_.inputs[At(number)], &outputs = values_.outputs[At(number)];
+  conflict_ = false;  // also where it is given up
+  for (ValueId input : inputs) {
+    if (!IsThere(input)) return conflict_ = true, false;
+  }
+  // After this run nobody needs it, or it is to go anyway.
+  const auto goes = [&](ValueId value) {
+    if (pins_[At(value)] > 1) return false;
+    if (again) {
+      const GapId gap = GapOf(value);
+      return gap < 0 ? Until(value) <= now_ : again_[At(value)] && (*ways_)[At(gap)] == Way::kAgainOnce;
+    }
+    const Value& of = Of(value);
+    return At(next_use_[At(value)] + 1) == of.uses.size() && !of.left && Until(value) <= now_;
+  };
+  Bytes needed = op.workspace;
+  for (ValueId output : outputs) {
+    const ValueId there = There(output);
+    if (there == kNothing) needed += bytes_[At(output)];
+    if (there == kNothing || there == output) continue;
+    const bool changed = std::find(inputs.begin(), inputs.end(), there) != inputs.end();
+    if (again && !(changed && pins_[At(there)] <= 1)) return conflict_ = true, false;
+    if (again && GapOf(there) >= 0 && Of(there).overwritten != number) return conflict_ = true, false;
+  }
+  taken_.clear();
+  for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
+    const auto [read, made] = op.in_place[pair];
+    const ValueId value = device_[At(read)];
+    if (value == kNothing || device_[At(made)] != kNothing || !goes(value)) continue;
+    // Of a larger storage the rest would stay as long as what is made.
+    if (graph_.storages[At(read)].bytes != graph_.storages[At(made)].bytes) continue;
+    const bool twice = std::any_of(taken_.begin(), taken_.end(), [&](int32_t other) {
+      return op.in_place[At(other)].read == read || op.in_place[At(other)].made == made;
+    });
+    if (twice) continue;
+    taken_.push_back(static_cast<int32_t>(pair));
+    needed -= graph_.storages[At(made)].bytes;
+  }
+  if (live_ + needed > options_->budget) {
+    Pin(outputs, 1);  // what is overwritten has the memory that they need
+    if (!options_->mends || !MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
+    if (over_ > options_->most_over) return false;
+    Pin(outputs, -1);
+  }
+  if (schedule_ != nullptr) {
+    schedule_->actions.push_back({ActionKind::kRun, number, taken_});
+    if (again && op.random) schedule_->saved_states.push_back(number);
+  }
+  peak_ = std::max(peak_, live_ + needed);
+  if (!copies_take_time_) needs_[At(now_)] = std::max(needs_[At(now_)], live_ + needed);
+  Wait(op);
+  for (int32_t pair : taken_) Remove(device_[At(op.in_place[At(pair)].read)]);
+  clock_ += op.cost;
+  if (clock_ > options_->most_time) return false;
+  for (ValueId output : outputs) made_[At(Of(output).storage)] = clock_;
+  for (ValueId input : inputs) {
+    --pins_[At(input)];
+    if (!again) ++next_use_[At(input)], again_[At(input)] = false;
+  }
+  for (ValueId output : outputs) {
+    const ValueId there = There(output);
+    if (there == output) continue;
+    if (there != kNothing) Remove(there);
+    Place(output);
+    again_[At(output)] = again;
+  }
+  for (ValueId input : inputs) {
+    if (!again || again_[At(input)] || GapOf(input) < 0) Settle(input);
+  }
+  for (ValueId output : outputs) Settle(output);
+  return true;
+}
+
+Fitter::Fitter(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
+Fitter::~Fitter() = default;
+
+Fitted Fitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
+  return state_->Fit(options, choice, hold, schedule);
+}
+bool Fitter::CanGo(GapId gap) const { return state_->can_go(gap); }
+const std::vector<std::pair<ValueId, OperatorId>>& Fitter::Missed() const { return state_->missed(); }
+bool Fitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
+
+Decisions NothingGoes(const Values& values) {
+  return {std::vector<Way>(values.gaps.size(), Way::kHold), std::vector<OperatorId>(values.values.size(), -1)};
+}
+
+}  // namespace hotpack::planner

@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <cmath>
+
+#include "remat/search/budget_fit_state.h"
+
+namespace hotpack::planner {
+namespace {
+
+constexpr int kMostNeighbors = 48;
+
+// A hash as a number in [-1, 1] (splitmix64, Steele et al. 2014).
+double Drawn(uint64_t seed, uint64_t index) {
+  uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+}
+
+}  // namespace
+
+void Fitter::State::Drop(ValueId value) {
+  clock_ = std::max(clock_, copied_[At(Of(value).storage)]);
+  if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kDrop, Of(value).storage});
+  Remove(value);
+}
+
+Nanoseconds Fitter::State::CopyTime(Bytes bytes, double bytes_per_ns) const {
+  if (!copies_take_time_) return 0;
+  return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
+}
+
+void Fitter::State::Copy(ValueId value, GapId gap) {
+  if (again_[At(value)] || !can_swap(gap)) return;
+  const StorageId storage = Of(value).storage;
+  if (host_[At(storage)] != value) {
+    const Bytes more = host_[At(storage)] == kNothing ? bytes_[At(value)] : 0;
+    if (host_bytes_ + more > machine_.host_memory) return;
+    host_bytes_ += more;
+    host_[At(storage)] = value;
+    to_host_ = std::max(to_host_, made_[At(storage)]) + CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_host);
+    copied_[At(storage)] = to_host_;
+    if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kOffload, storage});
+  }
+  copying_.push_back({value, gap});
+}
+
+void Fitter::State::DropCopied() {
+  std::erase_if(copying_, [this](const std::pair<ValueId, GapId>& each) {
+    const auto [value, gap] = each;
+    if (!IsThere(value) || GapOf(value) != gap) return true;
+    if (copied_[At(Of(value).storage)] > clock_ || pins_[At(value)] > 0) return false;
+    Drop(value);
+    return true;
+  });
+}
+
+void Fitter::State::PlanFetches() {
+  for (size_t g = 0; g < asked_.ways.size(); ++g) {
+    if (asked_.ways[g] == Way::kSwap) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
+  }
+  std::sort(fetches_.rbegin(), fetches_.rend());
+  Nanoseconds free = INT64_MAX;
+  for (auto& [at, gap] : fetches_) {
+    const Gap& of = values_.gaps[At(gap)];
+    const Bytes bytes = bytes_[At(of.value)];
+    free = std::min(free, begins_[At(at)]) - CopyTime(bytes, machine_.bytes_per_ns_to_device);
+    const auto fits = [&] { return options_->fetching == Fetching::kInTime || needs_[At(at) - 1] + bytes <= options_->budget; };
+    while (at > of.after + 1 && begins_[At(at)] > free && fits()) needs_[At(--at)] += bytes;
+  }
+  std::stable_sort(fetches_.begin(), fetches_.end(), [this](const auto& a, const auto& b) {
+    return std::pair(a.first, values_.gaps[At(a.second)].before) < std::pair(b.first, values_.gaps[At(b.second)].before);
+  });
+}
+
+void Fitter::State::FetchDue() {
+  for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_) deferred_.push_back(fetches_[next_fetch_].second);
+  if (deferred_.empty()) return;
+  if (!copying_.empty()) DropCopied();
+  std::erase_if(deferred_, [this](GapId gap) {
+    const ValueId value = values_.gaps[At(gap)].value;
+    std::erase_if(copying_, [value](const auto& each) { return each.first == value; });
+    if (GapOf(value) != gap || !IsOnHost(value)) return true;
+    if (options_->fetching == Fetching::kWithRoom && live_ + bytes_[At(value)] > options_->budget) return false;
+    Fetch(value);
+    return true;
+  });
+}
+
+void Fitter::State::Fetch(ValueId value) {
+  const Bytes above = live_ + bytes_[At(value)] - options_->budget;
+  if (above > 0 && (!options_->mends || !MakeRoom(above))) over_ += live_ + bytes_[At(value)] - options_->budget;
+  const StorageId storage = Of(value).storage;
+  Place(value);
+  peak_ = std::max(peak_, live_);
+  to_device_ = std::max({to_device_, clock_, copied_[At(storage)]}) + CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_device);
+  made_[At(storage)] = to_device_;
+  if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kPrefetch, storage});
+}
+
+void Fitter::State::Wait(const Operator& op) {
+  for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
+    for (StorageId id : *used) clock_ = std::max(clock_, made_[At(id)]);
+  }
+  for (const std::vector<StorageId>* changed : {&op.writes, &op.updates}) {
+    for (StorageId id : *changed) clock_ = std::max(clock_, copied_[At(id)]);
+  }
+  for (int32_t pair : taken_) clock_ = std::max(clock_, copied_[At(op.in_place[At(pair)].read)]);
+}
+
+void Fitter::State::Pin(const std::vector<ValueId>& outputs, int by) {
+  for (ValueId output : outputs) {
+    if (const ValueId there = There(output); there != kNothing) pins_[At(there)] += by;
+  }
+}
+
+Nanoseconds Fitter::State::CostOf(ValueId value) {
+  if (host_[At(Of(value).storage)] == value) return std::max<Nanoseconds>(0, copied_[At(Of(value).storage)] - clock_);
+  Nanoseconds cost = graph_.operators[At(Of(value).maker)].cost;
+  if (!options_->neighbors) return cost;
+  ++stamp_;
+  open_.assign(1, value);
+  for (size_t i = 0; i < open_.size() && i < At(kMostNeighbors); ++i) {
+    for (ValueId input : values_.inputs[At(Of(open_[i]).maker)]) {
+      if (IsThere(input) || Of(input).maker < 0 || std::exchange(seen_[At(input)], stamp_) == stamp_) continue;
+      cost += graph_.operators[At(Of(input).maker)].cost;
+      open_.push_back(input);
+    }
+  }
+  open_.assign(1, value);
+  for (size_t i = 0; i < open_.size() && i < At(kMostNeighbors); ++i) {
+    for (OperatorId use : Of(open_[i]).uses) {
+      if (use >= now_) break;
+      for (ValueId output : values_.outputs[At(use)]) {
+        if (IsThere(output) || GapOf(output) < 0 || std::exchange(seen_[At(output)], stamp_) == stamp_) continue;
+        cost += graph_.operators[At(use)].cost;
+        open_.push_back(output);
+      }
+    }
+  }
+  return cost;
+}
+
+bool Fitter::State::IsVictim(ValueId value, GapId gap) const {
+  if (pins_[At(value)] > 0) return false;
+  if (gap >= 0 && host_[At(Of(value).storage)] == value) return true;
+  return gap >= 0 ? can_go_[At(gap)] : MayRunAgain(Of(value).maker);
+}
+
+void Fitter::State::Sort() {
+  queue_.clear();
+  const auto now = static_cast<double>(starts_[At(now_)]);
+  for (ValueId value : resident_) {
+    const GapId gap = GapOf(value);
+    if (!IsVictim(value, gap)) continue;
+    const OperatorId next = gap >= 0 ? values_.gaps[At(gap)].before : Until(value);
+    const double waits = 1 + static_cast<double>(starts_[At(next)]) - now;
+    double score = std::log(1 + static_cast<double>(CostOf(value))) - std::log(static_cast<double>(bytes_[At(value)])) -
+                   options_->wait * std::log(std::max(1.0, waits));
+    if (options_->noise > 0) score += options_->noise * Drawn(options_->seed, static_cast<uint64_t>(value));
+    if (hold_ != nullptr && gap >= 0 && (*hold_)[At(gap)]) score += 1e6;
+    queue_.push_back({score, value, gap});
+  }
+  std::sort(queue_.begin(), queue_.end(), [](const Victim& a, const Victim& b) {
+    return a.score != b.score ? a.score > b.score : a.value > b.value;
+  });
+  since_sorted_ = 0;
+}
+
+std::vector<std::pair<ValueId, GapId>>::iterator Fitter::State::NextCopied() {
+  return std::find_if(copying_.begin(), copying_.end(), [this](const auto& each) {
+    return IsThere(each.first) && GapOf(each.first) == each.second && pins_[At(each.first)] == 0;
+  });
+}
+
+std::optional<Fitter::State::Victim> Fitter::State::NextVictim() {
+  bool fresh = false;
+  for (;;) {
+    constexpr size_t kShare = 16;  // of the queue, before the rest is weighed again
+    if (queue_.empty() || since_sorted_ > queue_.size() / kShare) {
+      if (queue_.empty() && fresh) return std::nullopt;
+      Sort();
+      fresh = true;
+      if (queue_.empty()) return std::nullopt;
+    }
+    const Victim victim = queue_.back();
+    queue_.pop_back();
+    if (IsThere(victim.value) && GapOf(victim.value) == victim.gap && IsVictim(victim.value, victim.gap)) return victim;
+  }
+}
+
+bool Fitter::State::MakeRoom(Bytes bytes) {
+  const Bytes target = live_ - bytes;
+  if (!copying_.empty()) DropCopied();
+  while (live_ > target) {
+    const std::optional<Victim> victim = NextVictim();
+    if (const auto copy = NextCopied(); copy != copying_.end()) {
+      // To wait for it may cost less than to make another again.
+      const Nanoseconds wait = copied_[At(Of(copy->first).storage)] - clock_;
+      if (!victim || wait <= CostOf(victim->value)) {
+        if (victim) queue_.push_back(*victim);
+        const ValueId value = copy->first;
+        copying_.erase(copy);
+        Drop(value);
+        continue;
+      }
+    }
+    if (!victim) return false;
+    if (victim->gap >= 0) {
+      Way& way = (*ways_)[At(victim->gap)];
+      const bool copied = host_[At(Of(victim->value).storage)] == victim->value;
+      way = copied ? Way::kSwap : again_[At(victim->value)] ? Way::kAgainOnce : std::max(way, Way::kAgain);
+    } else {
+      (*tails_)[At(victim->value)] = -1;
+    }
+    Drop(victim->value);
+    ++since_sorted_;
+    ++went_;
+  }
+  return true;
+}
+
+}  // namespace hotpack::planner

@@ -1,0 +1,77 @@
+#include "remat/baselines/dtr.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "remat/core/simulator.h"
+#include "remat/core/verifier.h"
+#include "tests/remat/small_graphs.h"
+
+namespace hotpack::planner {
+namespace {
+
+TEST(DtrTest, WithAllMemoryItIsTheProgram) {
+  const Graph graph = Chain(8);
+  const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, ValuesOf(graph), 1 << 20);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(Simulate(graph, *schedule)->runs_again, 0);
+}
+
+// Two layers, room for three storages and the gradient that comes: x1 is the only one that may go, when the loss is made.
+TEST(DtrTest, ByHand) {
+  const Graph graph = Chain(2);
+  const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, ValuesOf(graph), 300);
+  EXPECT_FALSE(schedule.ok());  // b2 needs x0 (given), x1, g2 and g1 at once
+  const absl::StatusOr<Schedule> four = ScheduleByDtr(graph, ValuesOf(graph), 400);
+  ASSERT_TRUE(four.ok()) << four.status();
+  EXPECT_EQ(Simulate(graph, *four)->runs_again, 0);
+}
+
+// h prefers what is large, cheap and stale: of two that could go the cheap one does.
+TEST(DtrTest, TheCheapOneGoes) {
+  Graph graph = Chain(6);
+  graph.operators[1].cost = 1000;  // x2; x1 costs 10
+  const Values values = ValuesOf(graph);
+  const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, values, Simulate(graph, Baseline(graph))->live_peak - 100);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  for (const Action& action : schedule->actions) {
+    if (action.kind != ActionKind::kDrop) continue;
+    EXPECT_EQ(action.target, 1);
+    break;
+  }
+}
+
+TEST(DtrTest, KeepsToTheBudgetAndComputesTheSame) {
+  std::mt19937_64 random(3);
+  int made = 0, again = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Graph graph = RandomGraph(random, 2 + i % 40);
+    if (!Check(graph).ok()) continue;
+    const Values values = ValuesOf(graph);
+    const Bytes budget = Simulate(graph, Baseline(graph))->live_peak * static_cast<Bytes>(70 + random() % 40) / 100;
+    const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, values, budget);
+    if (!schedule.ok()) continue;
+    ++made;
+    const absl::StatusOr<Outcome> outcome = Simulate(graph, *schedule);
+    ASSERT_TRUE(outcome.ok()) << outcome.status() << " " << i;
+    ASSERT_EQ(Verify(graph, *schedule), "") << i;
+    EXPECT_LE(outcome->live_peak, budget) << i;
+    again += static_cast<int>(outcome->runs_again);
+  }
+  EXPECT_GT(made, 500);
+  EXPECT_GT(again, 100);
+}
+
+// In little memory of a large graph it would compute more often than anybody waits for, and writes down.
+TEST(DtrTest, GivesUpWhatWouldNotEnd) {
+  const Graph graph = Chain(1000);
+  const Values values = ValuesOf(graph);
+  EXPECT_TRUE(ScheduleByDtr(graph, values, 1500, 3).ok());
+  const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, values, 1500, 2);
+  EXPECT_EQ(schedule.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(std::string(schedule.status().message()), "it computes the same over and over again");
+}
+
+}  // namespace
+}  // namespace hotpack::planner

@@ -1,0 +1,90 @@
+#include "remat/files/graph_json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_replace.h"
+#include "tests/remat/small_graphs.h"
+
+namespace hotpack::planner {
+namespace {
+
+constexpr const char* kDocument = R"({"format": "hotpack-graph", "version": 1,
+  "storages": [{"name": "x", "bytes": 4096, "given": true, "kind": "other"}, {"name": "w", "bytes": 8, "given": true, "kept": true, "kind": "weight"},
+               {"name": "y", "bytes": 512}, {"name": "z", "bytes": 512, "kept": true}],
+  "operators": [{"name": "conv", "cost_ns": 100, "reads": ["x", "w"], "writes": ["y"], "workspace": 77},
+                {"name": "relu", "cost_ns": 5, "reads": ["y"], "writes": ["z"], "in_place": [["y", "z"]], "masks": ["y"], "phase": "backward"},
+                {"name": "sgd", "cost_ns": 1, "updates": ["w"], "phase": "update", "collective": true, "random": true}]})";
+
+TEST(GraphJsonTest, WhatADocumentSays) {
+  const absl::StatusOr<Graph> graph = ParseGraphJson(kDocument, "g.json");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->operators.size(), 3u);
+  EXPECT_EQ(graph->operators[0].reads, (std::vector<StorageId>{0, 1}));
+  EXPECT_EQ(graph->operators[0].workspace, 77);
+  EXPECT_EQ(graph->operators[1].in_place.size(), 1u);
+  EXPECT_EQ(graph->operators[1].masks, (std::vector<StorageId>{2}));
+  EXPECT_EQ(graph->operators[1].phase, Phase::kBackward);
+  EXPECT_TRUE(graph->operators[2].once && graph->operators[2].random);
+  EXPECT_EQ(graph->storages[1].kind, StorageKind::kWeight);
+  EXPECT_TRUE(graph->storages[1].kept);
+  EXPECT_EQ(graph->storages[3].bytes, 512);
+}
+
+TEST(GraphJsonTest, ThereAndBack) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 300; ++i) {
+    const Graph graph = RandomGraph(random, 1 + i % 30);
+    if (!Check(graph).ok()) continue;
+    const std::string text = FormatGraphJson(graph);
+    const absl::StatusOr<Graph> read = ParseGraphJson(text, "text");
+    ASSERT_TRUE(read.ok()) << read.status() << text;
+    EXPECT_EQ(FormatGraphJson(*read), text);
+  }
+}
+
+TEST(GraphJsonTest, OperatorsMayBeListedInAnyOrder) {
+  const std::string turned = R"({"format": "hotpack-graph", "version": 1,
+    "storages": [{"name": "x", "bytes": 1, "given": true}, {"name": "y", "bytes": 1}, {"name": "z", "bytes": 1}],
+    "operators": [{"name": "second", "cost_ns": 1, "reads": ["y"], "writes": ["z"]}, {"name": "first", "cost_ns": 1, "reads": ["x"], "writes": ["y"]}]})";
+  const absl::StatusOr<Graph> graph = ParseGraphJson(turned, "g");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->operators[0].name, "first");
+}
+
+TEST(GraphJsonTest, FaultsAreOneLine) {
+  const struct {
+    const char* from;
+    const char* to;
+    const char* error;
+  } cases[] = {
+      {"{\"format\"", "{{", "g: no JSON"},
+      {"hotpack-graph", "other", "g: not of format hotpack-graph, version 1"},
+      {"\"version\": 1", "\"version\": 2", "g: not of format hotpack-graph, version 1"},
+      {"\"bytes\": 4096, ", "", "g: x: no bytes"},
+      {"\"bytes\": 4096", "\"bytes\": -1", "g: x: bytes is no whole number from 0 on"},
+      {"\"bytes\": 4096", "\"bytes\": 1.5", "g: x: bytes is no whole number from 0 on"},
+      {"\"bytes\": 4096", "\"bytes\": 18446744073709551615", "g: x: bytes is no whole number from 0 on"},
+      {"\"cost_ns\": 100", "\"cost_ns\": -100", "g: conv: cost_ns is no whole number from 0 on"},
+      {"\"cost_ns\": 100", "\"cost\": 100", "g: conv: no cost_ns"},
+      {"\"workspace\"", "\"workspaec\"", "g: conv: 'workspaec' is not known"},
+      {"\"kind\": \"other\"", "\"kind\": \"odd\"", "g: x: 'odd' is not known"},
+      {"\"given\": true, \"kind\"", "\"given\": 1, \"kind\"", "g: x: given is neither true nor false"},
+      {"\"reads\": [\"y\"]", "\"reads\": [\"q\"]", "g: relu: there is no storage \"q\""},
+      {"\"reads\": [\"y\"]", "\"reads\": \"y\"", "g: relu: reads: no list"},
+      {"{\"name\": \"y\"", "{\"name\": \"x\"", "g: storage 'x' is there twice"},
+      {"\"reads\": [\"x\", \"w\"]", "\"reads\": [\"x\", \"z\"]",
+       "g: a cycle: each of these operators needs the next, and the last the first: conv, relu"},
+      {"\"masks\": [\"y\"]", "\"masks\": [\"z\"]", "g: operator 1 (relu): masks: not a storage that it reads"},
+      {"\"given\": true, \"kind\": \"other\"", "\"kind\": \"other\"", "g: operator 0 (conv): uses 'x', which nothing has made"},
+  };
+  for (const auto& each : cases) {
+    const std::string text = absl::StrReplaceAll(kDocument, {{each.from, each.to}});
+    ASSERT_NE(text, kDocument) << each.from;
+    EXPECT_EQ(ParseGraphJson(text, "g").status().message(), each.error);
+  }
+}
+
+}  // namespace
+}  // namespace hotpack::planner

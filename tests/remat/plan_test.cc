@@ -1,0 +1,65 @@
+#include "remat/remat_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "remat/networks/generator.h"
+#include "tests/remat/small_graphs.h"
+
+namespace hotpack::planner {
+namespace {
+
+// Storages of some bytes take 512 of the arena each: what is live at once says little of it.
+TEST(PlansTest, SmallStoragesTakeWholeGrains) {
+  const absl::StatusOr<Graph> graph = Generate("lstm:2x8,batch=2,steps=4,classes=8");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.time_limit_ns = 200'000'000;
+  options.budget = 55978;
+  const absl::StatusOr<PlanAnswer> answer = MakePlan(*graph, options);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_LE(answer->arena, options.budget);
+  EXPECT_GT(answer->recomputed, 0);
+}
+
+TEST(PlansTest, EndsWhereNothingIsFaster) {
+  const absl::StatusOr<Graph> graph = Generate("vgg:16,batch=64");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.swap = true;
+  options.time_limit_ns = 60'000'000'000;
+  options.budget = 5'000'000'000;
+  const absl::StatusOr<PlanAnswer> answer = MakePlan(*graph, options);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->outcome.time, answer->baseline_time);
+  EXPECT_LE(answer->arena, options.budget);
+  EXPECT_LE(answer->swapped, 4);
+  EXPECT_LT(answer->seconds, 50);
+}
+
+TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
+  const Graph graph = Chain(50, 512);
+  PlanOptions options;
+  options.algorithm = PlanAlgorithm::kSearch;
+  options.time_limit_ns = 20'000'000;
+  const std::vector<Bytes> budgets = {5120, 25600, 3584, 15360, 1024, 20480};
+  const std::vector<absl::StatusOr<PlanAnswer>> answers = MakePlans(graph, options, budgets);
+  ASSERT_EQ(answers.size(), budgets.size());
+  EXPECT_EQ(answers[4].status().code(), absl::StatusCode::kResourceExhausted);  // below what every plan needs
+  for (size_t a = 0; a < budgets.size(); ++a) {
+    if (a == 4) continue;
+    ASSERT_TRUE(answers[a].ok()) << answers[a].status();
+    EXPECT_LE(answers[a]->arena, budgets[a]);
+    for (size_t b = 0; b < budgets.size(); ++b) {
+      if (b != 4 && budgets[b] > budgets[a]) {
+        EXPECT_LE(answers[b]->outcome.time, answers[a]->outcome.time);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hotpack::planner
