@@ -116,7 +116,7 @@ function(hotpack_compile_quickly target)
 endfunction()
 
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
-set(HOTPACK_SANITIZED_ROOMS packer profiler planner runtime bench fuzz)
+set(HOTPACK_SANITIZED_ROOMS packer profiler remat runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels

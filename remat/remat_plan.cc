@@ -24,7 +24,7 @@
 #include "remat/search/search.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using std::chrono::steady_clock;
@@ -359,4 +359,4 @@ std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const Plan
   return answers;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -13,7 +13,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/simulator.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 enum class PlanAlgorithm {
   kAuto,          // search, and the others' plans beside it; those that copy to the host where that is asked for; not dqn
@@ -64,4 +64,4 @@ absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& optio
 // Thread-safe.
 std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

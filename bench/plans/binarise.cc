@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr Bytes kBitsAnElement = 32;
@@ -134,4 +134,4 @@ BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine, con
   return bits.plan.outcome.live_peak < whole.plan.outcome.live_peak ? std::move(bits) : std::move(whole);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

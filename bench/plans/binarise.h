@@ -13,7 +13,7 @@
 #include "remat/core/graph.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct Encoding {
   double bytes_per_ns = 250;  // > 0: how fast an operator reads what it encodes (a streaming kernel of the card in networks/device.h)
@@ -41,4 +41,4 @@ struct BinarisedPlan {
 // EchoOptions::allowed is by operator of `graph`; encoders may always run again. Thread-safe.
 BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine = {}, const EchoOptions& options = {}, const Encoding& encoding = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

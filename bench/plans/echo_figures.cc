@@ -33,7 +33,7 @@
 #include "remat/networks/translation.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Json = nlohmann::json;
@@ -259,6 +259,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat
 
-int main(int argc, char** argv) { return hotpack::planner::Main(argc, argv); }
+int main(int argc, char** argv) { return hotpack::remat::Main(argc, argv); }

@@ -27,7 +27,7 @@
 #include "remat/remat_plan.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -248,10 +248,10 @@ class Figures {
 };
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat
 
 int main(int argc, char** argv) {
-  hotpack::planner::Options options;
+  hotpack::remat::Options options;
   if (const char* shared = std::getenv("HOTPACK_SHARED")) options.shared = shared;
   CLI::App app("How far plans are from what is provable");
   app.add_flag("--smoke", options.smoke, "Small graphs, short searches");
@@ -259,8 +259,8 @@ int main(int argc, char** argv) {
   app.add_option("--time-limit", options.time_limit, "Seconds for a search and a budget")->capture_default_str();
   app.add_option("--solver-limit", options.solver_limit, "Seconds for a solver")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  hotpack::planner::Figures figures(options);
-  for (const auto& graph : hotpack::planner::Graphs(options)) figures.Bounds(graph);
+  hotpack::remat::Figures figures(options);
+  for (const auto& graph : hotpack::remat::Graphs(options)) figures.Bounds(graph);
   for (int percent : options.smoke ? std::vector{90, 80} : std::vector{75, 66}) figures.Model(percent);
   figures.Print();
   return figures.holds() ? 0 : 1;

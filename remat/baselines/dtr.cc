@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr ValueId kNothing = -1;
@@ -200,4 +200,4 @@ absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values,
   return Runtime(graph, values, budget, most_runs).Run();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -5,7 +5,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Operators run in the program's order. Where one does not fit into `budget` bytes, the value with the least h goes, one after the
 // other:
@@ -18,4 +18,4 @@ namespace hotpack::planner {
 // O(evictions · resident values · size of their neighborhoods).
 absl::StatusOr<Schedule> ScheduleByDtr(const Graph& graph, const Values& values, Bytes budget, int most_runs = 100);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

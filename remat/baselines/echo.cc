@@ -10,7 +10,7 @@
 #include "remat/chen/segments.h"
 #include "remat/core/load.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int32_t kNone = -1;
@@ -296,4 +296,4 @@ EchoPlan PlanByEcho(const Graph& graph, const Values& values, const Machine& mac
   return Halved(plan, analysis.Savings(plan), promise);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -11,7 +11,7 @@
 
 #include "remat/core/schedule_builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct EchoOptions {
   // By operator: of the others nothing runs again, as if they had been taken out of the path. Null: all. (The paper's Figure 17
@@ -46,4 +46,4 @@ struct EchoPlan {
 // and, if that is too high, one of at most 0.1 s. Thread-safe.
 EchoPlan PlanByEcho(const Graph& graph, const Values& values, const Machine& machine = {}, const EchoOptions& options = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 bool Fastest::Add(Schedule schedule) {
   const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
@@ -23,4 +23,4 @@ absl::StatusOr<Schedule> Fastest::Take() {
   return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

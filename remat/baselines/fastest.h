@@ -8,7 +8,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/simulator.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 class Fastest {
  public:
@@ -29,4 +29,4 @@ class Fastest {
   Bytes least_ = INT64_MAX;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

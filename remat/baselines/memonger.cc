@@ -6,7 +6,7 @@
 #include "remat/baselines/fastest.h"
 #include "remat/chen/segments.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 int64_t ForwardOperators(const Graph& graph) {
@@ -41,4 +41,4 @@ absl::StatusOr<Schedule> ScheduleByMemonger(const Graph& graph, const Values& va
   return fastest.Take();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -13,7 +13,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // The first m of `segments` segments of the forward pass are computed again, but for the operator at the end of each: by operator.
 std::vector<bool> MemongerSegments(const Graph& graph, int segments, int m);
@@ -22,4 +22,4 @@ std::vector<bool> MemongerSegments(const Graph& graph, int segments, int m);
 // simulations. Thread-safe.
 absl::StatusOr<Schedule> ScheduleByMemonger(const Graph& graph, const Values& values, Bytes budget, const Machine& machine = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

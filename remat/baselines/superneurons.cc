@@ -9,7 +9,7 @@
 #include "remat/core/load.h"
 #include "remat/core/schedule_builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 Bytes BytesOf(const Graph& graph, const Values& values, GapId gap) {
@@ -144,4 +144,4 @@ absl::StatusOr<Schedule> ScheduleBySuperNeurons(const Graph& graph, const Values
   return fastest.Take();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

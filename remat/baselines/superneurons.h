@@ -11,7 +11,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 enum class SuperNeuronsMode : uint8_t { kRecompute, kSwap, kBoth };
 
@@ -23,4 +23,4 @@ Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, Supe
 // simulations. Thread-safe.
 absl::StatusOr<Schedule> ScheduleBySuperNeurons(const Graph& graph, const Values& values, Bytes budget, const Machine& machine = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

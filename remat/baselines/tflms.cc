@@ -7,7 +7,7 @@
 #include "remat/baselines/wait_for_memory.h"
 #include "remat/core/schedule_builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Gaps that span more than `threshold` operators, in topological order of where they begin.
@@ -92,4 +92,4 @@ absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& value
   return fastest.Take();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

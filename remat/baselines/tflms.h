@@ -10,7 +10,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // The tool's parameters.
 struct TflmsOptions {
@@ -30,4 +30,4 @@ Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const Tflms
 // some thresholds and distances, whose live peak is at most `budget` bytes. ResourceExhausted with the least live peak of all. Thread-safe.
 absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget, const Machine& machine = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

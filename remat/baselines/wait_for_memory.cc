@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int32_t kNone = -1;
@@ -200,4 +200,4 @@ Schedule WaitForMemory(const Graph& graph, const Schedule& schedule, Bytes budge
   return Mover(graph, all, added, budget).Run();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

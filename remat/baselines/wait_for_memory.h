@@ -3,7 +3,7 @@
 
 #include "remat/core/schedule.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Rebuild() drops what is copied to the host when the copy has ended, so that nothing waits for it. Here such drops come before
 // what would be above `budget` bytes without them, the first copied first: it waits for the copy. Copies back begin behind what would be above the
@@ -11,4 +11,4 @@ namespace hotpack::planner {
 // every operator sees. The live peak is at most that of `schedule`, and may still be above the budget. O(actions · copies). Thread-safe.
 Schedule WaitForMemory(const Graph& graph, const Schedule& schedule, Bytes budget);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr Bytes kMatches[] = {1, 2, 4, 8, 16};
@@ -114,4 +114,4 @@ Allocation Allocate(const Graph& graph, Sharing sharing) {
   return least;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 
 #include "remat/core/graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // The first three of section 5.1's lines.
 enum class Sharing : uint8_t {
@@ -31,4 +31,4 @@ struct Allocation {
 // paper leaves open which tag is taken. O(size of the graph · log different sizes). Thread-safe.
 Allocation Allocate(const Graph& graph, Sharing sharing);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

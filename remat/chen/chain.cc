@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // By operator of the forward pass, the first one of its segment.
@@ -91,4 +91,4 @@ absl::StatusOr<Schedule> ScheduleByAlgorithm1(const Graph& graph, const Values& 
   return schedule;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -11,7 +11,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // `ends`: by operator, where a segment ends; the forward pass's last operator ends one, whatever is said. As published a
 // segment's layers all run again, the last one too, whose result nothing needs: twice the forward pass, exactly.
@@ -20,4 +20,4 @@ namespace hotpack::planner {
 // Thread-safe.
 absl::StatusOr<Schedule> ScheduleByAlgorithm1(const Graph& graph, const Values& values, const std::vector<bool>& ends);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
@@ -97,4 +97,4 @@ Segments PlanSegments(const Graph& graph, const std::vector<Cut>& cuts, Bytes bu
   return segments;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 
 #include "remat/chen/segments.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct Cut {
   OperatorId after;                // the last operator before it
@@ -29,4 +29,4 @@ std::vector<Cut> CutsAt(const std::vector<bool>& candidates);
 // them. O(operators + makers).
 Segments PlanSegments(const Graph& graph, const std::vector<Cut>& cuts, Bytes budget);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

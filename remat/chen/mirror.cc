@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
@@ -190,4 +190,4 @@ MirroredGraph MirrorGraph(const Graph& graph, const Values& values, const std::v
   return Mirror(graph, values, counts).Run();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

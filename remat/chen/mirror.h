@@ -12,7 +12,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // What a generator of random numbers needs to draw the same ones again: a seed and an offset of 8 bytes each.
 inline constexpr Bytes kRandomStateBytes = 16;
@@ -41,4 +41,4 @@ absl::StatusOr<Schedule> ScheduleOf(const Graph& graph, const Values& values, co
 // Both.
 absl::StatusOr<Schedule> ScheduleByMirror(const Graph& graph, const Values& values, const std::vector<int32_t>& counts);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

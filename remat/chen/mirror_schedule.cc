@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/chen/mirror.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr ValueId kNothing = -1;
@@ -136,4 +136,4 @@ absl::StatusOr<Schedule> ScheduleByMirror(const Graph& graph, const Values& valu
   return ScheduleOf(graph, values, MirrorGraph(graph, values, counts));
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

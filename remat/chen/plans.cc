@@ -9,7 +9,7 @@
 #include "packer/pack.h"
 #include "remat/chen/recursion.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int64_t kPackNs = 300'000'000;
@@ -124,4 +124,4 @@ absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values
   return candidates.Fastest(budget);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 #include "remat/chen/cuts.h"
 #include "remat/chen/mirror.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // m(v) = 1 where `again` says so, 0 elsewhere.
 std::vector<int32_t> CountsOf(const std::vector<bool>& again);
@@ -49,4 +49,4 @@ std::vector<MemoryLine> MemoryLines(const Graph& graph, const Values& values);
 // Thread-safe.
 absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values, Bytes budget, const Machine& machine = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 class Recursion {
@@ -72,4 +72,4 @@ std::vector<int32_t> RecursivePlan(const Graph& graph, const Values& values, int
   return RecursiveCounts(graph, CutsAt(CandidatesOf(graph, values)), k, levels);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -9,7 +9,7 @@
 
 #include "remat/chen/cuts.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Mirror counts for MirrorGraph(). The forward pass is cut at `k` of the cuts into parts whose results have as equal sizes as
 // the cuts allow: what goes over them is kept (m = 0); the parts are cut in the same way with m one higher, down to `levels`
@@ -21,4 +21,4 @@ std::vector<int32_t> RecursiveCounts(const Graph& graph, const std::vector<Cut>&
 // At CandidatesOf() the graph.
 std::vector<int32_t> RecursivePlan(const Graph& graph, const Values& values, int k, int levels);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 bool IsForward(const Operator& op) { return op.phase == Phase::kForward; }
@@ -117,4 +117,4 @@ std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, c
   return plans;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

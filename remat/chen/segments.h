@@ -9,7 +9,7 @@
 #include "remat/core/schedule_builder.h"
 #include "remat/core/simulator.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Algorithm 3's answer.
 struct Segments {
@@ -52,4 +52,4 @@ Schedule ScheduleOf(const Graph& graph, const Values& values, const ChenPlan& pl
 // where there are fewer than two.
 std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, const Machine& machine = {}, int points = 6);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

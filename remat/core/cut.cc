@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 int32_t FlowNetwork::AddNode() {
   out_.emplace_back();
@@ -71,4 +71,4 @@ void FlowNetwork::Cut() {
   }
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 __extension__ typedef __int128 Wide;
 inline constexpr Wide kUncut = Wide{1} << 120;  // no least cut goes through an arc of it, unless all do
@@ -38,4 +38,4 @@ class FlowNetwork {
   std::vector<size_t> next_;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

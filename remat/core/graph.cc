@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int64_t kLargestSum = int64_t{1} << 62;
@@ -145,4 +145,4 @@ Nanoseconds TotalCost(const Graph& graph) {
   return sum;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

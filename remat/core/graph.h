@@ -18,7 +18,7 @@
 #include "absl/status/status.h"
 #include "packer/types.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 using StorageId = int32_t;
 using OperatorId = int32_t;
@@ -79,4 +79,4 @@ std::vector<std::vector<OperatorId>> UsesOf(const Graph& graph);
 // Sum of the costs, each operator once: the least time of any plan.
 Nanoseconds TotalCost(const Graph& graph);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 std::vector<Bytes> LoadOf(const std::vector<Stay>& stays) {
   Clock end = 0;
@@ -42,4 +42,4 @@ Bytes LeastMemory(const Graph& graph, bool swap) {
   return most;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

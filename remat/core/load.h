@@ -5,7 +5,7 @@
 
 #include "remat/core/simulator.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Bytes resident at each clock value from 0 on. O(stays + clock values).
 std::vector<Bytes> LoadOf(const std::vector<Stay>& stays);
@@ -14,4 +14,4 @@ std::vector<Bytes> LoadOf(const std::vector<Stay>& stays);
 // may be swapped, what is given and kept; all that is given at the beginning, and all that is kept at the end. O(size of the graph).
 Bytes LeastMemory(const Graph& graph, bool swap);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -4,7 +4,7 @@
 #include <queue>
 #include <utility>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 std::vector<bool> RunOrder::Before(OperatorId op) const {
   const size_t count = graph_.operators.size();
@@ -219,4 +219,4 @@ std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches, const
   return open.empty() ? found : std::min(found, open.top().time);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

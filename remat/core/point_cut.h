@@ -9,7 +9,7 @@
 #include "remat/core/cut.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Which operators have surely run when one first runs, and which surely not: by what they use, or as in the program if plans keep to that.
 class RunOrder {
@@ -98,4 +98,4 @@ class PointCut {
   Nanoseconds total_ = 0;        // more than any choice takes
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 
 #include "remat/core/point_cut.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
@@ -169,4 +169,4 @@ std::optional<PointCut::Corner> PointCut::ExchangedOnce(const Corner& now, Bytes
   return best;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -1,6 +1,6 @@
 #include "remat/core/schedule.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 Schedule Baseline(const Graph& graph, Release release) {
   const size_t operators = graph.operators.size();
@@ -23,4 +23,4 @@ Schedule Baseline(const Graph& graph, Release release) {
   return schedule;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 
 #include "remat/core/graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 enum class ActionKind : uint8_t {
   kRun,       // an operator runs, for the first time or again. Storages that it writes are allocated if they have no memory
@@ -34,4 +34,4 @@ enum class Release : uint8_t { kAfterLastUse, kAsTheProgram };
 // nothing uses are never dropped with kAfterLastUse if they are given. In place nowhere. O(size of the graph).
 Schedule Baseline(const Graph& graph, Release release = Release::kAfterLastUse);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

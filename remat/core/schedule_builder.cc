@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr ValueId kNothing = -1;
@@ -375,4 +375,4 @@ Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>
   }
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

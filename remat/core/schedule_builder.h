@@ -7,7 +7,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 enum class Way : uint8_t {
   kHold,
@@ -31,4 +31,4 @@ struct Rebuilt {
 Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine = {},
                 const std::vector<bool>* may_run_again = nullptr);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int32_t kNowhere = -1;
@@ -220,4 +220,4 @@ Instance ToInstance(const std::vector<Stay>& stays, Bytes granularity) {
   return instance;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -16,7 +16,7 @@
 #include "remat/core/graph.h"
 #include "remat/core/schedule.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct Machine {
   double bytes_per_ns_to_host = 12.0;    // > 0
@@ -56,4 +56,4 @@ absl::StatusOr<Outcome> Simulate(const Graph& graph, const Schedule& schedule, c
 // another one is of its block. Storages and workspaces without bytes are left out. O(stays).
 Instance ToInstance(const std::vector<Stay>& stays, Bytes granularity = 512);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -1,6 +1,6 @@
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 Values ValuesOf(const Graph& graph) {
   Values result;
@@ -43,4 +43,4 @@ Values ValuesOf(const Graph& graph) {
   return result;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

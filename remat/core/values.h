@@ -11,7 +11,7 @@
 
 #include "remat/core/graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 using ValueId = int32_t;
 using GapId = int32_t;
@@ -46,4 +46,4 @@ struct Values {
 // `graph` must pass Check(). O(size of the graph).
 Values ValuesOf(const Graph& graph);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

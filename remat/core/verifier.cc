@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Contents are named by the operator that made them, which always sees the same and so always makes the same.
@@ -132,4 +132,4 @@ std::string Verify(const Graph& graph, const Schedule& schedule) {
   return walk.End();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 #include "remat/core/graph.h"
 #include "remat/core/schedule.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Empty when the schedule computes what the program does; otherwise one line that names the first fault:
 //  - an operator, each time it runs, finds in every storage that it uses the contents that it finds there in the program;
@@ -17,4 +17,4 @@ namespace hotpack::planner {
 // O(actions × operands). `graph` must pass Check(). Thread-safe.
 std::string Verify(const Graph& graph, const Schedule& schedule);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

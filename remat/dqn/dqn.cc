@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/baselines/wait_for_memory.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Schedules of episodes, and the best of them.
@@ -79,4 +79,4 @@ absl::StatusOr<DqnPlan> PlanByDqn(const Graph& graph, const Values& values, Byte
   return plan;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

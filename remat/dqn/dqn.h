@@ -11,7 +11,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct DqnOptions {
   LearningOptions learning;
@@ -35,4 +35,4 @@ std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const st
 // of the episodes that follow is lower by that much. ResourceExhausted with the least live peak of all episodes. Thread-safe.
 absl::StatusOr<DqnPlan> PlanByDqn(const Graph& graph, const Values& values, Bytes budget, const DqnOptions& options = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

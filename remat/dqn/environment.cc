@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 Environment::Environment(const Sequence& sequence, Bytes limit, bool skip)
     : sequence_(sequence), limit_(limit), skip_(skip), ends_(sequence.operations.size()), begins_(sequence.operations.size()),
@@ -295,4 +295,4 @@ Nanoseconds Environment::Step(AgentAction choice) {
   return before - overhead_ - (Lost() ? duration_ : 0);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

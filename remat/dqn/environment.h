@@ -11,7 +11,7 @@
 
 #include "remat/dqn/operations.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 enum class Deed : uint8_t { kNothing, kOffload, kRemove };
 
@@ -111,4 +111,4 @@ class Environment {
   Nanoseconds overhead_ = 0;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

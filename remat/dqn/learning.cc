@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 int32_t NodeOf(const Sequence& sequence, AgentAction choice) {
@@ -145,4 +145,4 @@ Learning Learn(Environment* environment, const LearningOptions& options, const Q
   return Learner(environment, options, start, judge).Run();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

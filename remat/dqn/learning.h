@@ -9,7 +9,7 @@
 #include "remat/dqn/environment.h"
 #include "remat/dqn/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct LearningOptions {
   int episodes = 100;          // l
@@ -61,4 +61,4 @@ using Judge = std::function<std::optional<Nanoseconds>(const Episode&)>;
 // O(episodes · steps · batch · nodes). Thread-safe, with an environment of its own each.
 Learning Learn(Environment* environment, const LearningOptions& options, const QWeights* start = nullptr, const Judge& judge = nullptr);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Hidden = Eigen::Matrix<double, 3 * kWidth, 1>;
@@ -168,4 +168,4 @@ void AddGradient(const StateGraph& graph, const QWeights& weights, const Embeddi
   gradient->w4() += ((weights.w3().transpose() * by_lag).array() * (lag.array() > 0).cast<double>()).matrix();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -15,7 +15,7 @@
 #include "remat/dqn/operations.h"
 #include "remat/dqn/weights.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 using NodeFeatures = Eigen::Matrix<double, kNodeFeatures, Eigen::Dynamic>;  // a column a node
 using NodeStates = Eigen::Matrix<double, kWidth, Eigen::Dynamic>;
@@ -61,4 +61,4 @@ double QValue(const QWeights& weights, const Embedding& embedding, int32_t curre
 void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action,
                  double slope, QWeights* gradient);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

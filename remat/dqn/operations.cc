@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 Nanoseconds CopyTime(Bytes bytes, double bytes_per_ns) {
@@ -208,4 +208,4 @@ Sequence SequenceOf(const Graph& graph, const Values& values, const Machine& mac
   return Converter(graph, values, machine).Run();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

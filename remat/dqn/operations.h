@@ -12,7 +12,7 @@
 
 #include "remat/core/schedule_builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 enum class OperationKind : uint8_t { kMalloc, kFree, kRead, kWrite };
 
@@ -76,4 +76,4 @@ void AssignActions(Sequence* sequence);
 // O(size of the graph), and one Rebuild().
 Sequence SequenceOf(const Graph& graph, const Values& values, const Machine& machine = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

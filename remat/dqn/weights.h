@@ -5,7 +5,7 @@
 
 #include <Eigen/Dense>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 inline constexpr int kNodeFeatures = 6;
 inline constexpr int kWidth = 8;  // p; the paper gives none. A constant, so that a round is unrolled
@@ -53,4 +53,4 @@ class QWeights {
 // a value is of the order of one.
 QWeights DrawWeights(size_t nodes, std::mt19937_64* random);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "remat/core/load.h"
 #include "remat/core/point_cut.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int64_t kBranchedOperators = 40'000;  // branches times operators, at most: seconds
@@ -164,4 +164,4 @@ absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, By
   return bound;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -37,7 +37,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct BoundOptions {
   bool keeps_order = false;  // of plans only in which first runs are in the program's order, as those of all planners here: a higher bound
@@ -61,4 +61,4 @@ Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& o
 // above that is not said. O(points² · least cuts). Thread-safe.
 absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "remat/exact/runs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr Bytes kMostUnits = Bytes{1} << 24;
@@ -349,4 +349,4 @@ absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& va
   return ScheduleOfRuns(graph, values, runs);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -35,7 +35,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct CheckmateOptions {
   bool as_published = false;         // F as in (7)
@@ -63,4 +63,4 @@ LinearProgram Relaxed(LinearProgram program);
 // is not of the model where only columns are named, or if what it says is no plan. Its time is the solver's objective, its live peak at most the budget. Thread-safe.
 absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& values, const CheckmateModel& model, const SolverValues& solution);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -7,7 +7,7 @@
 #include "remat/chen/segments.h"
 #include "remat/core/schedule_builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 struct Item {
@@ -134,4 +134,4 @@ absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& va
   return *std::move(best);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

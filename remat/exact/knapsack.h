@@ -14,7 +14,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct KnapsackOptions {
   bool greedy = false;   // by time saved for a byte; else by dynamic programming
@@ -40,4 +40,4 @@ Schedule ScheduleOf(const Graph& graph, const Values& values, const SavedResults
 // The fastest plan over the shares whose live peak is at most `budget` bytes. ResourceExhausted with the least found. Thread-safe.
 absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& values, Bytes budget, const KnapsackOptions& options = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr size_t kTermsInLine = 4;
@@ -100,4 +100,4 @@ std::string FormatProgram(const LinearProgram& program, ProgramFormat format) {
   return format == ProgramFormat::kLp ? FormatLp(program) : FormatMps(program);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

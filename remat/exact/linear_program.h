@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct Column {
   std::string name;  // letters, digits and underscores, the first one a letter; of its own
@@ -37,4 +37,4 @@ enum class ProgramFormat : uint8_t { kLp, kMps };
 // unchanged. O(length). Thread-safe.
 std::string FormatProgram(const LinearProgram& program, ProgramFormat format);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

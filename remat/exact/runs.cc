@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr ValueId kNothing = -1;
@@ -108,4 +108,4 @@ absl::StatusOr<Schedule> ScheduleOfRuns(const Graph& graph, const Values& values
   return Walk(graph, values, runs).Make();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

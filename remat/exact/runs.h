@@ -7,7 +7,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // `runs`: operators in the order in which they run, some of them several times. No schedule of these runs without copies to the host
 // has a lower live peak, but for memory taken over in place, which is done where the sizes are equal and the contents used up. Given
@@ -16,4 +16,4 @@ namespace hotpack::planner {
 // not there at the end. The schedule passes Verify(). O(runs · operands). Thread-safe.
 absl::StatusOr<Schedule> ScheduleOfRuns(const Graph& graph, const Values& values, const std::vector<OperatorId>& runs);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -13,7 +13,7 @@
 #include "packer/highs_columns.h"
 #include "packer/solution_file.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 class Reader {
@@ -119,4 +119,4 @@ absl::StatusOr<SolverValues> ParseSolverValues(absl::string_view text, absl::str
   return reader.Fault("not a solution of CBC or HiGHS");
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct SolverValues {
   std::string status;         // in the solver's words
@@ -26,4 +26,4 @@ struct SolverValues {
 // fewer columns than counted. O(length). Thread-safe.
 absl::StatusOr<SolverValues> ParseSolverValues(absl::string_view text, absl::string_view name);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Json = nlohmann::json;
@@ -225,4 +225,4 @@ absl::StatusOr<Graph> ParseDtrLog(std::string_view text, std::string_view file) 
   return graph;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

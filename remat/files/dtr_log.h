@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "remat/core/graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Storages that have a name left at the end are kept; those of them that are given are weights. Operators from the first one
 // on whose name has "backward" in it, behind the last convolution and normalisation without, are the backward pass; those named like
@@ -23,4 +23,4 @@ namespace hotpack::planner {
 // line, "NAME:LINE: reason". The graph passes Check(). O(length). Thread-safe.
 absl::StatusOr<Graph> ParseDtrLog(std::string_view text, std::string_view name);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

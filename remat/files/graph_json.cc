@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -317,4 +317,4 @@ std::string FormatGraphJson(const Graph& graph) {
              1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

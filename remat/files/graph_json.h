@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "remat/core/graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Operators that come before what they need are put behind it, as few as possible; where they need each other, that is an
 // error that names them. Errors are one line, "NAME: reason". The graph passes Check(). O(length · log length). Thread-safe.
@@ -20,4 +20,4 @@ absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view nam
 // The reverse. Names that are given twice get a number behind them. Thread-safe.
 std::string FormatGraphJson(const Graph& graph);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -91,4 +91,4 @@ absl::StatusOr<Schedule> ParseScheduleJson(std::string_view text, std::string_vi
   return schedule;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 #include "remat/core/graph.h"
 #include "remat/core/schedule.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule);
 
@@ -22,4 +22,4 @@ std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule);
 // be done is for the verifier to say.
 absl::StatusOr<Schedule> ParseScheduleJson(std::string_view text, std::string_view name, const Graph& graph);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

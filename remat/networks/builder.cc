@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr double kLargest = 4611686018427387904.0;  // 2^62
@@ -326,4 +326,4 @@ absl::StatusOr<Network> NetworkBuilder::Finish() {
   return std::move(network_);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 inline constexpr Bytes kElement = 4;
 inline constexpr size_t kMostLayers = 1'000'000;
@@ -94,4 +94,4 @@ class NetworkBuilder {
   absl::Status fault_;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

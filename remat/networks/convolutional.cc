@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/networks/builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 TensorId ConvRelu(NetworkBuilder* net, TensorId x, int64_t channels) { return net->Relu(net->Convolution(x, channels, Square(3), true)); }
@@ -80,4 +80,4 @@ std::vector<Generator> ConvolutionalGenerators() {
   return {vgg, unet};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Simonyan, Zisserman 2014, table 1, columns A, B, D and E: `layers` with weights, 11, 13, 16 or 19 (InvalidArgument otherwise);
 // dropout behind the first two of the three fully connected ones.
@@ -35,4 +35,4 @@ absl::StatusOr<Network> UNet(const UNetOptions& options);
 
 std::vector<Generator> ConvolutionalGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr Bytes kFloat = 4;
@@ -65,4 +65,4 @@ void MarkMasks(const Network& network, Training* training) {
   }
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

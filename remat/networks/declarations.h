@@ -4,7 +4,7 @@
 #include "remat/networks/network.h"
 #include "remat/networks/training_graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // As MXNet 0.12 with cuDNN declares it: the gradients of relu, sigmoid and tanh read the layer's input as well as its output
 // (ActivationProp::DeclareBackwardDependency), and dropout's mask has as many bytes as its input.
@@ -18,4 +18,4 @@ void DeclareSoftmaxOutput(const Network& network, Training* training);
 // Operator::masks: what the gradient of a relu reads of the layer, and who reads a dropout's mask, as far as these have 4 bytes an element.
 void MarkMasks(const Network& network, Training* training);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 Nanoseconds CostOf(const Device& device, double flops, double bytes) {
   constexpr double kMost = 9007199254740992.0;  // 2^53
@@ -13,4 +13,4 @@ Nanoseconds CostOf(const Device& device, double flops, double bytes) {
   return static_cast<Nanoseconds>(std::min(sum, kMost));
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

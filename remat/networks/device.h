@@ -3,7 +3,7 @@
 
 #include "remat/core/graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // The default is a card of 2016 with 12 GB: GeForce GTX TITAN X (Maxwell), 6.6 TFLOP/s in single precision at its boost clock and
 // 336 GB/s by its data sheet. The parts of these that kernels reach, and the launch, are assumptions and not measured: times in
@@ -19,4 +19,4 @@ struct Device {
 // launch + max(flops / throughput, bytes / bandwidth). flops, bytes ≥ 0. At most 2^53 ns.
 Nanoseconds CostOf(const Device& device, double flops, double bytes);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

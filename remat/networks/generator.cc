@@ -20,7 +20,7 @@
 #include "remat/networks/transformer_translation.h"
 #include "remat/networks/translation.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 std::vector<Generator> All() {
@@ -193,4 +193,4 @@ std::string GeneratorHelp() {
   return text;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

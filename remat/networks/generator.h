@@ -17,7 +17,7 @@
 #include "remat/networks/network.h"
 #include "remat/networks/training_graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct Key {
   std::string name;
@@ -68,4 +68,4 @@ absl::StatusOr<Network> GenerateNetwork(std::string_view spec, TrainingOptions* 
 // A text of some lines: each generator, its keys, their ranges.
 std::string GeneratorHelp();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

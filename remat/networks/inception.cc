@@ -2,7 +2,7 @@
 
 #include "remat/networks/builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr Window kOne = Square(1);
@@ -79,4 +79,4 @@ std::vector<Generator> InceptionGenerators() {
   return {inception};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct InceptionOptions {
   int64_t batch = 32;
@@ -20,4 +20,4 @@ absl::StatusOr<Network> Inception(const InceptionOptions& options);
 
 std::vector<Generator> InceptionGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 class Builder {
@@ -80,4 +80,4 @@ std::vector<Generator> KMeansGenerators() {
   return {k_means};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -12,7 +12,7 @@
 #include "remat/networks/device.h"
 #include "remat/networks/generator.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct KMeansOptions {
   int64_t points = 1'000'000;
@@ -27,4 +27,4 @@ absl::StatusOr<Graph> KMeans(const KMeansOptions& options);
 
 std::vector<Generator> KMeansGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int32_t kNone = -1;
@@ -113,4 +113,4 @@ Graph Mirror(const Network& network, const Training& training, const std::vector
   return Mirrorer(network, training, mirrored).Run();
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

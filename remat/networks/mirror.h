@@ -11,10 +11,10 @@
 #include "remat/networks/network.h"
 #include "remat/networks/training_graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // The step with mirrors of the layers for which `mirrored` holds; each runs once, before the first gradient that needs it. `training` is a step
 // of `network`. Passes Check(). O(operands). Thread-safe.
 Graph Mirror(const Network& network, const Training& training, const std::vector<bool>& mirrored);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

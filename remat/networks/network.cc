@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 Bytes FeatureMapBytes(const Network& network) {
   Bytes sum = 0;
@@ -24,4 +24,4 @@ int64_t CountOf(const Network& network, const std::string& kind) {
   return std::count_if(network.layers.begin(), network.layers.end(), [&kind](const Layer& layer) { return layer.kind == kind; });
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 
 #include "packer/types.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 using TensorId = int32_t;
 
@@ -79,4 +79,4 @@ Bytes WeightBytes(const Network& network);
 // Layers of one kind.
 int64_t CountOf(const Network& network, const std::string& kind);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // One kernel that copies; its gradient reads nothing but gradients.
@@ -117,4 +117,4 @@ std::vector<Generator> LstmGenerators() {
   return {lstm};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -15,7 +15,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Of one layer, for all its steps. Biases are left out: a thousandth of the rest.
 struct CellWeights {
@@ -56,4 +56,4 @@ absl::StatusOr<Network> Lstm(const LstmOptions& options);
 
 std::vector<Generator> LstmGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

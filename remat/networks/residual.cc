@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/networks/builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Whether each block is there; the same on every machine (no distribution of the library).
@@ -96,4 +96,4 @@ std::vector<Generator> ResidualGenerators() {
   return {resnet, drawn};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

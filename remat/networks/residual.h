@@ -13,7 +13,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct ResNetOptions {
   std::array<int64_t, 4> stages = {3, 4, 6, 3};  // blocks of each, ≥ 1; widths w are 64, 128, 256, 512
@@ -37,4 +37,4 @@ absl::StatusOr<Network> ResNet(const ResNetOptions& options);
 
 std::vector<Generator> ResidualGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

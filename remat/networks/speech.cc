@@ -5,7 +5,7 @@
 #include "remat/networks/builder.h"
 #include "remat/networks/recurrent.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // The builder's windows have one stride for both directions: here the second convolution has two.
@@ -74,4 +74,4 @@ std::vector<Generator> SpeechGenerators() {
   return {speech};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -11,7 +11,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // As MXNet's example of it builds and sets it up (example/speech_recognition, deepspeech.cfg): convolutions without padding of 11 × 41 and 11 × 21, strides
 // 2 × 2 and 1 × 2, 32 channels; each direction a stack of its own, batch normalisation of the gates' inputs at each step.
@@ -27,4 +27,4 @@ absl::StatusOr<Network> Speech(const SpeechOptions& options);
 
 std::vector<Generator> SpeechGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int32_t kNone = -1;
@@ -244,4 +244,4 @@ absl::StatusOr<Graph> TrainingGraph(const Network& network, const TrainingOption
   return std::move(training->graph);
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 #include "remat/networks/device.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // What becomes of the second gradient of a tensor that several layers use.
 enum class Accumulation : uint8_t {
@@ -47,4 +47,4 @@ struct Training {
 absl::StatusOr<Training> MakeTraining(const Network& network, const TrainingOptions& options = {});
 absl::StatusOr<Graph> TrainingGraph(const Network& network, const TrainingOptions& options = {});
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/networks/builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Heads are views of the same memory (strided batches of products), so that nothing is copied to part them.
@@ -50,4 +50,4 @@ std::vector<Generator> TransformerGenerators() {
   return {transformer};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -11,7 +11,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct TransformerOptions {
   int64_t layers = 6;
@@ -26,4 +26,4 @@ absl::StatusOr<Network> Transformer(const TransformerOptions& options);
 
 std::vector<Generator> TransformerGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

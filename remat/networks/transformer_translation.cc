@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "remat/networks/builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 class Translator {
@@ -73,4 +73,4 @@ std::vector<Generator> TransformerTranslationGenerators() {
   return {made};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

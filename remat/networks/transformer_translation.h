@@ -12,7 +12,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct TransformerTranslationOptions {
   int64_t layers = 6;    // of encoder and of decoder each
@@ -28,4 +28,4 @@ absl::StatusOr<Network> TransformerTranslation(const TransformerTranslationOptio
 
 std::vector<Generator> TransformerTranslationGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 #include "remat/networks/builder.h"
 #include "remat/networks/recurrent.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 class Translator {
@@ -150,4 +150,4 @@ std::vector<Generator> TranslationGenerators() {
   return {nmt};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -16,7 +16,7 @@
 #include "remat/networks/generator.h"
 #include "remat/networks/network.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // As published for English-Vietnamese: the training benchmarks of Zhu et al. 2018 ("Benchmarking and analyzing deep neural network
 // training", their script for Sockeye 1.5 and IWSLT15), with Sockeye's own default of 100 words a sentence, and the vocabularies of that data set.
@@ -42,4 +42,4 @@ absl::StatusOr<TranslationNetwork> Translation(const TranslationOptions& options
 
 std::vector<Generator> TranslationGenerators();
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -2,7 +2,7 @@
 
 #include "remat/search/budget_fit_state.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int kMostRetries = 20;
@@ -322,4 +322,4 @@ Decisions NothingGoes(const Values& values) {
   return {std::vector<Way>(values.gaps.size(), Way::kHold), std::vector<OperatorId>(values.values.size(), -1)};
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 
 #include "remat/core/schedule_builder.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // What is asked for, and what was done.
 struct Decisions {
@@ -71,4 +71,4 @@ class Fitter {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -3,7 +3,7 @@
 
 #include "remat/search/budget_fit_state.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int kMostNeighbors = 48;
@@ -219,4 +219,4 @@ bool Fitter::State::MakeRoom(Bytes bytes) {
   return true;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 
 #include "remat/search/budget_fit.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 class Fitter::State {
  public:
@@ -170,4 +170,4 @@ class Fitter::State {
   bool conflict_ = false;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

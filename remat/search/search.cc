@@ -7,7 +7,7 @@
 
 #include "remat/search/search_state.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr double kShareToCopyLess = 0.05;  // of the time
@@ -357,4 +357,4 @@ Search::Search(const Graph& graph, const Values& values, const Machine& machine)
 Search::~Search() = default;
 Found Search::Run(const SearchOptions& options) { return state_->Run(options); }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

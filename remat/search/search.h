@@ -16,7 +16,7 @@
 
 #include "remat/search/budget_fit.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct SearchOptions {
   Bytes budget = INT64_MAX;           // of what is live at once
@@ -56,4 +56,4 @@ class Search {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

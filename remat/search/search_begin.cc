@@ -3,7 +3,7 @@
 
 #include "remat/search/search_state.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
@@ -291,4 +291,4 @@ void Search::State::HoldSources(GapId gap, Decisions* choice, Sources sources) {
   }
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 
 #include "remat/search/search_state.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 size_t At(int32_t id) { return static_cast<size_t>(id); }
@@ -267,4 +267,4 @@ Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::
   return decisions;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 #include "remat/core/point_cut.h"
 #include "remat/search/search.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // Gaps of layers alike: the same gap of results of operators of the same name. By gap its class; and each class's gaps, in the
 // program's order.
@@ -168,4 +168,4 @@ class Search::State {
   std::vector<ValueId> open_;
 };
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -21,9 +21,9 @@ survivors=0 mutants=0
 link_mutant() {
   local object
   local objects=()
-  for object in "$preload_objects"/*.cc.o; do
-    [ -e "$work/preload_$(basename "$object")" ] || objects+=("$object")
-  done
+  while read -r object; do
+    [ -e "$work/preload_${object//\//_}" ] || objects+=("$preload_objects/$object")
+  done < <(cd "$preload_objects" && find -name '*.cc.o' -printf '%P\n')
   "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$source_dir/preload/hooks/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
@@ -69,14 +69,11 @@ mutant() {
   cp "$work/$file" "$work/original"
   replace_line "$work/$file" "$line" "$replacement"
   rm -f "$work"/*.o
-  local sources=("$file")
-  case $file in
-    runtime/memory/cuda_driver.h) sources=(preload/{stream_edges,stream_contexts,context_events,driver_blocks,used_streams,arena_factory}.cc runtime/{cuda_device_memory,plain_device_memory}.cc) ;;
-    runtime/*.h) sources=("${follower_readers[@]}") ;;
-    *.h) sources=($(cd "$work" && ls "$(dirname "$file")"/*.cc)) ;;
-  esac
+  local -a sources
+  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_preload)
+  [ ${#sources[@]} -gt 0 ] || exit 2
   for source in "${sources[@]}"; do
-    "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source/\//_}.o"
+    "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source//\//_}.o"
   done
   "$link"
   if "$check" >"$work/log" 2>&1; then
@@ -96,9 +93,9 @@ mutant() {
 link_without_hooks() {
   local object
   local objects=()
-  for object in "$build_dir/preload/CMakeFiles/hotpack.dir"/*.cc.o; do
-    [ -e "$work/preload_$(basename "$object")" ] || objects+=("$object")
-  done
+  while read -r object; do
+    [ -e "$work/preload_${object//\//_}" ] || objects+=("$build_dir/preload/CMakeFiles/hotpack.dir/$object")
+  done < <(cd "$build_dir/preload/CMakeFiles/hotpack.dir" && find -name '*.cc.o' -printf '%P\n')
   mkdir -p "$work/lib"
   "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$source_dir/preload/capi/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \

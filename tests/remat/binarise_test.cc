@@ -10,7 +10,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr Bytes kMap = 32 * 1024;
@@ -144,4 +144,4 @@ TEST(BinariseTest, NeverMoreMemoryThanWithout) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -9,7 +9,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // A hundred layers of one byte, each a candidate: a segment ends at the first layer by which it has more than B.
@@ -74,4 +74,4 @@ TEST(ChenTest, CheapResultsAreComputedAgain) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

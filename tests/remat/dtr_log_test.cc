@@ -11,7 +11,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr const char* kLog = R"({"ANNOTATION":"START","INSTRUCTION":"ANNOTATE"}
@@ -144,4 +144,4 @@ TEST(DtrLogTest, TheBackwardPassIsBehindAllConvolutions) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

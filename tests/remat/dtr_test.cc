@@ -8,7 +8,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 TEST(DtrTest, WithAllMemoryItIsTheProgram) {
@@ -74,4 +74,4 @@ TEST(DtrTest, GivesUpWhatWouldNotEnd) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -12,7 +12,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 class Builder {
@@ -241,4 +241,4 @@ TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

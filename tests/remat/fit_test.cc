@@ -11,7 +11,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // What Fit() says is what the simulator and the verifier say of its schedule.
@@ -171,4 +171,4 @@ TEST(FitTest, TheSameAgain) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

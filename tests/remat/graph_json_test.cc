@@ -7,7 +7,7 @@
 #include "absl/strings/str_replace.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr const char* kDocument = R"({"format": "hotpack-graph", "version": 1,
@@ -87,4 +87,4 @@ TEST(GraphJsonTest, FaultsAreOneLine) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

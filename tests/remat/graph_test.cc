@@ -7,7 +7,7 @@
 
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 TEST(GraphTest, AChainIsRight) {
@@ -61,4 +61,4 @@ TEST(GraphTest, DrawnGraphsAreRight) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

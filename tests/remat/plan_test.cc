@@ -7,7 +7,7 @@
 #include "remat/networks/generator.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Storages of some bytes take 512 of the arena each: what is live at once says little of it.
@@ -62,4 +62,4 @@ TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

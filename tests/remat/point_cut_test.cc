@@ -10,7 +10,7 @@
 #include "tests/remat/small_graphs.h"
 #include "tests/runs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr OperatorId kLoss = 8;  // of Chain(8)
@@ -146,4 +146,4 @@ TEST(ExchangesTest, AreWithinTheBudgetAndMostlyTheBest) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Actions drawn one by one; each that the simulator refuses is taken back. What the baseline does comes first in most draws,
@@ -71,4 +71,4 @@ TEST(RandomSchedulesTest, WhatIsVerifiedCanBeDone) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -9,7 +9,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 std::vector<Way> All(const Values& values, Way way) { return std::vector<Way>(values.gaps.size(), way); }
@@ -117,4 +117,4 @@ TEST(RebuildTest, AnyWaysAnyGraph) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 #include "tests/remat/small_graphs.h"
 #include "tests/runs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 struct Cost {
@@ -212,4 +212,4 @@ TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "packer/pack.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 Outcome Of(const Graph& graph, std::vector<Action> actions, const Machine& machine = {}) {
@@ -136,4 +136,4 @@ TEST(SimulatorTest, WorkingInPlaceWaitsForTheCopyOfWhatItTakesOver) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 Storage Make(const std::string& name, Bytes bytes) {
@@ -81,4 +81,4 @@ Graph RandomGraph(std::mt19937_64& random, int operators) {
   return graph;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

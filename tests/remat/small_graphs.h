@@ -9,7 +9,7 @@
 #include "remat/core/graph.h"
 #include "remat/core/schedule.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 // x0 (given) → f1 → x1 → ... → fn → xn; loss(xn) → gn; bi(x(i-1), gi) → g(i-1); g0 is kept. Each storage 100 bytes, each operator
 // 10 ns. Storages: x0..xn are 0..n, gn..g0 are n+1..2n+1. Operators: f1..fn are 0..n-1, loss n, bn..b1 n+1..2n.
@@ -25,4 +25,4 @@ inline Action Forget(StorageId id) { return {ActionKind::kForget, id}; }
 // place; passes Check().
 Graph RandomGraph(std::mt19937_64& random, int operators);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

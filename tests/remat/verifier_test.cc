@@ -6,7 +6,7 @@
 
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 std::string FaultOf(const Graph& graph, std::vector<Action> actions, std::vector<OperatorId> saved = {}) {
@@ -82,4 +82,4 @@ TEST(VerifierTest, InPlace) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,25 +10,22 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source_dir"/{packer,profiler,runtime,tests} "$work/"
 
-sources=("${follower_readers[@]}" runtime/{arena,engine_stats,plan_builder,plan_worker}.cc profiler/{profile,shapes}.cc
-  tests/runtime/engine_property_test.cc)
 flags=(-std=c++20 -O1 -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer}.a -lgtest -lgtest_main -lpthread -ldl)
 survivors=0
 
-compile() { "$cxx" "${flags[@]}" -c "$work/$1" -o "$work/$(basename "$1").o"; }
-for file in "${sources[@]}"; do compile "$file"; done
+# What is compiled from a changed copy comes before the libraries: an archive's member is not taken if its names are there already.
+compile() { "$cxx" "${flags[@]}" -c "$work/$1" -o "$work/${1//\//_}.o"; }
+compile tests/runtime/engine_property_test.cc
 
 # mutant NAME FILE LINE REPLACEMENT: LINE is the text of exactly one line, without its indentation.
 mutant() {
-  local name=$1 file=$2 line=$3 replacement=$4
+  local name=$1 file=$2 line=$3 replacement=$4 source changed
   [ -z "$only" ] || [ "$only" = "$name" ] || return 0
   cp "$work/$file" "$work/original"
   replace_line "$work/$file" "$line" "$replacement"
-  case $file in
-    *.h) for source in "${sources[@]}"; do compile "$source"; done ;;
-    *) compile "$file" ;;
-  esac
+  changed=$(readers "$file" hotpack_runtime hotpack_profiler)
+  for source in $changed; do compile "$source"; done
   "$cxx" "$work"/*.cc.o "${libraries[@]}" -o "$work/mutant"
   if HOTPACK_TEST_SEQUENCES=1500 timeout 300 "$work/mutant" --gtest_filter=*AgainstModel >"$work/log" 2>&1; then
     echo "SURVIVED  $name"
@@ -37,10 +34,7 @@ mutant() {
     echo "caught    $name: $(grep -m1 -oE 'Which is: ".*"|recovered \* 100.*|Segmentation.*|[0-9]+ of [0-9]+ jobs.*' "$work/log" || echo 'it ended by a signal')"
   fi
   cp "$work/original" "$work/$file"
-  case $file in
-    *.h) for source in "${sources[@]}"; do compile "$source"; done ;;
-    *) compile "$file" ;;
-  esac
+  rm -f "$work"/runtime_*.o "$work"/profiler_*.o
 }
 
 mutant "predecessor counters" runtime/script/follower.h "cell.pending += cell.predecessors;" ""

@@ -13,8 +13,8 @@
 namespace hotpack {
 namespace {
 
-using planner::Graph;
-using planner::StorageId;
+using remat::Graph;
+using remat::StorageId;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -47,8 +47,8 @@ class Recording {
   uint64_t next_ = 0, time_ = 0;
 };
 
-const planner::Storage& StorageOf(const Graph& graph, const std::string& name) {
-  for (const planner::Storage& storage : graph.storages) {
+const remat::Storage& StorageOf(const Graph& graph, const std::string& name) {
+  for (const remat::Storage& storage : graph.storages) {
     if (storage.name == name) return storage;
   }
   ADD_FAILURE() << "no " << name;
@@ -85,15 +85,15 @@ TEST(TraceGraphTest, OneIteration) {
   EXPECT_TRUE(StorageOf(*graph, "block 0").given && StorageOf(*graph, "block 0").kept);
   EXPECT_FALSE(StorageOf(*graph, "block 8").given || StorageOf(*graph, "block 8").kept);
   EXPECT_TRUE(!StorageOf(*graph, "block 10").given && StorageOf(*graph, "block 10").kept);
-  EXPECT_THAT(graph->released_after, ElementsAre(planner::kNever, 2, planner::kNever));
-  const std::vector<planner::Operator>& ops = graph->operators;
+  EXPECT_THAT(graph->released_after, ElementsAre(remat::kNever, 2, remat::kNever));
+  const std::vector<remat::Operator>& ops = graph->operators;
   EXPECT_EQ(ops[0].name, "fill");
   EXPECT_THAT(ops[0].writes, ElementsAre(1));
   EXPECT_THAT(ops[0].updates, IsEmpty());
   EXPECT_THAT(ops[1].writes, ElementsAre(2));
   EXPECT_THAT(ops[1].updates, ElementsAre(0, 1));
   EXPECT_THAT(ops[2].updates, ElementsAre(2));
-  for (const planner::Operator& op : ops) EXPECT_TRUE(op.once && op.reads.empty());
+  for (const remat::Operator& op : ops) EXPECT_TRUE(op.once && op.reads.empty());
   EXPECT_EQ(ops[0].cost, 5);
   EXPECT_EQ(ops[1].cost, 70);
   EXPECT_EQ(ops[2].cost, 2);  // 2000 bytes at 1000 a ns
@@ -137,19 +137,19 @@ TEST(TraceGraphTest, PlansCopyAndNeverComputeAgain) {
   }
   const absl::StatusOr<Graph> graph = GraphFromTrace(recording.file(), "t");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const planner::Values values = ValuesOf(*graph);
-  const planner::Outcome whole = *Simulate(*graph, Baseline(*graph, planner::Release::kAsTheProgram));
+  const remat::Values values = ValuesOf(*graph);
+  const remat::Outcome whole = *Simulate(*graph, Baseline(*graph, remat::Release::kAsTheProgram));
   EXPECT_EQ(whole.live_peak, 1'201'000);
-  std::vector<planner::Way> ways(values.gaps.size(), planner::Way::kAgain);
-  const planner::Schedule again = Rebuild(*graph, values, ways).schedule;
+  std::vector<remat::Way> ways(values.gaps.size(), remat::Way::kAgain);
+  const remat::Schedule again = Rebuild(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, again), "");
   EXPECT_EQ(Simulate(*graph, again)->live_peak, whole.live_peak);
   for (size_t g = 0; g < ways.size(); ++g) {
-    ways[g] = values.gaps[g].before > values.gaps[g].after + 4 ? planner::Way::kSwap : planner::Way::kHold;
+    ways[g] = values.gaps[g].before > values.gaps[g].after + 4 ? remat::Way::kSwap : remat::Way::kHold;
   }
-  const planner::Schedule schedule = Rebuild(*graph, values, ways).schedule;
+  const remat::Schedule schedule = Rebuild(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, schedule), "");
-  const planner::Outcome outcome = *Simulate(*graph, schedule);
+  const remat::Outcome outcome = *Simulate(*graph, schedule);
   EXPECT_LT(outcome.live_peak, whole.live_peak / 2);
   EXPECT_EQ(outcome.runs_again, 0);
   EXPECT_GT(outcome.copies, 0);

@@ -23,8 +23,8 @@
 namespace hotpack {
 namespace {
 
-using planner::Graph;
-using planner::PlanAnswer;
+using remat::Graph;
+using remat::PlanAnswer;
 
 struct Options {
   std::string graph;
@@ -57,7 +57,7 @@ double Overhead(const PlanAnswer& answer) {
 
 // What is live at once in the program itself, which lets go of some storages later than after their last use. Null: that cannot be run.
 nlohmann::ordered_json ProgramPeak(const Graph& graph) {
-  const absl::StatusOr<planner::Outcome> outcome = Simulate(graph, Baseline(graph, planner::Release::kAsTheProgram));
+  const absl::StatusOr<remat::Outcome> outcome = Simulate(graph, Baseline(graph, remat::Release::kAsTheProgram));
   return outcome.ok() ? nlohmann::ordered_json(outcome->live_peak) : nlohmann::ordered_json();
 }
 
@@ -91,9 +91,9 @@ void Print(const Graph& graph, const PlanAnswer& answer, Bytes budget) {
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
 
-planner::PlanOptions PlanOptionsOf(const Options& options) {
-  planner::PlanOptions plan;
-  plan.algorithm = *planner::PlanAlgorithmFromName(options.algorithm);
+remat::PlanOptions PlanOptionsOf(const Options& options) {
+  remat::PlanOptions plan;
+  plan.algorithm = *remat::PlanAlgorithmFromName(options.algorithm);
   plan.budget = options.budget.empty() ? 0 : *ParseSize(options.budget);
   plan.swap = options.swap;
   plan.machine.bytes_per_ns_to_host = plan.machine.bytes_per_ns_to_device = options.bandwidth;
@@ -105,13 +105,13 @@ planner::PlanOptions PlanOptionsOf(const Options& options) {
 
 int RunPlan(const Options& options) {
   if (options.list) {
-    printf("%s", planner::GeneratorHelp().c_str());
+    printf("%s", remat::GeneratorHelp().c_str());
     return 0;
   }
   if (options.graph.empty()) return Fail("GRAPH is required");
   const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph});
   if (!writable.ok()) return Fail(std::string(writable.message()));
-  const planner::PlanOptions plan = PlanOptionsOf(options);
+  const remat::PlanOptions plan = PlanOptionsOf(options);
   if (options.sweep) {
     return SweepPlans({.graph = options.graph, .algorithm = options.algorithm, .points = options.points, .plot = options.plot, .force = options.force}, plan);
   }
@@ -135,10 +135,10 @@ int RunPlanVerify(const Options& options) {
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<std::string> text = ReadWholeFile(options.plan);
   if (!text.ok()) return Fail(std::string(text.status().message()));
-  const absl::StatusOr<planner::Schedule> schedule = planner::ParseScheduleJson(*text, options.plan, *graph);
+  const absl::StatusOr<remat::Schedule> schedule = remat::ParseScheduleJson(*text, options.plan, *graph);
   if (!schedule.ok()) return Fail(std::string(schedule.status().message()));
   if (const std::string fault = Verify(*graph, *schedule); !fault.empty()) return Fail(options.plan + ": not valid: " + fault, 1);
-  const absl::StatusOr<planner::Outcome> outcome = Simulate(*graph, *schedule);
+  const absl::StatusOr<remat::Outcome> outcome = Simulate(*graph, *schedule);
   if (!outcome.ok()) return Fail(options.plan + ": not valid: " + std::string(outcome.status().message()), 1);
   printf("valid: %lld operators again, %lld copies; live at once %lld (%s)\n", static_cast<long long>(outcome->runs_again),
          static_cast<long long>(outcome->copies), static_cast<long long>(outcome->live_peak),
@@ -156,9 +156,9 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
       ->check(SizeOption())->check([](const std::string& size) {
         return ParseSize(size) > 0 ? std::string() : "a budget is at least 1";
       });
-  command->add_option("--algorithm", options->algorithm, std::string("One of ") + planner::kPlanAlgorithmNames)
+  command->add_option("--algorithm", options->algorithm, std::string("One of ") + remat::kPlanAlgorithmNames)
       ->check([](const std::string& name) {
-        return planner::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + planner::kPlanAlgorithmNames;
+        return remat::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + remat::kPlanAlgorithmNames;
       }, "NAME")->capture_default_str();
   command->add_flag("--swap", options->swap, "Copies to the host too, not only computing again (auto, search)");
   command->add_option("--bandwidth", options->bandwidth, "Of copies each way, 10^9 bytes a second")

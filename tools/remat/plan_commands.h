@@ -15,7 +15,7 @@ inline constexpr const char* kPlanGraphHelp =
     "resnet:50,batch=32 (--list-generators)";
 
 // A file of any of these formats, else a generator's specification. InvalidArgument or what reading has said, one line.
-absl::StatusOr<planner::Graph> ReadPlanGraph(const std::string& what);
+absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what);
 
 // `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on standard output; with
 // `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options` asks for. The exit code.
@@ -26,7 +26,7 @@ struct SweepOptions {
   std::string plot;  // path; empty: none
   bool force = false;
 };
-int SweepPlans(const SweepOptions& sweep, const planner::PlanOptions& options);
+int SweepPlans(const SweepOptions& sweep, const remat::PlanOptions& options);
 
 void AddPlanExportCommand(CLI::App* plan, int* exit_code);
 

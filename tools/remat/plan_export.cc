@@ -34,12 +34,12 @@ int Fail(const char* command, const std::string& message, int code = 2) {
 int Export(const Options& options) {
   const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph});
   if (!writable.ok()) return Fail("export", std::string(writable.message()));
-  const absl::StatusOr<planner::Graph> graph = ReadPlanGraph(options.graph);
+  const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(options.graph);
   if (!graph.ok()) return Fail("export", std::string(graph.status().message()));
-  absl::StatusOr<planner::CheckmateModel> model = BuildCheckmate(*graph, ValuesOf(*graph), *ParseSize(options.budget));
+  absl::StatusOr<remat::CheckmateModel> model = BuildCheckmate(*graph, ValuesOf(*graph), *ParseSize(options.budget));
   if (!model.ok()) return Fail("export", options.graph + ": " + std::string(model.status().message()));
-  const planner::LinearProgram program = options.relaxed ? planner::Relaxed(std::move(model->program)) : std::move(model->program);
-  const planner::ProgramFormat format = options.format == "mps" ? planner::ProgramFormat::kMps : planner::ProgramFormat::kLp;
+  const remat::LinearProgram program = options.relaxed ? remat::Relaxed(std::move(model->program)) : std::move(model->program);
+  const remat::ProgramFormat format = options.format == "mps" ? remat::ProgramFormat::kMps : remat::ProgramFormat::kLp;
   const std::string text = FormatProgram(program, format);
   if (options.out.empty()) {
     fwrite(text.data(), 1, text.size(), stdout);
@@ -53,19 +53,19 @@ int Export(const Options& options) {
 int Solved(const Options& options) {
   const absl::Status writable = CheckOutput("--out", options.out, options.force, {options.graph, options.solution});
   if (!writable.ok()) return Fail("solved", std::string(writable.message()));
-  const absl::StatusOr<planner::Graph> graph = ReadPlanGraph(options.graph);
+  const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(options.graph);
   if (!graph.ok()) return Fail("solved", std::string(graph.status().message()));
   const absl::StatusOr<std::string> text = ReadWholeFile(options.solution);
   if (!text.ok()) return Fail("solved", std::string(text.status().message()));
-  const absl::StatusOr<planner::SolverValues> solution = planner::ParseSolverValues(*text, options.solution);
+  const absl::StatusOr<remat::SolverValues> solution = remat::ParseSolverValues(*text, options.solution);
   if (!solution.ok()) return Fail("solved", std::string(solution.status().message()));
-  const planner::Values values = ValuesOf(*graph);
-  const absl::StatusOr<planner::CheckmateModel> model = BuildCheckmate(*graph, values, *ParseSize(options.budget));
+  const remat::Values values = ValuesOf(*graph);
+  const absl::StatusOr<remat::CheckmateModel> model = BuildCheckmate(*graph, values, *ParseSize(options.budget));
   if (!model.ok()) return Fail("solved", options.graph + ": " + std::string(model.status().message()));
-  const absl::StatusOr<planner::Schedule> schedule = ScheduleOfSolution(*graph, values, *model, *solution);
+  const absl::StatusOr<remat::Schedule> schedule = ScheduleOfSolution(*graph, values, *model, *solution);
   if (!schedule.ok()) return Fail("solved", options.solution + ": " + std::string(schedule.status().message()));
   if (const std::string fault = Verify(*graph, *schedule); !fault.empty()) return Fail("solved", options.solution + ": no plan: " + fault, 1);
-  const absl::StatusOr<planner::Outcome> outcome = Simulate(*graph, *schedule);
+  const absl::StatusOr<remat::Outcome> outcome = Simulate(*graph, *schedule);
   if (!outcome.ok()) return Fail("solved", options.solution + ": no plan: " + std::string(outcome.status().message()), 1);
   if (!options.out.empty()) {
     const absl::Status written = WriteFile(options.out, FormatScheduleJson(*graph, *schedule));

@@ -18,9 +18,9 @@ bool IsTrace(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<planner::Graph> ReadPlanGraph(const std::string& what) {
+absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what) {
   std::error_code ignored;
-  if (planner::NamesGenerator(what) && !std::filesystem::exists(what, ignored)) return planner::Generate(what);
+  if (remat::NamesGenerator(what) && !std::filesystem::exists(what, ignored)) return remat::Generate(what);
   absl::StatusOr<std::string> text = ReadWholeFile(what);
   if (!text.ok()) return text.status();
   if (IsTrace(*text)) {
@@ -31,7 +31,7 @@ absl::StatusOr<planner::Graph> ReadPlanGraph(const std::string& what) {
   // Both begin with a brace: a log has a whole object in each line.
   const std::string first = text->substr(0, text->find('\n'));
   const bool is_log = first.find("\"INSTRUCTION\"") != std::string::npos;
-  return is_log ? planner::ParseDtrLog(*text, what) : planner::ParseGraphJson(*text, what);
+  return is_log ? remat::ParseDtrLog(*text, what) : remat::ParseGraphJson(*text, what);
 }
 
 }  // namespace hotpack

@@ -14,8 +14,8 @@
 namespace hotpack {
 namespace {
 
-using planner::PlanAnswer;
-using planner::PlanOptions;
+using remat::PlanAnswer;
+using remat::PlanOptions;
 
 int Fail(const std::string& message, int code = 2) {
   fprintf(stderr, "hotpack plan: %s\n", message.c_str());
@@ -34,7 +34,7 @@ void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const a
     printf("%s,%lld,%.6f,,,,,,,\n", algorithm.c_str(), static_cast<long long>(budget), static_cast<double>(budget) / static_cast<double>(program));
     return;
   }
-  const double own = static_cast<double>(std::max<planner::Nanoseconds>(1, answer->baseline_time));
+  const double own = static_cast<double>(std::max<remat::Nanoseconds>(1, answer->baseline_time));
   printf("%s,%lld,%.6f,%lld,%lld,%lld,%.6f,%.6f,%lld,%lld\n", algorithm.c_str(), static_cast<long long>(budget),
          static_cast<double>(budget) / static_cast<double>(program), static_cast<long long>(answer->arena),
          static_cast<long long>(answer->outcome.live_peak), static_cast<long long>(answer->outcome.time),
@@ -47,13 +47,13 @@ void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const a
 int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
   const absl::Status writable = CheckOutput("--plot", sweep.plot, sweep.force, {sweep.graph});
   if (!writable.ok()) return Fail(std::string(writable.message()));
-  const absl::StatusOr<planner::Graph> graph = ReadPlanGraph(sweep.graph);
+  const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(sweep.graph);
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<PlanAnswer> program = MakePlan(*graph, {.budget = 0});
   if (!program.ok()) return Fail(sweep.graph + ": " + std::string(program.status().message()));
   const Bytes most = program->arena;
-  Bytes least = planner::LeastMemory(*graph, options.swap);
-  if (!options.swap) least = std::max(least, planner::LeastBytes(*graph, planner::ValuesOf(*graph), {.time_limit_ns = 1'000'000'000}));
+  Bytes least = remat::LeastMemory(*graph, options.swap);
+  if (!options.swap) least = std::max(least, remat::LeastBytes(*graph, remat::ValuesOf(*graph), {.time_limit_ns = 1'000'000'000}));
   std::vector<Bytes> budgets;
   for (int i = 1; i <= sweep.points; ++i) {
     budgets.push_back(least + static_cast<Bytes>(static_cast<double>(most - least) * i / sweep.points));
@@ -62,7 +62,7 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
   std::vector<PlotLine> lines;
   for (const std::string& name : Algorithms(sweep, options)) {
     PlanOptions one = options;
-    one.algorithm = *planner::PlanAlgorithmFromName(name);
+    one.algorithm = *remat::PlanAlgorithmFromName(name);
     std::vector<absl::StatusOr<PlanAnswer>> answers;
     {
       const Progress progress(absl::StrCat(name, ": ", budgets.size(), " budgets of ", graph->operators.size(), " operators"));

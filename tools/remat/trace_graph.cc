@@ -14,11 +14,11 @@
 namespace hotpack {
 namespace {
 
-using planner::Graph;
-using planner::Operator;
-using planner::OperatorId;
-using planner::Storage;
-using planner::StorageId;
+using remat::Graph;
+using remat::Operator;
+using remat::OperatorId;
+using remat::Storage;
+using remat::StorageId;
 
 constexpr std::string_view kGraphLaunch = "graph";  // docs/collectors.md
 
@@ -78,7 +78,7 @@ class Maker {
       Operator& op = graph_.operators.emplace_back();
       op.name = launch.name == kNoName ? "launch" : notes_.names[launch.name];
       op.once = true;
-      op.cost = static_cast<planner::Nanoseconds>(launch.end_ns - launch.start_ns);
+      op.cost = static_cast<remat::Nanoseconds>(launch.end_ns - launch.start_ns);
       costless_.push_back(launch.end_ns <= launch.start_ns);
       of_graph_.push_back(launch.blocks == 0 && op.name == kGraphLaunch);
     }
@@ -109,8 +109,8 @@ class Maker {
       storage.bytes = static_cast<Bytes>(block.bytes);
       storage.given = block.allocated < window_.begin;
       storage.kept = block.released >= window_.end;
-      if (storage.given && storage.kept) storage.kind = planner::StorageKind::kWeight;
-      graph_.released_after.push_back(storage.kept ? planner::kNever : end - 1);
+      if (storage.given && storage.kept) storage.kind = remat::StorageKind::kWeight;
+      graph_.released_after.push_back(storage.kept ? remat::kNever : end - 1);
       for (OperatorId op = begin; op < end; ++op) {  // graphs may use it as well
         if (of_graph_[static_cast<size_t>(op)]) named.push_back(op);
       }
@@ -132,12 +132,12 @@ class Maker {
     }
   }
 
-  planner::Nanoseconds CostOf(const Operator& op) const {
+  remat::Nanoseconds CostOf(const Operator& op) const {
     Bytes bytes = 0;
     for (const std::vector<StorageId>* list : {&op.writes, &op.updates}) {
       for (StorageId id : *list) bytes += graph_.storages[static_cast<size_t>(id)].bytes;
     }
-    return static_cast<planner::Nanoseconds>(std::ceil(static_cast<double>(bytes) / options_.bytes_per_ns));
+    return static_cast<remat::Nanoseconds>(std::ceil(static_cast<double>(bytes) / options_.bytes_per_ns));
   }
 
   const Notes& notes_;

@@ -28,6 +28,6 @@ struct TraceGraphOptions {
 // The last marked iteration, else the last one that is found to repeat, else the whole recording. Launches of all streams, in the
 // order of their submission. Errors, InvalidArgument with one line, "NAME: reason": no launches, none in the iteration, or none that
 // names a block. O(events + launches + what they name · log). Thread-safe.
-absl::StatusOr<planner::Graph> GraphFromTrace(const TraceFile& file, std::string_view name, const TraceGraphOptions& options = {});
+absl::StatusOr<remat::Graph> GraphFromTrace(const TraceFile& file, std::string_view name, const TraceGraphOptions& options = {});
 
 }  // namespace hotpack

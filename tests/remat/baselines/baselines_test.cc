@@ -14,7 +14,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Baseline = std::function<absl::StatusOr<Schedule>(const Graph&, const Values&, Bytes)>;
@@ -168,4 +168,4 @@ TEST(TflmsTest, CopiesBackBeginSoManyOperatorsAhead) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -10,7 +10,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // x1 is copied to the host, slowly, and should make room for x3.
@@ -74,4 +74,4 @@ TEST(WaitForMemoryTest, NeverMoreMemoryAndTheSameContents) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -9,7 +9,7 @@
 #include "remat/core/simulator.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Figure 2's kind of graph: g cannot work on b, which h reads too; h can, as b's last use.
@@ -136,4 +136,4 @@ TEST(AllocationTest, NothingIsOverwrittenThatIsReadLater) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -11,7 +11,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 std::vector<bool> EndsEvery(const Graph& graph, size_t layers) {
@@ -79,4 +79,4 @@ TEST(Algorithm1Test, WhatIsNoChain) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -15,7 +15,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // Two results side by side, as an unrolled cell's h and c: at each step both are read and made anew, and in between there is more.
@@ -158,4 +158,4 @@ TEST(CutsTest, AnLstmsAreBetweenItsCells) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -19,7 +19,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/chen/numeric.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int64_t kRows = 16, kWidth = 16, kClasses = 5;
@@ -294,4 +294,4 @@ TEST(GradientsTest, OfAWrongPlanAreOthers) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

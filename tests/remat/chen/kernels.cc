@@ -7,7 +7,7 @@
 
 #include "tests/remat/chen/numeric.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 uint64_t Draw(uint64_t* state) {  // splitmix64
@@ -295,4 +295,4 @@ Computable MakeComputable(const Network& network, const TrainingOptions& options
   return result;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

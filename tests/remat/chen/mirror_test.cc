@@ -14,7 +14,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 std::string OrderOf(const Graph& graph) {
@@ -180,4 +180,4 @@ TEST(MirrorTest, AnyCountsAnyGraph) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
@@ -108,4 +108,4 @@ Computable MirroredComputable(const Computable& step, const MirroredGraph& mirro
   return result;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

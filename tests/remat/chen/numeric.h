@@ -11,7 +11,7 @@
 #include "remat/networks/network.h"
 #include "remat/networks/training_graph.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 using Numbers = std::vector<float>;
 // What an operator may look at: the storages that it names, by their id in the program.
@@ -40,4 +40,4 @@ std::vector<Numbers> Execute(const Computable& step, const Schedule& schedule);
 // Bit by bit.
 bool SameNumbers(const std::vector<Numbers>& a, const std::vector<Numbers>& b);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

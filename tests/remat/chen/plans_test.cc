@@ -14,7 +14,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes) / (int64_t{1} << 30); }
@@ -133,4 +133,4 @@ TEST(ChenPlansTest, AnyGraph) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

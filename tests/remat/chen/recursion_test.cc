@@ -10,7 +10,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 std::vector<Cut> All(const Graph& graph) { return CutsAt(std::vector<bool>(graph.operators.size(), true)); }
@@ -73,4 +73,4 @@ TEST(RecursionTest, AResidualNetworkNeedsLessEachLevel) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "tests/remat/small_graphs.h"
 #include "tests/runs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // A chain with heavy and cheap layers, in microseconds, so that transfers matter.
@@ -81,4 +81,4 @@ TEST(DqnTest, WhatWasLearntWithASmallGraphStartsALargeOne) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 
 #include "tests/remat/dqn/sequences.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using enum OperationKind;
@@ -185,4 +185,4 @@ TEST(EnvironmentTest, NodesAreSkippedWithoutAnythingToChoose) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -6,7 +6,7 @@
 #include "remat/dqn/learning.h"
 #include "tests/remat/dqn/sequences.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // The least overhead of all sequences of actions.
@@ -45,4 +45,4 @@ TEST(LearningTest, AsGoodAsAllSequencesOfActionsOfTinySteps) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -7,7 +7,7 @@
 
 #include "tests/remat/dqn/sequences.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 Experience SomeExperience(std::mt19937_64& random, size_t nodes, bool terminal) {
@@ -128,4 +128,4 @@ TEST(LearningTest, TheReplayKeepsTheLatest) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -7,7 +7,7 @@
 
 #include "tests/remat/dqn/sequences.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 struct Edges {
@@ -156,4 +156,4 @@ TEST(NetworkTest, SixFeatures) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "remat/dqn/environment.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 TEST(OperationsTest, AChainByHand) {
@@ -115,4 +115,4 @@ TEST(OperationsTest, SmallStoragesAreAlwaysThere) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

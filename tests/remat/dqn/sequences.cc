@@ -1,6 +1,6 @@
 #include "tests/remat/dqn/sequences.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 Sequence WorkedExample() {
   Sequence sequence;
@@ -49,4 +49,4 @@ Sequence RandomChain(std::mt19937_64& random, int layers) {
   return sequence;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

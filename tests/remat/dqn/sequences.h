@@ -5,7 +5,7 @@
 
 #include "remat/dqn/operations.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 inline constexpr Nanoseconds kSecond = 1'000'000'000;
 
@@ -19,4 +19,4 @@ Sequence WorkedExample();
 // A chain of layers forward and back: x0 is given, layer i makes xi of x(i-1), its gradient reads x(i-1) and xi. Sizes and times drawn.
 Sequence RandomChain(std::mt19937_64& random, int layers);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -12,7 +12,7 @@
 #include "tests/remat/small_graphs.h"
 #include "tests/runs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 Nanoseconds Bound(const Graph& graph, Bytes budget, const BoundOptions& options = {}) {
@@ -237,4 +237,4 @@ TEST(BoundsTest, FallsWithTheBudgetAndWithCopies) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -8,7 +8,7 @@
 #include "remat/exact/runs.h"
 #include "remat/core/simulator.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int kNoMemory = -2, kGivenContents = -1;  // else the operator that made them
@@ -160,4 +160,4 @@ std::optional<Nanoseconds> BruteForceOfStages(const Graph& graph, const Values& 
   return best;
 }
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

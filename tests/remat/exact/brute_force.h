@@ -5,7 +5,7 @@
 
 #include "remat/core/values.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 
 struct BruteForceOptions {
   bool keeps_order = false;  // first runs in the program's order
@@ -25,4 +25,4 @@ BruteForceAnswer BruteForce(const Graph& graph, Bytes budget, const BruteForceOp
 // order; and after the last one. 2^(n (n + 1) / 2) of them.
 std::optional<Nanoseconds> BruteForceOfStages(const Graph& graph, const Values& values, Bytes budget);
 
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

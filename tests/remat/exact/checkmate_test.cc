@@ -21,7 +21,7 @@
 #include "tests/runs.h"
 #include "tests/tools/highs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using hotpack_test::PythonWithHighs;
@@ -274,4 +274,4 @@ TEST(SolverValuesTest, MalformedSparseFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -9,7 +9,7 @@
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // The most time that saved results of so many bytes can save, over all choices.
@@ -116,4 +116,4 @@ TEST(KnapsackTest, PlansWithinTheBudget) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

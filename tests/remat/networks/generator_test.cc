@@ -19,7 +19,7 @@
 #include "remat/core/verifier.h"
 #include "tests/runs.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 // The training step as it is, as planners rebuild it, and with drawn gaps computed again or swapped.
@@ -214,4 +214,4 @@ TEST(GeneratorTest, TheDocumentSaysTheSame) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -13,7 +13,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr int64_t kRows = 1000;
@@ -186,4 +186,4 @@ TEST(EchoOfNetworksTest, AttentionGrowsWithTheWordsNotWithTheirSquare) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

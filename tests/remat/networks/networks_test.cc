@@ -16,7 +16,7 @@
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes) / (int64_t{1} << 30); }
@@ -142,4 +142,4 @@ TEST(FamiliesTest, KMeansHoldsOneMatrixOfDistances) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

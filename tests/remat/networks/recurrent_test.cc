@@ -11,7 +11,7 @@
 #include "remat/core/schedule.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 constexpr double kGiB = 1 << 30;
@@ -103,4 +103,4 @@ TEST(SpeechTest, StepsAndCells) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat

@@ -14,7 +14,7 @@
 #include "remat/core/values.h"
 #include "remat/core/verifier.h"
 
-namespace hotpack::planner {
+namespace hotpack::remat {
 namespace {
 
 using Names = std::set<std::string>;
@@ -265,4 +265,4 @@ TEST(BuilderTest, TheFirstFaultIsTheAnswer) {
 }
 
 }  // namespace
-}  // namespace hotpack::planner
+}  // namespace hotpack::remat
