@@ -29,11 +29,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::pair<std::string_view, PlanAlgorithm> kNames[] = {
-    {"auto", PlanAlgorithm::kAuto},         {"search", PlanAlgorithm::kSearch},     {"chen", PlanAlgorithm::kChen},
-    {"echo", PlanAlgorithm::kEcho},         {"dtr", PlanAlgorithm::kDtr},           {"knapsack", PlanAlgorithm::kKnapsack},
-    {"dqn", PlanAlgorithm::kDqn},           {"memonger", PlanAlgorithm::kMemonger}, {"superneurons", PlanAlgorithm::kSuperNeurons},
-    {"tflms", PlanAlgorithm::kTflms}};
+constexpr std::pair<std::string_view, RematAlgorithm> kNames[] = {
+    {"auto", RematAlgorithm::kAuto},         {"search", RematAlgorithm::kSearch},     {"chen", RematAlgorithm::kChen},
+    {"echo", RematAlgorithm::kEcho},         {"dtr", RematAlgorithm::kDtr},           {"knapsack", RematAlgorithm::kKnapsack},
+    {"dqn", RematAlgorithm::kDqn},           {"memonger", RematAlgorithm::kMemonger}, {"superneurons", RematAlgorithm::kSuperNeurons},
+    {"tflms", RematAlgorithm::kTflms}};
 constexpr int64_t kMostPackNs = 300'000'000, kLeastPackNs = 20'000'000;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
 
@@ -65,7 +65,7 @@ class Planner {
       : graph_(graph), options_(options), values_(ValuesOf(graph)), in_arena_(InArena(graph)), search_(in_arena_, values_, options.machine) {}
 
   // `from`: plans of the search for other budgets.
-  absl::StatusOr<PlanAnswer> Run(Bytes budget, const std::vector<const Decisions*>& from) {
+  absl::StatusOr<RematPlan> Run(Bytes budget, const std::vector<const Decisions*>& from) {
     begin_ = steady_clock::now();
     candidates_.clear();
     least_ = INT64_MAX;
@@ -76,34 +76,34 @@ class Planner {
     }
     Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
     if (budget <= 0) return Fastest();  // the step as it is
-    if (Is(PlanAlgorithm::kChen)) AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
-    if (Is(PlanAlgorithm::kEcho)) {
+    if (Is(RematAlgorithm::kChen)) AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
+    if (Is(RematAlgorithm::kEcho)) {
       const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
       Add("echo", Rebuild(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
     }
-    if (Is(PlanAlgorithm::kDtr)) AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
-    if (Is(PlanAlgorithm::kKnapsack)) {
+    if (Is(RematAlgorithm::kDtr)) AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
+    if (Is(RematAlgorithm::kKnapsack)) {
       AddWithin("knapsack", [this](Bytes bytes) { return ScheduleByKnapsack(graph_, values_, bytes, {.machine = options_.machine}); });
     }
-    if (Is(PlanAlgorithm::kMemonger)) {
+    if (Is(RematAlgorithm::kMemonger)) {
       AddWithin("memonger", [this](Bytes bytes) { return ScheduleByMemonger(graph_, values_, bytes, options_.machine); });
     }
-    if (Is(PlanAlgorithm::kSuperNeurons, options_.swap)) {
+    if (Is(RematAlgorithm::kSuperNeurons, options_.swap)) {
       AddWithin("superneurons", [this](Bytes bytes) { return ScheduleBySuperNeurons(graph_, values_, bytes, options_.machine); });
     }
-    if (Is(PlanAlgorithm::kTflms, options_.swap)) {
+    if (Is(RematAlgorithm::kTflms, options_.swap)) {
       AddWithin("tflms", [this](Bytes bytes) { return ScheduleByTflms(graph_, values_, bytes, options_.machine); });
     }
-    if (Is(PlanAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
-    if (Is(PlanAlgorithm::kSearch)) AddSearch(from);
+    if (Is(RematAlgorithm::kDqn, false)) AddWithin("dqn", [this](Bytes bytes) { return Learn(bytes); });
+    if (Is(RematAlgorithm::kSearch)) AddSearch(from);
     return Fastest();
   }
 
  private:
   // Planners that copy to the host do so whatever is asked for.
   bool Swaps() const {
-    return options_.swap || options_.algorithm == PlanAlgorithm::kDqn || options_.algorithm == PlanAlgorithm::kSuperNeurons ||
-           options_.algorithm == PlanAlgorithm::kTflms;
+    return options_.swap || options_.algorithm == RematAlgorithm::kDqn || options_.algorithm == RematAlgorithm::kSuperNeurons ||
+           options_.algorithm == RematAlgorithm::kTflms;
   }
   Bytes Least() {
     if (least_memory_ < 0) {
@@ -127,8 +127,8 @@ class Planner {
     return &candidates_.back();
   }
   // `with_all`: for auto, too.
-  bool Is(PlanAlgorithm algorithm, bool with_all = true) const {
-    return options_.algorithm == algorithm || (with_all && options_.algorithm == PlanAlgorithm::kAuto);
+  bool Is(RematAlgorithm algorithm, bool with_all = true) const {
+    return options_.algorithm == algorithm || (with_all && options_.algorithm == RematAlgorithm::kAuto);
   }
   // A planner that bounds what is live at once. Its arena may be above that: then it gets less.
   template <typename Make>
@@ -272,7 +272,7 @@ class Planner {
     return height;
   }
 
-  absl::StatusOr<PlanAnswer> Fastest() {
+  absl::StatusOr<RematPlan> Fastest() {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) < std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
     });
@@ -289,11 +289,11 @@ class Planner {
     return Answer(&*found);
   }
 
-  absl::StatusOr<PlanAnswer> Answer(Candidate* candidate) {
+  absl::StatusOr<RematPlan> Answer(Candidate* candidate) {
     if (std::string fault = Verify(graph_, candidate->schedule); !fault.empty()) {
       return absl::InternalError(absl::StrCat("the plan of ", candidate->algorithm, " is wrong, please report this: ", fault));
     }
-    PlanAnswer answer;
+    RematPlan answer;
     answer.algorithm = candidate->algorithm;
     answer.schedule = std::move(candidate->schedule);
     answer.outcome = std::move(candidate->outcome);
@@ -325,23 +325,23 @@ class Planner {
 
 }  // namespace
 
-std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name) {
+std::optional<RematAlgorithm> PlanAlgorithmFromName(std::string_view name) {
   const auto found = std::find_if(std::begin(kNames), std::end(kNames), [name](const auto& entry) { return entry.first == name; });
   return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
 }
 
-absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options) {
+absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options) {
   return Planner(graph, options).Run(options.budget, {});
 }
 
-std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets) {
+std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets) {
   Planner planner(graph, options);
   std::vector<size_t> order(budgets.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return budgets[a] > budgets[b]; });
-  std::vector<absl::StatusOr<PlanAnswer>> answers(budgets.size(), absl::UnknownError("not planned"));
+  std::vector<absl::StatusOr<RematPlan>> answers(budgets.size(), absl::UnknownError("not planned"));
   // From the largest, each beginning with what the one before has found ...
-  const PlanAnswer* larger = nullptr;
+  const RematPlan* larger = nullptr;
   for (size_t at : order) {
     std::vector<const Decisions*> from;
     if (larger != nullptr && larger->choice) from.push_back(&*larger->choice);
@@ -350,9 +350,9 @@ std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const Plan
   }
   // ... and back: what fits into less fits.
   std::reverse(order.begin(), order.end());
-  const PlanAnswer* smaller = nullptr;
+  const RematPlan* smaller = nullptr;
   for (size_t at : order) {
-    absl::StatusOr<PlanAnswer>& answer = answers[at];
+    absl::StatusOr<RematPlan>& answer = answers[at];
     if (smaller != nullptr && (!answer.ok() || answer->outcome.time > smaller->outcome.time)) answer = *smaller;
     if (answer.ok()) smaller = &*answer;
   }

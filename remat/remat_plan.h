@@ -15,7 +15,7 @@
 
 namespace hotpack::remat {
 
-enum class PlanAlgorithm {
+enum class RematAlgorithm {
   kAuto,          // search, and the others' plans beside it; those that copy to the host where that is asked for; not dqn
   kSearch,        // hotpack's own (remat/search/search.h)
   kChen,          // the fastest plan of Chen's searches that fits (remat/chen/plans.h)
@@ -27,11 +27,11 @@ enum class PlanAlgorithm {
   kSuperNeurons,  // remat/baselines/superneurons.h; copies to the host
   kTflms,         // remat/baselines/tflms.h; copies to the host
 };
-std::optional<PlanAlgorithm> PlanAlgorithmFromName(std::string_view name);
-inline constexpr const char* kPlanAlgorithmNames = "auto, search, chen, echo, dtr, knapsack, dqn, memonger, superneurons, tflms";
+std::optional<RematAlgorithm> PlanAlgorithmFromName(std::string_view name);
+inline constexpr const char* kRematAlgorithmNames = "auto, search, chen, echo, dtr, knapsack, dqn, memonger, superneurons, tflms";
 
 struct PlanOptions {
-  PlanAlgorithm algorithm = PlanAlgorithm::kAuto;
+  RematAlgorithm algorithm = RematAlgorithm::kAuto;
   Bytes budget = 0;       // bytes of the arena, weights and all; 0: as many as the step needs as it is
   bool swap = false;      // copies to the host too (auto, search)
   Machine machine = {};
@@ -39,7 +39,7 @@ struct PlanOptions {
   uint64_t seed = 1;
 };
 
-struct PlanAnswer {
+struct RematPlan {
   std::string algorithm;   // which one's plan it is
   Schedule schedule;
   Outcome outcome;
@@ -57,11 +57,11 @@ struct PlanAnswer {
 // A plan that passes Verify() and whose packed arena is at most the budget. ResourceExhausted with one line: that the budget
 // is below what any plan needs, with that number, or that this planner has found none, with the least arena that it has found.
 // Thread-safe.
-absl::StatusOr<PlanAnswer> MakePlan(const Graph& graph, const PlanOptions& options);
+absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options);
 
 // The same for many budgets, each with the time limit of `options`. A plan is taken over by all larger budgets, so that none is slower
 // than one of a smaller budget; hotpack's own search goes on from the plans of its neighbors. By budget, in the order given.
 // Thread-safe.
-std::vector<absl::StatusOr<PlanAnswer>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets);
+std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets);
 
 }  // namespace hotpack::remat

@@ -136,9 +136,9 @@ class Figures {
     std::vector<Bytes> budgets;
     for (int part : {80, 60, 40, 20}) budgets.push_back(whole->live_peak / 100 * part);
     PlanOptions plan;
-    plan.algorithm = PlanAlgorithm::kSearch;
+    plan.algorithm = RematAlgorithm::kSearch;
     plan.time_limit_ns = static_cast<int64_t>((options_.smoke ? 0.05 : options_.time_limit) * 1e9);
-    const std::vector<absl::StatusOr<PlanAnswer>> answers = MakePlans(named.graph, plan, budgets);
+    const std::vector<absl::StatusOr<RematPlan>> answers = MakePlans(named.graph, plan, budgets);
     const auto total = static_cast<double>(whole->time);
     Row(named.name, "least memory of any plan, of the program's", 100.0 * static_cast<double>(LeastBytes(named.graph, values)) / static_cast<double>(whole->live_peak), "%", "");
     for (size_t b = 0; b < budgets.size(); ++b) {
@@ -186,10 +186,10 @@ class Figures {
       Solve(at, form, model->program, &*model, graph, values, total, as_published, percent);
     }
     PlanOptions plan;
-    plan.algorithm = PlanAlgorithm::kSearch;
+    plan.algorithm = RematAlgorithm::kSearch;
     plan.budget = budget;
     plan.time_limit_ns = static_cast<int64_t>((options_.smoke ? 0.05 : options_.time_limit) * 1e9);
-    const absl::StatusOr<PlanAnswer> answer = MakePlan(graph, plan);
+    const absl::StatusOr<RematPlan> answer = MakeRematPlan(graph, plan);
     Row(at, "hotpack's search", answer.ok() ? std::optional(static_cast<double>(answer->outcome.time) / total) : std::nullopt, "times",
         answer.ok() ? "" : std::string(answer.status().message()));
   }

@@ -15,10 +15,10 @@ TEST(PlansTest, SmallStoragesTakeWholeGrains) {
   const absl::StatusOr<Graph> graph = Generate("lstm:2x8,batch=2,steps=4,classes=8");
   ASSERT_TRUE(graph.ok()) << graph.status();
   PlanOptions options;
-  options.algorithm = PlanAlgorithm::kSearch;
+  options.algorithm = RematAlgorithm::kSearch;
   options.time_limit_ns = 200'000'000;
   options.budget = 55978;
-  const absl::StatusOr<PlanAnswer> answer = MakePlan(*graph, options);
+  const absl::StatusOr<RematPlan> answer = MakeRematPlan(*graph, options);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_LE(answer->arena, options.budget);
   EXPECT_GT(answer->recomputed, 0);
@@ -28,11 +28,11 @@ TEST(PlansTest, EndsWhereNothingIsFaster) {
   const absl::StatusOr<Graph> graph = Generate("vgg:16,batch=64");
   ASSERT_TRUE(graph.ok()) << graph.status();
   PlanOptions options;
-  options.algorithm = PlanAlgorithm::kSearch;
+  options.algorithm = RematAlgorithm::kSearch;
   options.swap = true;
   options.time_limit_ns = 60'000'000'000;
   options.budget = 5'000'000'000;
-  const absl::StatusOr<PlanAnswer> answer = MakePlan(*graph, options);
+  const absl::StatusOr<RematPlan> answer = MakeRematPlan(*graph, options);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->outcome.time, answer->baseline_time);
   EXPECT_LE(answer->arena, options.budget);
@@ -43,10 +43,10 @@ TEST(PlansTest, EndsWhereNothingIsFaster) {
 TEST(PlansTest, NoneIsSlowerThanOneOfASmallerBudget) {
   const Graph graph = Chain(50, 512);
   PlanOptions options;
-  options.algorithm = PlanAlgorithm::kSearch;
+  options.algorithm = RematAlgorithm::kSearch;
   options.time_limit_ns = 20'000'000;
   const std::vector<Bytes> budgets = {5120, 25600, 3584, 15360, 1024, 20480};
-  const std::vector<absl::StatusOr<PlanAnswer>> answers = MakePlans(graph, options, budgets);
+  const std::vector<absl::StatusOr<RematPlan>> answers = MakePlans(graph, options, budgets);
   ASSERT_EQ(answers.size(), budgets.size());
   EXPECT_EQ(answers[4].status().code(), absl::StatusCode::kResourceExhausted);  // below what every plan needs
   for (size_t a = 0; a < budgets.size(); ++a) {

@@ -24,7 +24,7 @@ namespace hotpack {
 namespace {
 
 using remat::Graph;
-using remat::PlanAnswer;
+using remat::RematPlan;
 
 struct Options {
   std::string graph;
@@ -50,7 +50,7 @@ int Fail(const std::string& message, int code = 2) {
   return code;
 }
 
-double Overhead(const PlanAnswer& answer) {
+double Overhead(const RematPlan& answer) {
   if (answer.baseline_time == 0) return 1;
   return static_cast<double>(answer.outcome.time) / static_cast<double>(answer.baseline_time);
 }
@@ -61,7 +61,7 @@ nlohmann::ordered_json ProgramPeak(const Graph& graph) {
   return outcome.ok() ? nlohmann::ordered_json(outcome->live_peak) : nlohmann::ordered_json();
 }
 
-void PrintJson(const Graph& graph, const PlanAnswer& answer, Bytes budget) {
+void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
   const nlohmann::ordered_json object = {
       {"algorithm", answer.algorithm},
       {"budget", budget},
@@ -80,7 +80,7 @@ void PrintJson(const Graph& graph, const PlanAnswer& answer, Bytes budget) {
   printf("%s\n", object.dump(2).c_str());
 }
 
-void Print(const Graph& graph, const PlanAnswer& answer, Bytes budget) {
+void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("graph        %zu operators, %zu storages\n", graph.operators.size(), graph.storages.size());
   if (budget > 0) printf("budget       %lld (%s)\n", static_cast<long long>(budget), FormatSize(static_cast<uint64_t>(budget)).c_str());
   printf("arena        %lld (%s); live at once %s\n", static_cast<long long>(answer.arena),
@@ -117,9 +117,9 @@ int RunPlan(const Options& options) {
   }
   const absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
-  const absl::StatusOr<PlanAnswer> answer = [&] {
+  const absl::StatusOr<RematPlan> answer = [&] {
     const Progress progress(absl::StrCat("planning ", graph->operators.size(), " operators, at most ", options.time_limit));
-    return MakePlan(*graph, plan);
+    return MakeRematPlan(*graph, plan);
   }();
   if (!answer.ok()) return Fail(options.graph + ": " + std::string(answer.status().message()), absl::IsInternal(answer.status()) ? 1 : 2);
   if (!options.out.empty()) {
@@ -156,9 +156,9 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
       ->check(SizeOption())->check([](const std::string& size) {
         return ParseSize(size) > 0 ? std::string() : "a budget is at least 1";
       });
-  command->add_option("--algorithm", options->algorithm, std::string("One of ") + remat::kPlanAlgorithmNames)
+  command->add_option("--algorithm", options->algorithm, std::string("One of ") + remat::kRematAlgorithmNames)
       ->check([](const std::string& name) {
-        return remat::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + remat::kPlanAlgorithmNames;
+        return remat::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + remat::kRematAlgorithmNames;
       }, "NAME")->capture_default_str();
   command->add_flag("--swap", options->swap, "Copies to the host too, not only computing again (auto, search)");
   command->add_option("--bandwidth", options->bandwidth, "Of copies each way, 10^9 bytes a second")

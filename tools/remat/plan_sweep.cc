@@ -14,7 +14,7 @@
 namespace hotpack {
 namespace {
 
-using remat::PlanAnswer;
+using remat::RematPlan;
 using remat::PlanOptions;
 
 int Fail(const std::string& message, int code = 2) {
@@ -29,7 +29,7 @@ std::vector<std::string> Algorithms(const SweepOptions& sweep, const PlanOptions
   return names;
 }
 
-void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const absl::StatusOr<PlanAnswer>& answer) {
+void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const absl::StatusOr<RematPlan>& answer) {
   if (!answer.ok()) {
     printf("%s,%lld,%.6f,,,,,,,\n", algorithm.c_str(), static_cast<long long>(budget), static_cast<double>(budget) / static_cast<double>(program));
     return;
@@ -49,7 +49,7 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
   if (!writable.ok()) return Fail(std::string(writable.message()));
   const absl::StatusOr<remat::Graph> graph = ReadPlanGraph(sweep.graph);
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
-  const absl::StatusOr<PlanAnswer> program = MakePlan(*graph, {.budget = 0});
+  const absl::StatusOr<RematPlan> program = MakeRematPlan(*graph, {.budget = 0});
   if (!program.ok()) return Fail(sweep.graph + ": " + std::string(program.status().message()));
   const Bytes most = program->arena;
   Bytes least = remat::LeastMemory(*graph, options.swap);
@@ -63,7 +63,7 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
   for (const std::string& name : Algorithms(sweep, options)) {
     PlanOptions one = options;
     one.algorithm = *remat::PlanAlgorithmFromName(name);
-    std::vector<absl::StatusOr<PlanAnswer>> answers;
+    std::vector<absl::StatusOr<RematPlan>> answers;
     {
       const Progress progress(absl::StrCat(name, ": ", budgets.size(), " budgets of ", graph->operators.size(), " operators"));
       answers = MakePlans(*graph, one, budgets);

@@ -114,14 +114,14 @@ class Same {
 
 // But for auto, whose plan is one of theirs.
 std::vector<std::string> PlannerNames() {
-  std::vector<std::string> names = absl::StrSplit(kPlanAlgorithmNames, ", ");
+  std::vector<std::string> names = absl::StrSplit(kRematAlgorithmNames, ", ");
   std::erase(names, "auto");
   return names;
 }
 
 // By all planners' names, as `hotpack plan --algorithm` has them.
 void ExpectPlansByName(const Computable& step, int percent, Same* same) {
-  const absl::StatusOr<PlanAnswer> program = MakePlan(step.graph, {});
+  const absl::StatusOr<RematPlan> program = MakeRematPlan(step.graph, {});
   ASSERT_TRUE(program.ok()) << program.status();
   for (const std::string& name : PlannerNames()) {
     PlanOptions options;
@@ -129,7 +129,7 @@ void ExpectPlansByName(const Computable& step, int percent, Same* same) {
     options.budget = program->arena * percent / 100;
     options.swap = percent % 2 == 0;
     options.time_limit_ns = 100'000'000;
-    const absl::StatusOr<PlanAnswer> answer = MakePlan(step.graph, options);
+    const absl::StatusOr<RematPlan> answer = MakeRematPlan(step.graph, options);
     if (answer.ok()) same->Expect(answer->schedule, name);
   }
 }
