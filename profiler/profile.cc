@@ -172,7 +172,7 @@ uint64_t PeakUnits(const Profile& profile) {
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
 
-bool WidenForJitter(Profile* profile, uint64_t most_units) {
+bool WidenForJitter(Profile* profile, uint64_t max_units) {
   uint64_t n = profile->blocks.size();
   struct Range {
     uint64_t first, last;  // earliest and latest release seen
@@ -195,7 +195,7 @@ bool WidenForJitter(Profile* profile, uint64_t most_units) {
       wide.blocks[i].age = static_cast<uint32_t>(std::min<uint64_t>(last - i, n));
     }
   }
-  if (PeakUnits(wide) > most_units) return false;
+  if (PeakUnits(wide) > max_units) return false;
   *profile = std::move(wide);
   return true;
 }

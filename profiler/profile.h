@@ -46,8 +46,8 @@ void Rotate(Profile* profile);
 
 // Releases that permute from iteration to iteration: blocks whose shortest and longest lives differ and whose ranges of
 // release meet are given the latest release of their group, so that the plan holds for every permutation seen or not.
-// Done only if the load, PeakUnits(), becomes no more than `most_units`; returns whether it was.
-bool WidenForJitter(Profile* profile, uint64_t most_units);
+// Done only if the load, PeakUnits(), becomes no more than `max_units`; returns whether it was.
+bool WidenForJitter(Profile* profile, uint64_t max_units);
 
 // Sum of resident planned units at each request of the cycle, and the largest of them. O(n).
 std::vector<uint64_t> LoadUnits(const Profile& profile);

@@ -6,11 +6,11 @@ namespace hotpack::remat {
 namespace {
 
 constexpr int kMostRetries = 20;
-constexpr Fitted kGivenUp = {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX};
+constexpr BudgetFit kGivenUp = {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX};
 
 }  // namespace
 
-Fitter::State::State(const Graph& graph, const Values& values, const Machine& machine)
+BudgetFitter::State::State(const Graph& graph, const Values& values, const Machine& machine)
     : graph_(graph), values_(values), machine_(machine), can_go_(values.gaps.size()), conflicts_(values.gaps.size()),
       helped_(values.values.size()), device_(graph.storages.size()), host_(graph.storages.size()), made_(graph.storages.size()),
       copied_(graph.storages.size()), next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()),
@@ -28,13 +28,13 @@ Fitter::State::State(const Graph& graph, const Values& values, const Machine& ma
   for (size_t i = 0; i < graph.operators.size(); ++i) starts_[i + 1] = starts_[i] + graph.operators[i].cost;
 }
 
-Fitted Fitter::State::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
+BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
   options_ = &options;
   hold_ = hold;
   for (GapId gap : forbidden_) can_go_[At(gap)] = true;
   forbidden_.clear();
   asked_ = *choice;
-  went_ = 0;
+  evictions_ = 0;
   fetches_.clear();
   if (std::find(asked_.ways.begin(), asked_.ways.end(), Way::kSwap) != asked_.ways.end()) {
     needs_.assign(graph_.operators.size() + 1, 0);
@@ -56,13 +56,13 @@ Fitted Fitter::State::Fit(const FitOptions& options, Decisions* choice, const st
     const auto end = std::unique(schedule->saved_states.begin(), schedule->saved_states.end());
     schedule->saved_states.erase(end, schedule->saved_states.end());
   }
-  return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .went = went_};
+  return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .evictions = evictions_};
 }
 
-bool Fitter::State::RunUntilSettled(Schedule* schedule) {
-  const int64_t went_before = went_;
+bool BudgetFitter::State::RunUntilSettled(Schedule* schedule) {
+  const int64_t went_before = evictions_;
   for (int i = 0; i < kMostRetries; ++i) {
-    went_ = went_before;
+    evictions_ = went_before;
     tried_ = asked_;
     ways_ = &tried_.ways;
     tails_ = &tried_.tails;
@@ -74,7 +74,7 @@ bool Fitter::State::RunUntilSettled(Schedule* schedule) {
   return false;
 }
 
-bool Fitter::State::IsWanted(StorageId storage, OperatorId position) const {
+bool BudgetFitter::State::IsWanted(StorageId storage, OperatorId position) const {
   const std::vector<ValueId>& contents = contents_[At(storage)];
   for (auto value = contents.rbegin(); value != contents.rend(); ++value) {
     if (Of(*value).maker >= position) continue;
@@ -83,7 +83,7 @@ bool Fitter::State::IsWanted(StorageId storage, OperatorId position) const {
   return false;
 }
 
-bool Fitter::State::CanBeMade(ValueId value, OperatorId position, int depth) const {
+bool BudgetFitter::State::CanBeMade(ValueId value, OperatorId position, int depth) const {
   constexpr int kDeepest = 64;  // changes in place
   const OperatorId maker = Of(value).maker;
   if (!MayRunAgain(maker) || depth > kDeepest) return false;
@@ -97,7 +97,7 @@ bool Fitter::State::CanBeMade(ValueId value, OperatorId position, int depth) con
   });
 }
 
-void Fitter::State::Reset(Schedule* schedule) {
+void BudgetFitter::State::Reset(Schedule* schedule) {
   schedule_ = schedule;
   if (schedule != nullptr) *schedule = {};
   std::fill(device_.begin(), device_.end(), kNothing);
@@ -126,7 +126,7 @@ void Fitter::State::Reset(Schedule* schedule) {
   now_ = -1;
 }
 
-bool Fitter::State::Run() {
+bool BudgetFitter::State::Run() {
   for (size_t v = 0; v < values_.values.size(); ++v) {
     if (values_.values[v].maker < 0) Place(static_cast<ValueId>(v));
   }
@@ -155,7 +155,7 @@ bool Fitter::State::Run() {
   return Make(left_);
 }
 
-void Fitter::State::Settle(ValueId value) {
+void BudgetFitter::State::Settle(ValueId value) {
   if (!IsThere(value) || pins_[At(value)] > 0) return;
   const GapId gap = GapOf(value);
   if (gap < 0) {
@@ -169,7 +169,7 @@ void Fitter::State::Settle(ValueId value) {
   Drop(value);
 }
 
-bool Fitter::State::Find(ValueId value) {
+bool BudgetFitter::State::Find(ValueId value) {
   if (IsThere(value)) {
     helped_[At(value)] = now_;
     return true;
@@ -194,7 +194,7 @@ bool Fitter::State::Find(ValueId value) {
   return std::all_of(inputs.begin(), inputs.end(), [this](ValueId input) { return Find(input); });
 }
 
-bool Fitter::State::Make(const std::vector<ValueId>& wanted) {
+bool BudgetFitter::State::Make(const std::vector<ValueId>& wanted) {
   closure_.clear();
   fetch_now_.clear();
   bool found = true;
@@ -225,7 +225,7 @@ bool Fitter::State::Make(const std::vector<ValueId>& wanted) {
   return found;
 }
 
-void Fitter::State::Forbid(GapId gap) {
+void BudgetFitter::State::Forbid(GapId gap) {
   if (gap < 0 || !can_go_[At(gap)]) return;
   constexpr int kOften = 100;
   can_go_[At(gap)] = false;
@@ -233,7 +233,7 @@ void Fitter::State::Forbid(GapId gap) {
   if (++conflicts_[At(gap)] < kOften) forbidden_.push_back(gap);
 }
 
-bool Fitter::State::RunOperator(OperatorId number, bool again) {
+bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   const Operator& op = graph_.operators[At(number)];
   const std::vector<ValueId>&inputs = values_.inputs[At(number)], &outputs = values_.outputs[At(number)];
   conflict_ = false;  // also where it is given up
@@ -275,8 +275,8 @@ bool Fitter::State::RunOperator(OperatorId number, bool again) {
   }
   if (live_ + needed > options_->budget) {
     Pin(outputs, 1);  // what is overwritten has the memory that they need
-    if (!options_->mends || !MakeRoom(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
-    if (over_ > options_->most_over) return false;
+    if (!options_->may_evict || !Evict(live_ + needed - options_->budget)) over_ += live_ + needed - options_->budget;
+    if (over_ > options_->max_over) return false;
     Pin(outputs, -1);
   }
   if (schedule_ != nullptr) {
@@ -288,7 +288,7 @@ bool Fitter::State::RunOperator(OperatorId number, bool again) {
   Wait(op);
   for (int32_t pair : taken_) Remove(device_[At(op.in_place[At(pair)].read)]);
   clock_ += op.cost;
-  if (clock_ > options_->most_time) return false;
+  if (clock_ > options_->max_time) return false;
   for (ValueId output : outputs) made_[At(Of(output).storage)] = clock_;
   for (ValueId input : inputs) {
     --pins_[At(input)];
@@ -308,15 +308,15 @@ bool Fitter::State::RunOperator(OperatorId number, bool again) {
   return true;
 }
 
-Fitter::Fitter(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
-Fitter::~Fitter() = default;
+BudgetFitter::BudgetFitter(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
+BudgetFitter::~BudgetFitter() = default;
 
-Fitted Fitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
+BudgetFit BudgetFitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
   return state_->Fit(options, choice, hold, schedule);
 }
-bool Fitter::CanGo(GapId gap) const { return state_->can_go(gap); }
-const std::vector<std::pair<ValueId, OperatorId>>& Fitter::Missed() const { return state_->missed(); }
-bool Fitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
+bool BudgetFitter::CanGo(GapId gap) const { return state_->can_go(gap); }
+const std::vector<std::pair<ValueId, OperatorId>>& BudgetFitter::Missed() const { return state_->missed(); }
+bool BudgetFitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
 
 Decisions NothingGoes(const Values& values) {
   return {std::vector<Way>(values.gaps.size(), Way::kHold), std::vector<OperatorId>(values.values.size(), -1)};

@@ -18,18 +18,18 @@ double Drawn(uint64_t seed, uint64_t index) {
 
 }  // namespace
 
-void Fitter::State::Drop(ValueId value) {
+void BudgetFitter::State::Drop(ValueId value) {
   clock_ = std::max(clock_, copied_[At(Of(value).storage)]);
   if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kDrop, Of(value).storage});
   Remove(value);
 }
 
-Nanoseconds Fitter::State::CopyTime(Bytes bytes, double bytes_per_ns) const {
+Nanoseconds BudgetFitter::State::CopyTime(Bytes bytes, double bytes_per_ns) const {
   if (!copies_take_time_) return 0;
   return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
 }
 
-void Fitter::State::Copy(ValueId value, GapId gap) {
+void BudgetFitter::State::Copy(ValueId value, GapId gap) {
   if (again_[At(value)] || !can_swap(gap)) return;
   const StorageId storage = Of(value).storage;
   if (host_[At(storage)] != value) {
@@ -44,7 +44,7 @@ void Fitter::State::Copy(ValueId value, GapId gap) {
   copying_.push_back({value, gap});
 }
 
-void Fitter::State::DropCopied() {
+void BudgetFitter::State::DropCopied() {
   std::erase_if(copying_, [this](const std::pair<ValueId, GapId>& each) {
     const auto [value, gap] = each;
     if (!IsThere(value) || GapOf(value) != gap) return true;
@@ -54,7 +54,7 @@ void Fitter::State::DropCopied() {
   });
 }
 
-void Fitter::State::PlanFetches() {
+void BudgetFitter::State::PlanFetches() {
   for (size_t g = 0; g < asked_.ways.size(); ++g) {
     if (asked_.ways[g] == Way::kSwap) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
   }
@@ -72,7 +72,7 @@ void Fitter::State::PlanFetches() {
   });
 }
 
-void Fitter::State::FetchDue() {
+void BudgetFitter::State::FetchDue() {
   for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_) deferred_.push_back(fetches_[next_fetch_].second);
   if (deferred_.empty()) return;
   if (!copying_.empty()) DropCopied();
@@ -86,9 +86,9 @@ void Fitter::State::FetchDue() {
   });
 }
 
-void Fitter::State::Fetch(ValueId value) {
+void BudgetFitter::State::Fetch(ValueId value) {
   const Bytes above = live_ + bytes_[At(value)] - options_->budget;
-  if (above > 0 && (!options_->mends || !MakeRoom(above))) over_ += live_ + bytes_[At(value)] - options_->budget;
+  if (above > 0 && (!options_->may_evict || !Evict(above))) over_ += live_ + bytes_[At(value)] - options_->budget;
   const StorageId storage = Of(value).storage;
   Place(value);
   peak_ = std::max(peak_, live_);
@@ -97,7 +97,7 @@ void Fitter::State::Fetch(ValueId value) {
   if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kPrefetch, storage});
 }
 
-void Fitter::State::Wait(const Operator& op) {
+void BudgetFitter::State::Wait(const Operator& op) {
   for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
     for (StorageId id : *used) clock_ = std::max(clock_, made_[At(id)]);
   }
@@ -107,13 +107,13 @@ void Fitter::State::Wait(const Operator& op) {
   for (int32_t pair : taken_) clock_ = std::max(clock_, copied_[At(op.in_place[At(pair)].read)]);
 }
 
-void Fitter::State::Pin(const std::vector<ValueId>& outputs, int by) {
+void BudgetFitter::State::Pin(const std::vector<ValueId>& outputs, int by) {
   for (ValueId output : outputs) {
     if (const ValueId there = There(output); there != kNothing) pins_[At(there)] += by;
   }
 }
 
-Nanoseconds Fitter::State::CostOf(ValueId value) {
+Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
   if (host_[At(Of(value).storage)] == value) return std::max<Nanoseconds>(0, copied_[At(Of(value).storage)] - clock_);
   Nanoseconds cost = graph_.operators[At(Of(value).maker)].cost;
   if (!options_->neighbors) return cost;
@@ -140,13 +140,13 @@ Nanoseconds Fitter::State::CostOf(ValueId value) {
   return cost;
 }
 
-bool Fitter::State::IsVictim(ValueId value, GapId gap) const {
+bool BudgetFitter::State::IsVictim(ValueId value, GapId gap) const {
   if (pins_[At(value)] > 0) return false;
   if (gap >= 0 && host_[At(Of(value).storage)] == value) return true;
   return gap >= 0 ? can_go_[At(gap)] : MayRunAgain(Of(value).maker);
 }
 
-void Fitter::State::Sort() {
+void BudgetFitter::State::Sort() {
   queue_.clear();
   const auto now = static_cast<double>(starts_[At(now_)]);
   for (ValueId value : resident_) {
@@ -166,13 +166,13 @@ void Fitter::State::Sort() {
   since_sorted_ = 0;
 }
 
-std::vector<std::pair<ValueId, GapId>>::iterator Fitter::State::NextCopied() {
+std::vector<std::pair<ValueId, GapId>>::iterator BudgetFitter::State::NextCopied() {
   return std::find_if(copying_.begin(), copying_.end(), [this](const auto& each) {
     return IsThere(each.first) && GapOf(each.first) == each.second && pins_[At(each.first)] == 0;
   });
 }
 
-std::optional<Fitter::State::Victim> Fitter::State::NextVictim() {
+std::optional<BudgetFitter::State::Victim> BudgetFitter::State::NextVictim() {
   bool fresh = false;
   for (;;) {
     constexpr size_t kShare = 16;  // of the queue, before the rest is weighed again
@@ -188,7 +188,7 @@ std::optional<Fitter::State::Victim> Fitter::State::NextVictim() {
   }
 }
 
-bool Fitter::State::MakeRoom(Bytes bytes) {
+bool BudgetFitter::State::Evict(Bytes bytes) {
   const Bytes target = live_ - bytes;
   if (!copying_.empty()) DropCopied();
   while (live_ > target) {
@@ -214,7 +214,7 @@ bool Fitter::State::MakeRoom(Bytes bytes) {
     }
     Drop(victim->value);
     ++since_sorted_;
-    ++went_;
+    ++evictions_;
   }
   return true;
 }

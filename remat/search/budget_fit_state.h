@@ -12,7 +12,7 @@
 
 namespace hotpack::remat {
 
-class Fitter::State {
+class BudgetFitter::State {
  public:
   State(const Graph& graph, const Values& values, const Machine& machine);
   bool can_go(GapId gap) const { return can_go_[At(gap)]; }
@@ -21,7 +21,7 @@ class Fitter::State {
     return of.before > of.after + 1 && bytes_[At(of.value)] > 0;
   }
   const std::vector<std::pair<ValueId, OperatorId>>& missed() const { return missed_; }
-  Fitted Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule);
+  BudgetFit Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule);
 
  private:
   static constexpr ValueId kNothing = -1;
@@ -120,7 +120,7 @@ class Fitter::State {
 
   // The best of the queue that may go; taken out of it. Nothing: none may.
   std::optional<Victim> NextVictim();
-  bool MakeRoom(Bytes bytes);
+  bool Evict(Bytes bytes);
 
   const Graph& graph_;
   const Values& values_;
@@ -162,7 +162,7 @@ class Fitter::State {
   std::vector<int32_t> taken_;
   std::vector<Victim> queue_;            // the first to go is the last
   size_t since_sorted_ = 0;
-  int64_t stamp_ = 0, went_ = 0;
+  int64_t stamp_ = 0, evictions_ = 0;
   Bytes live_ = 0, peak_ = 0, over_ = 0;
   Nanoseconds clock_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine is through with what was issued
   OperatorId now_ = -1;

@@ -101,7 +101,7 @@ double Search::State::Elapsed() const {
   return std::max(steps, TimeSpent());
 }
 
-void Search::State::Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked) {
+void Search::State::Remember(const BudgetFit& fitted, const FitOptions& options, const Decisions& asked) {
   if (!fitted.fits || !IsBetter(fitted.time, false)) return;
   best_.fits = true;
   best_.time = fitted.time;
@@ -123,9 +123,9 @@ void Search::State::LookAt(const Standing& plan) {
   constexpr double kShare = 0.3;  // of the time so far
   if (!options_->passes || plan.over > 0 || !IsBetter(plan.time, true)) return;
   if (looking_ > kShare * (std::chrono::steady_clock::now() - begin_)) return;
-  const Recipe recipe = {{.budget = options_->budget, .fetching = plan.fetching, .mends = false}, plan.choice, hold_};
+  const Recipe recipe = {{.budget = options_->budget, .fetching = plan.fetching, .may_evict = false}, plan.choice, hold_};
   Decisions choice = recipe.choice;
-  const Fitted fitted = fitter_.Fit(recipe.options, &choice, &recipe.hold);
+  const BudgetFit fitted = fitter_.Fit(recipe.options, &choice, &recipe.hold);
   if (!fitted.fits || !IsBetter(fitted.time, true) || !Passes(recipe)) return;
   best_.fits = best_.passes = true;
   best_.time = fitted.time;
@@ -197,8 +197,8 @@ void Search::State::CopyLess(double until) {
   FitOptions options;
   options.budget = options_->budget;
   options.fetching = best_recipe_.options.fetching;
-  options.mends = false;
-  options.most_over = 0;
+  options.may_evict = false;
+  options.max_over = 0;
   // Halves, quarters, ..., and each by itself; as much as the time allows.
   for (size_t count = copied.size(); count > 0; count /= 2) {
     for (size_t from = 0; from < copied.size(); from += count) {
@@ -211,9 +211,9 @@ void Search::State::CopyLess(double until) {
         if (way == Way::kSwap) way = Way::kHold;
       }
       if (!changed) continue;
-      options.most_time = best_.time;
+      options.max_time = best_.time;
       Decisions done = asked;
-      const Fitted fitted = fitter_.Fit(options, &done, &hold_);
+      const BudgetFit fitted = fitter_.Fit(options, &done, &hold_);
       if (!fitted.fits || fitted.time > best_.time) continue;
       best_.time = fitted.time;
       best_.peak = fitted.peak;
@@ -242,19 +242,19 @@ bool Search::State::Step(Nanoseconds worse) {
   options.fetching = now_.fetching;
   options.noise = Draw(2) == 0 ? 0.5 : 0.1;
   options.seed = random_();
-  options.most_over = now_.over;
-  if (now_.over == 0) options.most_time = now_.time + worse;
+  options.max_over = now_.over;
+  if (now_.over == 0) options.max_time = now_.time + worse;
   options.wait = 0.25 * static_cast<double>(Draw(6));
   Decisions asked = now_.choice;
   held_.clear();
   Change(&asked);
   for (GapId gap : held_) asked.ways[At(gap)] = Way::kHold, hold_[At(gap)] = true;
   Decisions choice = asked;
-  Fitted fitted = fitter_.Fit(options, &choice, &hold_);
+  BudgetFit fitted = fitter_.Fit(options, &choice, &hold_);
   if (now_.IsWorseThan(fitted, worse)) {
     Remember(fitted, options, asked);
     for (GapId gap : held_) hold_[At(gap)] = false;
-    if (fitted.went > 0) {
+    if (fitted.evictions > 0) {
       asked = choice;
       fitted = fitter_.Fit(options, &choice, &hold_);
       Remember(fitted, options, asked);

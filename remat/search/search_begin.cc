@@ -8,12 +8,12 @@ namespace hotpack::remat {
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
   constexpr int kMostTimes = 100;  // the program's time
-  options.most_time = best_.fits ? 2 * best_.time : kMostTimes * (total_ + 1);
-  options.most_over = best_.fits ? 0 : now_.over;
+  options.max_time = best_.fits ? 2 * best_.time : kMostTimes * (total_ + 1);
+  options.max_over = best_.fits ? 0 : now_.over;
   Decisions choice = asked;
-  Fitted fitted = fitter_.Fit(options, &choice, &hold_);
+  BudgetFit fitted = fitter_.Fit(options, &choice, &hold_);
   Remember(fitted, options, asked);
-  if (fitted.went > 0 && fitted.over < INT64_MAX) {
+  if (fitted.evictions > 0 && fitted.over < INT64_MAX) {
     const Decisions done = choice;
     fitted = fitter_.Fit(options, &choice, &hold_);
     Remember(fitted, options, done);
@@ -24,7 +24,7 @@ void Search::State::Begin(const Decisions& asked, FitOptions options) {
     Decisions held = choice;
     HoldMissed(static_cast<OperatorId>(graph_.operators.size() / part), &held);
     const Decisions asked_again = held;
-    const Fitted next = fitter_.Fit(options, &held, &hold_);
+    const BudgetFit next = fitter_.Fit(options, &held, &hold_);
     if (std::pair(next.over, next.time) >= std::pair(fitted.over, fitted.time)) break;
     Remember(next, options, asked_again);
     fitted = next;
@@ -109,15 +109,15 @@ void Search::State::BeginOneByOne() {
   gaps.erase(end, gaps.end());
   FitOptions options;
   options.budget = options_->budget;
-  options.mends = false;
+  options.may_evict = false;
   Decisions choice = NothingGoes(values_), done = choice;
-  Fitted now = fitter_.Fit(options, &done);
+  BudgetFit now = fitter_.Fit(options, &done);
   while (now.over > 0) {
     double best_score = 0;
-    Fitted best;
+    BudgetFit best;
     GapId best_gap = -1;
     Way best_way = Way::kHold;
-    options.most_over = now.over;
+    options.max_over = now.over;
     for (GapId gap : gaps) {
       if (choice.ways[At(gap)] != Way::kHold) continue;
       for (const Way way : {Way::kSwap, Way::kAgain}) {
@@ -125,7 +125,7 @@ void Search::State::BeginOneByOne() {
         if (!(way == Way::kSwap ? fitter_.CanSwap(gap) : fitter_.CanGo(gap))) continue;
         done = choice;
         done.ways[At(gap)] = way;
-        const Fitted fitted = fitter_.Fit(options, &done);
+        const BudgetFit fitted = fitter_.Fit(options, &done);
         if (fitted.over >= now.over) continue;
         const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
         if (score > best_score) best_score = score, best = fitted, best_gap = gap, best_way = way;
@@ -146,14 +146,14 @@ void Search::State::BeginByClasses() {
   if (count == 0 || count > kMost || count * 2 > can_go_.size()) return;
   FitOptions options;
   options.budget = options_->budget;
-  options.mends = false;
+  options.may_evict = false;
   Decisions choice = NothingGoes(values_);
   Decisions done = choice;
-  Fitted now = fitter_.Fit(options, &done);
+  BudgetFit now = fitter_.Fit(options, &done);
   std::vector<bool> gone(count);
   while (now.over > 0) {
     Decisions best;
-    Fitted best_fitted;
+    BudgetFit best_fitted;
     double best_score = 0;
     size_t best_class = 0;
     for (size_t c = 0; c < count; ++c) {
@@ -168,8 +168,8 @@ void Search::State::BeginByClasses() {
           for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, Sources::kCostlier);
         }
         done = next;
-        options.most_over = now.over;
-        const Fitted fitted = fitter_.Fit(options, &done);
+        options.max_over = now.over;
+        const BudgetFit fitted = fitter_.Fit(options, &done);
         if (fitted.over >= now.over) continue;
         const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
         if (score <= best_score) continue;
@@ -226,7 +226,7 @@ void Search::State::BeginByThreshold() {
 void Search::State::BeginWithFirst(const std::vector<GapId>& gaps, Sources sources) {
   FitOptions options;
   options.budget = options_->budget;
-  options.mends = false;
+  options.may_evict = false;
   const auto first = [&](size_t count) {
     Decisions decisions = NothingGoes(values_);
     for (size_t i = 0; i < count; ++i) decisions.ways[At(gaps[i])] = Way::kAgain;

@@ -148,7 +148,7 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   const bool exchanges = graph_.operators.size() <= 3 * kSmall;
   FitOptions options;
   options.budget = options_->budget;
-  options.mends = false;
+  options.may_evict = false;
   PointCut cut = plain;
   cut.Hold(crossing);
   const PointCut::Corner fastest = cut.Fastest();
@@ -167,7 +167,7 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
       if (corner.time >= best) return Elapsed() < until;
       best = corner.time;
       Decisions decisions = DecisionsOf(corner, crossing, at), done = decisions;
-      const Fitted fitted = fitter_.Fit(options, &done);
+      const BudgetFit fitted = fitter_.Fit(options, &done);
       over = std::max<Bytes>(0, fitted.peak - options.budget);
       below = std::max<Bytes>(0, options.budget - fitted.peak);
       if (fitted.fits && fitted.time < least) {
@@ -197,11 +197,11 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
 Search::State::CutPlan Search::State::BestOf(PointCut* cut, const std::vector<ValueId>& crossing, OperatorId at) {
   FitOptions options;
   options.budget = options_->budget;
-  options.mends = false;
+  options.may_evict = false;
   CutPlan plan;
   const auto fits = [&](const PointCut::Corner& corner) {
     Decisions decisions = DecisionsOf(corner, crossing, at), done = decisions;
-    const Fitted fitted = fitter_.Fit(options, &done);
+    const BudgetFit fitted = fitter_.Fit(options, &done);
     if (fitted.fits || plan.above.ways.empty()) {
       plan.score = {fitted.over, fitted.time};
       plan.room = corner.bytes + options.budget - fitted.peak;
@@ -262,7 +262,7 @@ Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::
   }
   FitOptions options;
   options.budget = options_->budget;
-  options.mends = false;
+  options.may_evict = false;
   fitter_.Fit(options, &decisions);  // they stay as long as they help
   return decisions;
 }

@@ -44,7 +44,7 @@ class Search::State {
     Nanoseconds time = INT64_MAX;
     Fetching fetching = Fetching::kWithRoom;
     bool IsThere() const { return over < INT64_MAX; }
-    bool IsWorseThan(const Fitted& other, Nanoseconds worse) const {
+    bool IsWorseThan(const BudgetFit& other, Nanoseconds worse) const {
       return std::pair(other.over, other.time) <= std::pair(over, over > other.over ? INT64_MAX : time + worse);
     }
   };
@@ -68,7 +68,7 @@ class Search::State {
   bool IsBetter(Nanoseconds time, bool passes) const {
     return !best_.fits || std::pair(!passes, time) < std::pair(!best_.passes, best_.time);
   }
-  void Remember(const Fitted& fitted, const FitOptions& options, const Decisions& asked);
+  void Remember(const BudgetFit& fitted, const FitOptions& options, const Decisions& asked);
 
   // Whether it passes, if it would be the best then, and not too much of the time went into that.
   void LookAt(const Standing& plan);
@@ -146,7 +146,7 @@ class Search::State {
 
   const Graph& graph_;
   const Values& values_;
-  Fitter fitter_;
+  BudgetFitter fitter_;
   const Nanoseconds total_;  // of all operators
   int swaps_ = -1;  // what `can_go_` and `classes_` are for
   AlikeGaps classes_;

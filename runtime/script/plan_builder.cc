@@ -58,10 +58,10 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   return std::nullopt;
 }
 
-bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t most_units) {
+bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t max_units) {
   const std::vector<ProfileBlock>& old = known.blocks;
   if (old.size() != learned->blocks.size()) return true;
-  if (PeakUnits(*learned) <= std::max(PeakUnits(known), most_units)) return true;
+  if (PeakUnits(*learned) <= std::max(PeakUnits(known), max_units)) return true;
   bool larger = false;
   for (size_t i = 0; i < old.size(); ++i) {
     const uint32_t units = learned->blocks[i].units;
@@ -209,11 +209,11 @@ PackResult PackBesideHoles(const Profile& profile, const std::vector<uint32_t>& 
 
 }  // namespace
 
-std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const Kin& kin, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
-  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(most_units, chunk_bytes))));
+  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   for (const ZonePlace& place : kin.walls) {

@@ -44,11 +44,11 @@ struct Kin {
   std::vector<ZonePlace> walls;    // pinned from the cycle's beginning to its end
 };
 
-// Packs and compiles. Null if the packer refuses. `most_units`: the largest load that the job has been seen to have beside
+// Packs and compiles. Null if the packer refuses. `max_units`: the largest load that the job has been seen to have beside
 // what stays; releases are given leave to permute only if the load stays near it. `spare`: memory that is held beside the planned zone whatever the plan;
 // blocks are put there where that lowers the zone by a chunk of `chunk_bytes` or more. `cancel` may be set from another thread.
 // `clock`: the time limit is of this one (PackOptions::clock); null: of the machine's.
-std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t most_units, const std::vector<AddressRange>& spare,
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const Kin& kin = {}, WorkClock* clock = nullptr);
 
@@ -58,9 +58,9 @@ inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {
 }
 
 // A profile that has learned from iterations of different shapes may add up lives that never were together. If its load,
-// PeakUnits(), is above `most_units` and above that of the profile it began as, `known`, it keeps the lives of that one and
+// PeakUnits(), is above `max_units` and above that of the profile it began as, `known`, it keeps the lives of that one and
 // takes the sizes alone. False: nothing is new then. Both have the same requests, else nothing is changed. O(requests).
-bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t most_units);
+bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t max_units);
 
 // What of a run a plan depends on, besides its profile: copied under the engine's lock.
 struct PlanSnapshot {

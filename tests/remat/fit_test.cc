@@ -15,7 +15,7 @@ namespace hotpack::remat {
 namespace {
 
 // What Fit() says is what the simulator and the verifier say of its schedule.
-void ExpectTrue(const Graph& graph, const Fitted& fitted, const Schedule& schedule, Bytes budget) {
+void ExpectTrue(const Graph& graph, const BudgetFit& fitted, const Schedule& schedule, Bytes budget) {
   EXPECT_EQ(Verify(graph, schedule), "");
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule);
   ASSERT_TRUE(outcome.ok()) << outcome.status();
@@ -29,9 +29,9 @@ TEST(FitTest, WithAllMemoryNothingGoes) {
   const Values values = ValuesOf(graph);
   Decisions choice = NothingGoes(values);
   Schedule schedule;
-  const Fitted fitted = Fitter(graph, values).Fit({}, &choice, nullptr, &schedule);
+  const BudgetFit fitted = BudgetFitter(graph, values).Fit({}, &choice, nullptr, &schedule);
   ASSERT_TRUE(fitted.fits);
-  EXPECT_EQ(fitted.went, 0);
+  EXPECT_EQ(fitted.evictions, 0);
   EXPECT_EQ(fitted.time, TotalCost(graph));
   ExpectTrue(graph, fitted, schedule, INT64_MAX);
 }
@@ -39,12 +39,12 @@ TEST(FitTest, WithAllMemoryNothingGoes) {
 TEST(FitTest, AChainInEverLess) {
   const Graph graph = Chain(40);  // 100 bytes a layer
   const Values values = ValuesOf(graph);
-  Fitter fitter(graph, values);
+  BudgetFitter fitter(graph, values);
   Nanoseconds before = 0;
   for (Bytes budget = 4200; budget >= 400; budget -= 100) {
     Decisions choice = NothingGoes(values);
     Schedule schedule;
-    const Fitted fitted = fitter.Fit({.budget = budget}, &choice, nullptr, &schedule);
+    const BudgetFit fitted = fitter.Fit({.budget = budget}, &choice, nullptr, &schedule);
     ASSERT_TRUE(fitted.fits) << budget;
     ExpectTrue(graph, fitted, schedule, budget);
     before = std::max(before, fitted.time);
@@ -59,7 +59,7 @@ TEST(FitTest, DrawnGraphs) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
-    Fitter fitter(graph, values);
+    BudgetFitter fitter(graph, values);
     const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
     for (int part = 0; part < 4; ++part) {
       const Bytes budget = least + (most - least) * part / 3;
@@ -73,7 +73,7 @@ TEST(FitTest, DrawnGraphs) {
         if (random() % 4 == 0) tail = static_cast<OperatorId>(random() % graph.operators.size());
       }
       Schedule schedule;
-      const Fitted fitted = fitter.Fit(options, &choice, nullptr, &schedule);
+      const BudgetFit fitted = fitter.Fit(options, &choice, nullptr, &schedule);
       below += budget < most ? 1 : 0;
       if (!fitted.fits) continue;
       ++fits;
@@ -110,7 +110,7 @@ TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   add("last", 1, {2, 4}, 5);
   ASSERT_TRUE(Check(graph).ok());
   const Values values = ValuesOf(graph);
-  Fitter fitter(graph, values);
+  BudgetFitter fitter(graph, values);
   const ValueId a = values.outputs[0][0], b = values.outputs[1][0];
   Decisions choice = NothingGoes(values);
   choice.ways[static_cast<size_t>(values.values[static_cast<size_t>(b)].first_gap)] = Way::kAgain;
@@ -140,34 +140,34 @@ TEST(FitTest, CopiesBackWaitUntilThereIsRoom) {
   add("last", 10, {1, 5}, 3);
   ASSERT_TRUE(Check(graph).ok()) << Check(graph);
   const Values values = ValuesOf(graph);
-  Fitter fitter(graph, values);
+  BudgetFitter fitter(graph, values);
   constexpr Nanoseconds kCopy = 100;  // 1200 bytes
   const GapId gap = values.values[static_cast<size_t>(values.outputs[0][0])].first_gap;
   for (const Bytes budget : {1500, 3000}) {
     Decisions choice = NothingGoes(values);
     choice.ways[static_cast<size_t>(gap)] = Way::kSwap;
     Schedule schedule;
-    const Fitted fitted = fitter.Fit({.budget = budget, .mends = false}, &choice, nullptr, &schedule);
+    const BudgetFit fitted = fitter.Fit({.budget = budget, .may_evict = false}, &choice, nullptr, &schedule);
     ASSERT_TRUE(fitted.fits) << budget;
     ExpectTrue(graph, fitted, schedule, budget);
     EXPECT_EQ(fitted.time, TotalCost(graph) + (budget == 1500 ? kCopy : 0));
   }
   Decisions choice = NothingGoes(values);
   choice.ways[static_cast<size_t>(gap)] = Way::kSwap;
-  EXPECT_GT(fitter.Fit({.budget = 1500, .fetching = Fetching::kInTime, .mends = false}, &choice).over, 0);
+  EXPECT_GT(fitter.Fit({.budget = 1500, .fetching = Fetching::kInTime, .may_evict = false}, &choice).over, 0);
 }
 
 TEST(FitTest, TheSameAgain) {
   const Graph graph = Chain(30);
   const Values values = ValuesOf(graph);
-  Fitter fitter(graph, values);
+  BudgetFitter fitter(graph, values);
   const FitOptions options = {.budget = 1200, .noise = 0.5, .seed = 3};
   Decisions one = NothingGoes(values), other = one;
-  const Fitted first = fitter.Fit(options, &one);
-  const Fitted second = fitter.Fit(options, &other);
+  const BudgetFit first = fitter.Fit(options, &one);
+  const BudgetFit second = fitter.Fit(options, &other);
   EXPECT_EQ(first.time, second.time);
   EXPECT_EQ(one.ways, other.ways);
-  EXPECT_GT(first.went, 0);
+  EXPECT_GT(first.evictions, 0);
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ class Plot {
 
 }  // namespace
 
-std::string PlanPlot(const std::string& title, const std::vector<PlotLine>& lines, double most_time) {
+std::string PlanPlot(const std::string& title, const std::vector<PlotLine>& lines, double max_time) {
   double highest = 1.05;
   for (const PlotLine& line : lines) {
     for (const PlotPoint& point : line.points) {
-      if (point.time <= most_time) highest = std::max(highest, point.time);
+      if (point.time <= max_time) highest = std::max(highest, point.time);
     }
   }
   Plot plot(1 + std::ceil((highest - 1) * 20) / 20);

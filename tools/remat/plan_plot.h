@@ -16,7 +16,7 @@ struct PlotLine {
   std::vector<PlotPoint> points;  // from the least memory on
 };
 
-// SVG with nothing from elsewhere. Times above `most_time` are left out. O(points). Thread-safe.
-std::string PlanPlot(const std::string& title, const std::vector<PlotLine>& lines, double most_time = 2.0);
+// SVG with nothing from elsewhere. Times above `max_time` are left out. O(points). Thread-safe.
+std::string PlanPlot(const std::string& title, const std::vector<PlotLine>& lines, double max_time = 2.0);
 
 }  // namespace hotpack
