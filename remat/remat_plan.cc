@@ -74,12 +74,12 @@ class Planner {
     if (const Bytes least = Least(); budget_ < least) {
       return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
     }
-    Add("program", Rebuild(graph_, values_, std::vector<Way>(values_.gaps.size(), Way::kHold), options_.machine).schedule);
+    Add("program", BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine).schedule);
     if (budget <= 0) return Fastest();  // the step as it is
     if (Is(RematAlgorithm::kChen)) AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
     if (Is(RematAlgorithm::kEcho)) {
       const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
-      Add("echo", Rebuild(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
+      Add("echo", BuildSchedule(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
     }
     if (Is(RematAlgorithm::kDtr)) AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
     if (Is(RematAlgorithm::kKnapsack)) {
@@ -251,7 +251,7 @@ class Planner {
     const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
     constexpr int64_t kLimitNs = 3'000'000;
-    const PackResult result = hotpack::Pack(ToInstance(outcome->stays), {.time_limit_ns = kLimitNs, .enough = budget_});
+    const PackResult result = hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .enough = budget_});
     return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 
@@ -261,7 +261,7 @@ class Planner {
     if (!candidate->packed) {
       const int64_t limit = last ? kLastPackNs : std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs);
       candidate->packed.emplace();
-      candidate->packed->instance = ToInstance(candidate->outcome.stays);
+      candidate->packed->instance = ToInstance(candidate->outcome.residencies);
       const Bytes enough = budget_ == INT64_MAX ? 0 : budget_;
       PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .enough = enough});
       if (result.status != PackStatus::kOk) return INT64_MAX;

@@ -87,7 +87,7 @@ Bytes ArenaOf(const Graph& graph, const Schedule& schedule) {
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule);
   if (!outcome.ok()) Fail(outcome.status().ToString());
   if (const std::string fault = Verify(graph, schedule); !fault.empty()) Fail(fault);
-  const PackResult packed = Pack(ToInstance(outcome->stays), {.time_limit_ns = kPackNs});
+  const PackResult packed = Pack(ToInstance(outcome->residencies), {.time_limit_ns = kPackNs});
   if (packed.status != PackStatus::kOk) Fail(PackStatusText(packed.status));
   return packed.placement.height;
 }
@@ -123,7 +123,7 @@ Lines LinesOf(const Graph& graph) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Graph dropped = MirrorGraph(graph, values, CountsOf(CheapOperators(graph))).graph;
   const Packed packed = LeastArena(graph, values, plans);
-  const Schedule program = Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+  const Schedule program = BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
   return {.none = Allocate(graph, Sharing::kNone).bytes,
           .in_place = Allocate(graph, Sharing::kInPlace).bytes,
           .sharing = Allocate(graph, Sharing::kAll).bytes,

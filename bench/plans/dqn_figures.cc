@@ -68,8 +68,8 @@ Program Make(const std::string& spec) {
   if (!graph.ok()) Fail(graph.status().ToString());
   Program program = {*std::move(graph), {}, {}};
   program.values = ValuesOf(program.graph);
-  const std::vector<Way> hold(program.values.gaps.size(), Way::kHold);
-  program.outcome = *Simulate(program.graph, Rebuild(program.graph, program.values, hold).schedule);
+  const std::vector<GapAction> hold(program.values.gaps.size(), GapAction::kKeep);
+  program.outcome = *Simulate(program.graph, BuildSchedule(program.graph, program.values, hold).schedule);
   return program;
 }
 

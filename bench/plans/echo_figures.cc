@@ -91,14 +91,14 @@ Measured Judge(const Graph& graph, const Schedule& schedule) {
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule);
   if (!outcome.ok()) Fail(outcome.status().ToString());
   if (const std::string fault = Verify(graph, schedule); !fault.empty()) Fail(fault);
-  const PackResult packed = Pack(ToInstance(outcome->stays), {.time_limit_ns = 2'000'000'000});
+  const PackResult packed = Pack(ToInstance(outcome->residencies), {.time_limit_ns = 2'000'000'000});
   return {packed.placement.height, outcome->time};
 }
 
 // Each operator once, in place where that is possible.
 Measured Program(const Graph& graph) {
   const Values values = ValuesOf(graph);
-  return Judge(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule);
+  return Judge(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
 }
 
 // By operator: those of layers for which `may` holds, and no random ones.
@@ -122,7 +122,7 @@ Measured Chen(const Model& model, bool batch_norms = true) {
 
 Measured Echo(const Model& model, const std::vector<bool>& allowed, int64_t longest_path = 0) {
   const BinarisedPlan plan = PlanByEchoWithBits(model.training.graph, {}, {.allowed = &allowed, .longest_path = longest_path});
-  return Judge(plan.binarised.graph, Rebuild(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again).schedule);
+  return Judge(plan.binarised.graph, BuildSchedule(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again).schedule);
 }
 
 Measured Echo(const Model& model, int64_t longest_path = 0) {
@@ -134,7 +134,7 @@ Measured WithoutBits(const Model& model) {
   const Values values = ValuesOf(graph);
   const std::vector<bool> allowed = Allowed(model, [](size_t) { return true; });
   const EchoPlan plan = PlanByEcho(graph, values, {}, {.allowed = &allowed});
-  return Judge(graph, Rebuild(graph, values, plan.ways, {}, &plan.again).schedule);
+  return Judge(graph, BuildSchedule(graph, values, plan.ways, {}, &plan.again).schedule);
 }
 
 // Echo's path, and the fully connected layers on it as well.
@@ -145,7 +145,7 @@ Measured WithProducts(const Model& model) {
   for (size_t layer = 0; layer < model.network.layers.size(); ++layer) {
     if (model.network.layers[layer].kind == "fully_connected") plan.again[static_cast<size_t>(model.training.forward_of[layer])] = true;
   }
-  return Judge(graph, Rebuild(graph, values, DropForward(graph, values, plan.again), {}, &plan.again).schedule);
+  return Judge(graph, BuildSchedule(graph, values, DropForward(graph, values, plan.again), {}, &plan.again).schedule);
 }
 
 class Figures {

@@ -206,9 +206,9 @@ class Analysis {
 bool Any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
 
 // What no arena for these stays is below, bytes.
-Bytes LeastArena(std::vector<Stay> stays) {
-  for (Stay& stay : stays) stay.bytes = (stay.bytes + kGranularity - 1) / kGranularity * kGranularity;
-  const std::vector<Bytes> load = LoadOf(stays);
+Bytes LeastArena(std::vector<StorageResidency> residencies) {
+  for (StorageResidency& stay : residencies) stay.bytes = (stay.bytes + kGranularity - 1) / kGranularity * kGranularity;
+  const std::vector<Bytes> load = LoadOf(residencies);
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
 
@@ -216,9 +216,9 @@ Bytes LeastArena(std::vector<Stay> stays) {
 class Promise {
  public:
   Promise(const Graph& graph, const Values& values, const Machine& machine) : graph_(graph), values_(values), machine_(machine) {
-    const std::vector<Way> nothing(values.gaps.size(), Way::kHold);
-    program_ = *Simulate(graph, Rebuild(graph, values, nothing, machine).schedule, machine);
-    least_arena_ = LeastArena(program_.stays);
+    const std::vector<GapAction> nothing(values.gaps.size(), GapAction::kKeep);
+    program_ = *Simulate(graph, BuildSchedule(graph, values, nothing, machine).schedule, machine);
+    least_arena_ = LeastArena(program_.residencies);
   }
 
   // If so, with its outcome.
@@ -226,7 +226,7 @@ class Promise {
     const Schedule schedule = OnceOnThePath(plan);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok() || outcome->live_peak > program_.live_peak) return false;
-    if (!Fits(ToInstance(outcome->stays, kGranularity))) return false;
+    if (!Fits(ToInstance(outcome->residencies, kGranularity))) return false;
     plan->outcome = *std::move(outcome);
     return true;
   }
@@ -246,7 +246,7 @@ class Promise {
   Schedule OnceOnThePath(EchoPlan* plan) const {
     for (;;) {
       plan->ways = DropForward(graph_, values_, plan->again);
-      Schedule schedule = Rebuild(graph_, values_, plan->ways, machine_, &plan->again).schedule;
+      Schedule schedule = BuildSchedule(graph_, values_, plan->ways, machine_, &plan->again).schedule;
       std::vector<int> runs(graph_.operators.size());
       bool often = false;
       for (const Action& action : schedule.actions) {
@@ -279,7 +279,7 @@ EchoPlan Halved(EchoPlan plan, const std::vector<Bytes>& savings, const Promise&
     if (best.empty() || promise.IsKeptBy(&plan)) break;
   }
   if (best.empty()) {
-    plan.ways.assign(plan.ways.size(), Way::kHold);
+    plan.ways.assign(plan.ways.size(), GapAction::kKeep);
     plan.outcome = promise.program();
   }
   return plan;
@@ -292,7 +292,7 @@ EchoPlan PlanByEcho(const Graph& graph, const Values& values, const Machine& mac
   EchoPlan plan = analysis.Run();
   const Promise promise(graph, values, machine);
   if (Any(plan.again) && promise.IsKeptBy(&plan)) return plan;
-  plan.ways.assign(values.gaps.size(), Way::kHold);
+  plan.ways.assign(values.gaps.size(), GapAction::kKeep);
   return Halved(plan, analysis.Savings(plan), promise);
 }
 

@@ -27,7 +27,7 @@ struct EchoPlan {
   std::vector<bool> again;            // by operator: on the recomputation path
   std::vector<int32_t> subgraph_of;   // by operator: which subgraph it is in; -1: none. They are disjoint, and no result is used in two
   int32_t subgraphs = 0;
-  std::vector<Way> ways;              // by gap; for Rebuild(), with `again` for what may run again
+  std::vector<GapAction> ways;              // by gap; for BuildSchedule(), with `again` for what may run again
   Outcome outcome;                    // of that schedule
 };
 

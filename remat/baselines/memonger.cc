@@ -35,7 +35,7 @@ absl::StatusOr<Schedule> ScheduleByMemonger(const Graph& graph, const Values& va
   for (const int segments : {root, std::max(1, root / 2), 2 * root}) {
     for (int m = 0; m <= segments; ++m) {
       const std::vector<bool> again = MemongerSegments(graph, segments, m);
-      fastest.Add(Rebuild(graph, values, DropForward(graph, values, again), machine, &again).schedule);
+      fastest.Add(BuildSchedule(graph, values, DropForward(graph, values, again), machine, &again).schedule);
     }
   }
   return fastest.Take();

@@ -47,9 +47,9 @@ Bytes LargestOperator(const Graph& graph) {
   return most;
 }
 
-// Speed-centric or memory-centric, by segment: kAgain or kAgainOnce.
-std::vector<Way> Recompute(const Graph& graph, const Values& values, const std::vector<bool>& cheap) {
-  std::vector<Way> ways = DropForward(graph, values, cheap);
+// Speed-centric or memory-centric, by segment: kRecompute or kRecomputeOnce.
+std::vector<GapAction> Recompute(const Graph& graph, const Values& values, const std::vector<bool>& cheap) {
+  std::vector<GapAction> ways = DropForward(graph, values, cheap);
   std::vector<int32_t> segment_of(graph.operators.size());
   int32_t segment = 0;
   for (size_t i = 0; i < segment_of.size(); ++i) segment_of[i] = graph.operators[i].heavy ? ++segment : segment;
@@ -59,11 +59,11 @@ std::vector<Way> Recompute(const Graph& graph, const Values& values, const std::
     return static_cast<size_t>(segment_of[static_cast<size_t>(maker)]);
   };
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (ways[g] == Way::kAgain) bytes[segment_of_gap(g)] += BytesOf(graph, values, static_cast<GapId>(g));
+    if (ways[g] == GapAction::kRecompute) bytes[segment_of_gap(g)] += BytesOf(graph, values, static_cast<GapId>(g));
   }
   const Bytes largest = LargestOperator(graph);
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (ways[g] == Way::kAgain && bytes[segment_of_gap(g)] > largest) ways[g] = Way::kAgainOnce;
+    if (ways[g] == GapAction::kRecompute && bytes[segment_of_gap(g)] > largest) ways[g] = GapAction::kRecomputeOnce;
   }
   return ways;
 }
@@ -73,7 +73,7 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
   std::vector<Bytes> load(graph.operators.size());
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule, machine);
   if (!outcome.ok()) return load;
-  const std::vector<Bytes> by_clock = LoadOf(outcome->stays);
+  const std::vector<Bytes> by_clock = LoadOf(outcome->residencies);
   std::vector<bool> has_run(graph.operators.size());
   Bytes most = 0;
   size_t clock = 1;  // as the simulator counts: runs and copies back
@@ -92,7 +92,7 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
 
 // The tensor cache: where an operator is above the budget, what was used least recently goes to the host.
 void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget, std::vector<Bytes> load,
-                           std::vector<Way>* ways) {
+                           std::vector<GapAction>* ways) {
   std::vector<GapId> gaps;
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   for (size_t g = 0; g < ways->size(); ++g) {
@@ -100,7 +100,7 @@ void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::
     const OperatorId maker = values.values[static_cast<size_t>(gap.value)].maker;
     const bool checkpoint = maker >= 0 && checkpoints[static_cast<size_t>(maker)];
     const bool open = gap.before > gap.after + 1 && gap.before < operators;
-    if (checkpoint && open && (*ways)[g] == Way::kHold && BytesOf(graph, values, static_cast<GapId>(g)) > 0) gaps.push_back(static_cast<GapId>(g));
+    if (checkpoint && open && (*ways)[g] == GapAction::kKeep && BytesOf(graph, values, static_cast<GapId>(g)) > 0) gaps.push_back(static_cast<GapId>(g));
   }
   std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {
     return values.gaps[static_cast<size_t>(a)].after < values.gaps[static_cast<size_t>(b)].after;
@@ -109,8 +109,8 @@ void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::
     for (GapId g : gaps) {
       if (load[static_cast<size_t>(op)] <= budget) break;
       const Gap& gap = values.gaps[static_cast<size_t>(g)];
-      if ((*ways)[static_cast<size_t>(g)] == Way::kSwap || gap.after >= op || gap.before <= op) continue;
-      (*ways)[static_cast<size_t>(g)] = Way::kSwap;
+      if ((*ways)[static_cast<size_t>(g)] == GapAction::kOffload || gap.after >= op || gap.before <= op) continue;
+      (*ways)[static_cast<size_t>(g)] = GapAction::kOffload;
       for (OperatorId at = op; at < gap.before; ++at) load[static_cast<size_t>(at)] -= BytesOf(graph, values, g);
     }
   }
@@ -123,21 +123,21 @@ Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, Supe
   std::vector<bool> cheap = CheapOperators(graph);
   for (size_t i = 0; i < cheap.size(); ++i) cheap[i] = cheap[i] && !checkpoints[i];
   const bool recompute = mode != SuperNeuronsMode::kSwap;
-  // Rebuild() holds what others are made from again if that may not run itself; a checkpoint on the host comes back for them instead.
+  // BuildSchedule() holds what others are made from again if that may not run itself; a checkpoint on the host comes back for them instead.
   const std::vector<bool>* may_run_again = mode == SuperNeuronsMode::kRecompute ? &cheap : nullptr;
-  std::vector<Way> ways(values.gaps.size(), Way::kHold);
+  std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   if (recompute) ways = Recompute(graph, values, cheap);
-  Schedule schedule = Rebuild(graph, values, ways, machine, may_run_again).schedule;
+  Schedule schedule = BuildSchedule(graph, values, ways, machine, may_run_again).schedule;
   if (mode != SuperNeuronsMode::kRecompute) {
     SwapLeastRecentlyUsed(graph, values, checkpoints, budget, LoadByOperator(graph, schedule, machine), &ways);
-    schedule = Rebuild(graph, values, ways, machine, may_run_again).schedule;
+    schedule = BuildSchedule(graph, values, ways, machine, may_run_again).schedule;
   }
   return WaitForMemory(graph, schedule, budget);
 }
 
 absl::StatusOr<Schedule> ScheduleBySuperNeurons(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
   Fastest fastest(graph, budget, machine);
-  fastest.Add(Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold), machine).schedule);
+  fastest.Add(BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), machine).schedule);
   for (const SuperNeuronsMode mode : {SuperNeuronsMode::kRecompute, SuperNeuronsMode::kSwap, SuperNeuronsMode::kBoth}) {
     fastest.Add(ScheduleWithSuperNeurons(graph, values, mode, budget, machine));
   }

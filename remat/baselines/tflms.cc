@@ -70,10 +70,10 @@ int TflmsCandidates(const Graph& graph, const Values& values, int threshold) {
 }
 
 Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const TflmsOptions& options, Bytes budget, const Machine& machine) {
-  std::vector<Way> ways(values.gaps.size(), Way::kHold);
+  std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   const std::vector<GapId> candidates = Candidates(graph, values, options.threshold);
-  for (size_t i = 0; i < candidates.size() && i < static_cast<size_t>(options.tensors); ++i) ways[static_cast<size_t>(candidates[i])] = Way::kSwap;
-  const Schedule schedule = Rebuild(graph, values, ways, machine).schedule;
+  for (size_t i = 0; i < candidates.size() && i < static_cast<size_t>(options.tensors); ++i) ways[static_cast<size_t>(candidates[i])] = GapAction::kOffload;
+  const Schedule schedule = BuildSchedule(graph, values, ways, machine).schedule;
   return WaitForMemory(graph, PlaceCopiesBack(graph, schedule, std::max(1, options.ahead)), budget);
 }
 

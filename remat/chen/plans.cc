@@ -43,7 +43,7 @@ class Candidates {
         least = std::min(least, candidate.outcome.live_peak);
         continue;
       }
-      const PackResult packed = Pack(ToInstance(candidate.outcome.stays), {.time_limit_ns = kPackNs, .enough = budget});
+      const PackResult packed = Pack(ToInstance(candidate.outcome.residencies), {.time_limit_ns = kPackNs, .enough = budget});
       if (packed.status != PackStatus::kOk) return absl::InternalError(PackStatusText(packed.status));
       if (packed.placement.height <= budget) return std::move(candidate.schedule);
       least = std::min(least, packed.placement.height);
@@ -104,10 +104,10 @@ std::vector<MemoryLine> MemoryLines(const Graph& graph, const Values& values) {
 
 absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
   Candidates candidates(graph, values, machine);
-  candidates.Add(Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold), machine).schedule);
+  candidates.Add(BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), machine).schedule);
   for (const ChenPlan& plan : SearchSegments(graph, values, machine)) candidates.Add(ScheduleOf(graph, values, plan, machine));
   const std::vector<bool> cheap = CheapOperators(graph);
-  candidates.Add(Rebuild(graph, values, DropForward(graph, values, cheap), machine, &cheap).schedule);
+  candidates.Add(BuildSchedule(graph, values, DropForward(graph, values, cheap), machine, &cheap).schedule);
   const std::vector<Cut> narrow = NarrowCuts(graph, values);
   for (const MirrorPlan& plan : SearchMirrors(graph, values, narrow)) candidates.AddMirrored(CountsOf(plan.segments.again));
   for (const std::vector<Cut>& cuts : {CutsAt(CandidatesOf(graph, values)), narrow}) {

@@ -83,20 +83,20 @@ std::vector<bool> CheapOperators(const Graph& graph) {
   return again;
 }
 
-std::vector<Way> DropForward(const Graph& graph, const Values& values, const std::vector<bool>& again) {
+std::vector<GapAction> DropForward(const Graph& graph, const Values& values, const std::vector<bool>& again) {
   const OperatorId end = ForwardEnd(graph);
-  std::vector<Way> ways(values.gaps.size(), Way::kHold);
+  std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   for (size_t g = 0; g < ways.size(); ++g) {
     const Gap& gap = values.gaps[g];
     const OperatorId maker = values.values[static_cast<size_t>(gap.value)].maker;
     const bool crosses = gap.after < end && gap.before >= end && static_cast<size_t>(gap.before) < graph.operators.size();
-    if (crosses && maker >= 0 && again[static_cast<size_t>(maker)]) ways[g] = Way::kAgain;
+    if (crosses && maker >= 0 && again[static_cast<size_t>(maker)]) ways[g] = GapAction::kRecompute;
   }
   return ways;
 }
 
 Schedule ScheduleOf(const Graph& graph, const Values& values, const ChenPlan& plan, const Machine& machine) {
-  return Rebuild(graph, values, plan.ways, machine, &plan.segments.again).schedule;
+  return BuildSchedule(graph, values, plan.ways, machine, &plan.segments.again).schedule;
 }
 
 std::vector<ChenPlan> SearchSegments(const Graph& graph, const Values& values, const Machine& machine, int points) {

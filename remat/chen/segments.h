@@ -36,12 +36,12 @@ std::vector<bool> SplittingPoints(const Graph& graph, const Values& values);
 std::vector<bool> CheapOperators(const Graph& graph);
 
 // In the gaps from the forward pass to the backward pass, the results of these operators are computed again, once (m = 1).
-std::vector<Way> DropForward(const Graph& graph, const Values& values, const std::vector<bool>& again);
+std::vector<GapAction> DropForward(const Graph& graph, const Values& values, const std::vector<bool>& again);
 
 struct ChenPlan {
   Bytes budget = 0;  // B
   Segments segments;
-  std::vector<Way> ways;
+  std::vector<GapAction> ways;
   Outcome outcome;
 };
 

@@ -4,11 +4,11 @@
 
 namespace hotpack::remat {
 
-std::vector<Bytes> LoadOf(const std::vector<Stay>& stays) {
+std::vector<Bytes> LoadOf(const std::vector<StorageResidency>& residencies) {
   Clock end = 0;
-  for (const Stay& stay : stays) end = std::max(end, stay.end);
+  for (const StorageResidency& stay : residencies) end = std::max(end, stay.end);
   std::vector<Bytes> load(static_cast<size_t>(end) + 1);
-  for (const Stay& stay : stays) {
+  for (const StorageResidency& stay : residencies) {
     load[static_cast<size_t>(stay.begin)] += stay.bytes;
     load[static_cast<size_t>(stay.end)] -= stay.bytes;
   }
@@ -18,13 +18,13 @@ std::vector<Bytes> LoadOf(const std::vector<Stay>& stays) {
 }
 
 Bytes LeastMemory(const Graph& graph, bool swap) {
-  std::vector<bool> stays(graph.storages.size());
+  std::vector<bool> residencies(graph.storages.size());
   Bytes always = 0, most = 0;
-  for (size_t id = 0; id < stays.size(); ++id) stays[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
+  for (size_t id = 0; id < residencies.size(); ++id) residencies[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
   for (const Operator& op : graph.operators) {
-    for (StorageId id : op.writes) stays[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
+    for (StorageId id : op.writes) residencies[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
   }
-  for (size_t id = 0; id < stays.size(); ++id) always += stays[id] ? graph.storages[id].bytes : 0;
+  for (size_t id = 0; id < residencies.size(); ++id) always += residencies[id] ? graph.storages[id].bytes : 0;
   Bytes begin = 0, end = 0;
   for (const Storage& storage : graph.storages) {
     begin += storage.given ? storage.bytes : 0;
@@ -34,7 +34,7 @@ Bytes LeastMemory(const Graph& graph, bool swap) {
   for (const Operator& op : graph.operators) {
     Bytes needs = always + op.workspace;
     for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {
-      for (StorageId id : *list) needs += stays[static_cast<size_t>(id)] ? 0 : graph.storages[static_cast<size_t>(id)].bytes;
+      for (StorageId id : *list) needs += residencies[static_cast<size_t>(id)] ? 0 : graph.storages[static_cast<size_t>(id)].bytes;
     }
     for (const InPlace& pair : op.in_place) needs -= graph.storages[static_cast<size_t>(pair.made)].bytes;
     most = std::max(most, needs);

@@ -97,7 +97,7 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
     int32_t& node = run[static_cast<size_t>(op)];
     if (node >= 0) return node;
     node = network.AddNode();
-    if (fixed_[static_cast<size_t>(op)] == Fixed::kAgain) network.AddArc(FlowNetwork::kSource, node, kUncut);
+    if (fixed_[static_cast<size_t>(op)] == Fixed::kRecompute) network.AddArc(FlowNetwork::kSource, node, kUncut);
     network.AddArc(node, FlowNetwork::kSink, fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain ? kUncut : per_time * graph_.operators[static_cast<size_t>(op)].cost);
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
       if (!there_[static_cast<size_t>(input)]) network.AddArc(node, node_of(input), kUncut);
@@ -209,7 +209,7 @@ std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches, const
   for (int i = 0; i < branches && goes_on && !open.empty() && open.top().time < found && open.top().undecided >= 0; ++i) {
     const Relaxation node = open.top();
     open.pop();
-    for (const Fixed way : {Fixed::kAgain, Fixed::kNotAgain}) {
+    for (const Fixed way : {Fixed::kRecompute, Fixed::kNotAgain}) {
       std::vector<std::pair<OperatorId, Fixed>> fixed = node.fixed;
       fixed.push_back({node.undecided, way});
       look(fixed);

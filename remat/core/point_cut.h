@@ -65,7 +65,7 @@ class PointCut {
   std::optional<Corner> Exchanged(const Corner& from, Bytes budget) const;
 
  private:
-  enum class Fixed : int8_t { kFree, kAgain, kNotAgain };
+  enum class Fixed : int8_t { kFree, kRecompute, kNotAgain };
   struct Relaxation {
     Nanoseconds time = 0;                    // of the optimum, rounded up
     Corner within;                           // the corner within the budget

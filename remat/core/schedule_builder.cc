@@ -17,7 +17,7 @@ bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorI
 // One attempt; it may find that some gaps must be held, or values longer than their uses, and is then made anew.
 class Builder {
  public:
-  Builder(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine,
+  Builder(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const Machine& machine,
           const std::vector<bool>* may_run_again, const std::vector<OperatorId>& hold_until, const std::vector<OperatorId>& fetch_at)
       : graph_(graph), values_(values), ways_(ways), machine_(machine), may_run_again_(may_run_again), hold_until_(hold_until),
         device_(graph.storages.size(), kNothing), host_(graph.storages.size(), kNothing), last_need_(values.values.size(), -1),
@@ -89,9 +89,9 @@ class Builder {
       if (hold_until_[static_cast<size_t>(value)] <= after) DropNow(value);
       return;
     }
-    const Way way = ways_[static_cast<size_t>(gap)];
-    if (way == Way::kHold || hold_until_[static_cast<size_t>(value)] > after) return;
-    if (way == Way::kSwap) {
+    const GapAction way = ways_[static_cast<size_t>(gap)];
+    if (way == GapAction::kKeep || hold_until_[static_cast<size_t>(value)] > after) return;
+    if (way == GapAction::kOffload) {
       Copy(value);
     } else {
       DropNow(value);
@@ -236,7 +236,7 @@ class Builder {
   bool Lingers(ValueId value) const {
     const GapId gap = EndingGap(value);
     if (gap < 0) return hold_until_[static_cast<size_t>(value)] > now_;
-    return values_.gaps[static_cast<size_t>(gap)].before == now_ || ways_[static_cast<size_t>(gap)] != Way::kAgainOnce;
+    return values_.gaps[static_cast<size_t>(gap)].before == now_ || ways_[static_cast<size_t>(gap)] != GapAction::kRecomputeOnce;
   }
 
   // An operator runs; it works in place where `used_up` says so of what it reads.
@@ -267,7 +267,7 @@ class Builder {
 
   const Graph& graph_;
   const Values& values_;
-  const std::vector<Way>& ways_;
+  const std::vector<GapAction>& ways_;
   const Machine& machine_;
   const std::vector<bool>* may_run_again_;     // by operator; null: all
   const std::vector<OperatorId>& hold_until_;  // by value: at least until this operator has run; -1: no matter
@@ -287,11 +287,11 @@ class Builder {
 };
 
 // Until when the results of operators that may not run again are needed to make others again: by value, -1 if never.
-std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<Way>& ways, const std::vector<bool>& allowed) {
+std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const std::vector<bool>& allowed) {
   std::vector<OperatorId> until(values.values.size(), -1);
   std::vector<GapId> seen(values.values.size(), -1);
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (ways[g] != Way::kAgain && ways[g] != Way::kAgainOnce) continue;
+    if (ways[g] != GapAction::kRecompute && ways[g] != GapAction::kRecomputeOnce) continue;
     const OperatorId at = values.gaps[g].before;
     std::vector<ValueId> open = {values.gaps[g].value};
     while (!open.empty()) {
@@ -314,12 +314,12 @@ std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, co
 
 // Before which operator each swapped gap's copy back has to begin, so that it ends in time: the last one first, each as late
 // as the one after it leaves the engine.
-std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine,
+std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const Machine& machine,
                                    const std::vector<Nanoseconds>& starts) {
   std::vector<OperatorId> at(values.gaps.size(), -1);
   std::vector<GapId> swapped;
   for (size_t g = 0; g < values.gaps.size(); ++g) {
-    if (ways[g] == Way::kSwap && static_cast<size_t>(values.gaps[g].before) < starts.size()) swapped.push_back(static_cast<GapId>(g));
+    if (ways[g] == GapAction::kOffload && static_cast<size_t>(values.gaps[g].before) < starts.size()) swapped.push_back(static_cast<GapId>(g));
   }
   std::sort(swapped.begin(), swapped.end(), [&](GapId a, GapId b) {
     return values.gaps[static_cast<size_t>(a)].before > values.gaps[static_cast<size_t>(b)].before;
@@ -338,16 +338,16 @@ std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, con
 
 }  // namespace
 
-Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& asked, const Machine& machine,
+BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std::vector<GapAction>& asked, const Machine& machine,
                 const std::vector<bool>* may_run_again) {
-  Rebuilt result;
-  std::vector<Way> ways = asked;
+  BuiltSchedule result;
+  std::vector<GapAction> ways = asked;
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (values.gaps[g].before == values.gaps[g].after + 1) ways[g] = Way::kHold;  // nothing happens in it
+    if (values.gaps[g].before == values.gaps[g].after + 1) ways[g] = GapAction::kKeep;  // nothing happens in it
   }
   std::vector<OperatorId> hold_until(values.values.size(), -1), fetch_at(values.gaps.size(), -1);
   if (may_run_again != nullptr) hold_until = NeededUntil(graph, values, ways, *may_run_again);
-  bool swaps = std::find(ways.begin(), ways.end(), Way::kSwap) != ways.end();
+  bool swaps = std::find(ways.begin(), ways.end(), GapAction::kOffload) != ways.end();
   for (;;) {
     Builder builder(graph, values, ways, machine, may_run_again, hold_until, fetch_at);
     const bool whole = builder.Run();
@@ -365,12 +365,12 @@ Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>
       return result;
     }
     const GapId gap = builder.must_hold();
-    if (std::exchange(ways[static_cast<size_t>(gap)], Way::kHold) != Way::kHold) {
+    if (std::exchange(ways[static_cast<size_t>(gap)], GapAction::kKeep) != GapAction::kKeep) {
       result.held.push_back(gap);
       continue;
     }
     for (size_t g = 0; g < ways.size(); ++g) {  // what the program itself does can always be done
-      if (std::exchange(ways[g], Way::kHold) != Way::kHold) result.held.push_back(static_cast<GapId>(g));
+      if (std::exchange(ways[g], GapAction::kKeep) != GapAction::kKeep) result.held.push_back(static_cast<GapId>(g));
     }
   }
 }

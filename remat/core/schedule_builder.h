@@ -9,14 +9,14 @@
 
 namespace hotpack::remat {
 
-enum class Way : uint8_t {
-  kHold,
-  kAgain,      // let go where the gap begins; made again for the use at its end, or before if something else needs it: then held
-  kAgainOnce,  // the same, but not held: what is made again for others in the gap goes at once
+enum class GapAction : uint8_t {
+  kKeep,
+  kRecompute,      // let go where the gap begins; made again for the use at its end, or before if something else needs it: then held
+  kRecomputeOnce,  // the same, but not held: what is made again for others in the gap goes at once
   kSwap,       // copied to the host where the gap begins, and brought back in time for its end
 };
 
-struct Rebuilt {
+struct BuiltSchedule {
   Schedule schedule;
   std::vector<GapId> held;  // gaps that had to be held, whatever `ways` says
 };
@@ -28,7 +28,7 @@ struct Rebuilt {
 // such. `may_run_again`, if it is given, says it by operator: of the others the results are held as long as something is made again from
 // them. Storages are dropped after their last use, and memory is taken over in place where the graph allows it, the value is
 // used up and the sizes are equal. The schedule passes Verify(). O(actions + what is looked at to find what is missing). Thread-safe.
-Rebuilt Rebuild(const Graph& graph, const Values& values, const std::vector<Way>& ways, const Machine& machine = {},
+BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const Machine& machine = {},
                 const std::vector<bool>* may_run_again = nullptr);
 
 }  // namespace hotpack::remat

@@ -31,7 +31,7 @@ class Simulator {
 
  private:
   struct Place {
-    int32_t stay = kNowhere;    // of outcome_.stays
+    int32_t stay = kNowhere;    // of outcome_.residencies
     int32_t last_stay = kNowhere;
     bool filled = false;        // the device's memory holds contents
     bool on_host = false;
@@ -44,14 +44,14 @@ class Simulator {
   std::string Named(StorageId id) const { return absl::StrCat("'", Of(id).name, "'"); }
 
   void Allocate(StorageId id, int32_t continues = kNowhere) {
-    At(id).stay = At(id).last_stay = static_cast<int32_t>(outcome_.stays.size());
-    outcome_.stays.push_back({id, Of(id).bytes, clock_, clock_, continues});
+    At(id).stay = At(id).last_stay = static_cast<int32_t>(outcome_.residencies.size());
+    outcome_.residencies.push_back({id, Of(id).bytes, clock_, clock_, continues});
     Grow(Of(id).bytes);
   }
   void Grow(Bytes bytes) { outcome_.live_peak = std::max(outcome_.live_peak, live_ += bytes); }
   void Leave(StorageId id) {
     Place& place = At(id);
-    Stay& stay = outcome_.stays[static_cast<size_t>(place.stay)];
+    StorageResidency& stay = outcome_.residencies[static_cast<size_t>(place.stay)];
     stay.end = clock_;
     live_ -= stay.bytes;
     place.stay = kNowhere;
@@ -93,7 +93,7 @@ class Simulator {
       if (At(id).stay == kNowhere) Allocate(id);
     }
     if (op.workspace > 0) {
-      outcome_.stays.push_back({kWorkspaceOf, op.workspace, clock_, clock_ + 1, kNowhere});
+      outcome_.residencies.push_back({kWorkspaceOf, op.workspace, clock_, clock_ + 1, kNowhere});
       Grow(op.workspace);
       live_ -= op.workspace;
     }
@@ -193,11 +193,11 @@ absl::StatusOr<Outcome> Simulate(const Graph& graph, const Schedule& schedule, c
   return Simulator(graph, machine).Run(schedule);
 }
 
-Instance ToInstance(const std::vector<Stay>& stays, Bytes granularity) {
+Instance ToInstance(const std::vector<StorageResidency>& residencies, Bytes granularity) {
   Instance instance;
-  std::vector<int32_t> block_of(stays.size(), kNowhere);
-  for (size_t i = 0; i < stays.size(); ++i) {
-    const Stay& stay = stays[i];
+  std::vector<int32_t> block_of(residencies.size(), kNowhere);
+  for (size_t i = 0; i < residencies.size(); ++i) {
+    const StorageResidency& stay = residencies[i];
     if (stay.bytes == 0 || stay.begin == stay.end) continue;
     const int32_t before = stay.continues == kNowhere ? kNowhere : block_of[static_cast<size_t>(stay.continues)];
     if (before != kNowhere) {

@@ -28,7 +28,7 @@ inline constexpr StorageId kWorkspaceOf = -1;
 
 // Memory of one storage (of several, where an operator worked in place), or the workspace of one run. Clock values count runs
 // and prefetches from 1; what is given is there from 0.
-struct Stay {
+struct StorageResidency {
   StorageId storage = kWorkspaceOf;
   Bytes bytes = 0;
   Clock begin = 0;
@@ -43,7 +43,7 @@ struct Outcome {
   Bytes host_peak = 0;
   int64_t runs_again = 0;         // runs of operators that had run before
   int64_t copies = 0;             // offloads and prefetches
-  std::vector<Stay> stays;
+  std::vector<StorageResidency> residencies;
 };
 
 // InvalidArgument with one line that names the first action that cannot be done: contents that are not on the device, memory
@@ -54,6 +54,6 @@ absl::StatusOr<Outcome> Simulate(const Graph& graph, const Schedule& schedule, c
 
 // The arena's blocks: one a stay, sizes rounded up to `granularity`; a stay that continues
 // another one is of its block. Storages and workspaces without bytes are left out. O(stays).
-Instance ToInstance(const std::vector<Stay>& stays, Bytes granularity = 512);
+Instance ToInstance(const std::vector<StorageResidency>& residencies, Bytes granularity = 512);
 
 }  // namespace hotpack::remat

@@ -16,7 +16,7 @@ class Judgement {
       : graph_(graph), values_(values), sequence_(sequence), budget_(budget), machine_(machine) {}
 
   std::optional<Nanoseconds> operator()(const std::vector<AgentAction>& choices) {
-    Schedule schedule = WaitForMemory(graph_, Rebuild(graph_, values_, WaysOf(sequence_, values_, choices), machine_).schedule, budget_);
+    Schedule schedule = WaitForMemory(graph_, BuildSchedule(graph_, values_, WaysOf(sequence_, values_, choices), machine_).schedule, budget_);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok()) return std::nullopt;  // the host has no room
     least_ = std::min(least_, outcome->live_peak);
@@ -43,12 +43,12 @@ class Judgement {
 
 }  // namespace
 
-std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const std::vector<AgentAction>& choices) {
-  std::vector<Way> ways(values.gaps.size(), Way::kHold);
+std::vector<GapAction> WaysOf(const Sequence& sequence, const Values& values, const std::vector<AgentAction>& choices) {
+  std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   for (AgentAction choice : choices) {
     if (choice.deed == Deed::kNothing) continue;
     const GapId gap = sequence.absences[static_cast<size_t>(choice.absence)].gap;
-    ways[static_cast<size_t>(gap)] = choice.deed == Deed::kOffload ? Way::kSwap : Way::kAgain;
+    ways[static_cast<size_t>(gap)] = choice.deed == Deed::kOffload ? GapAction::kOffload : GapAction::kRecompute;
   }
   return ways;
 }

@@ -29,7 +29,7 @@ struct DqnPlan {
 };
 
 // What an episode chose, by gap.
-std::vector<Way> WaysOf(const Sequence& sequence, const Values& values, const std::vector<AgentAction>& choices);
+std::vector<GapAction> WaysOf(const Sequence& sequence, const Values& values, const std::vector<AgentAction>& choices);
 
 // A plan whose live peak is at most `budget` bytes. Where what is made again takes more memory than the environment has seen, the limit
 // of the episodes that follow is lower by that much. ResourceExhausted with the least live peak of all episodes. Thread-safe.

@@ -46,8 +46,8 @@ class Converter {
       if (IsSmall(value.storage)) AddSmall(BytesOf(value.storage));
       has_memory_[static_cast<size_t>(value.storage)] = true;
     }
-    const std::vector<Way> hold(values_.gaps.size(), Way::kHold);
-    for (const Action& action : Rebuild(graph_, values_, hold).schedule.actions) {
+    const std::vector<GapAction> hold(values_.gaps.size(), GapAction::kKeep);
+    for (const Action& action : BuildSchedule(graph_, values_, hold).schedule.actions) {
       if (action.kind == ActionKind::kRun) Run(action);
       if (action.kind == ActionKind::kDrop) Free(action.target);
     }
@@ -139,7 +139,7 @@ class Converter {
   }
 
   void AddAbsences() {
-    std::vector<Way> ways(values_.gaps.size(), Way::kHold);
+    std::vector<GapAction> ways(values_.gaps.size(), GapAction::kKeep);
     const auto operators = static_cast<OperatorId>(graph_.operators.size());
     for (size_t g = 0; g < ways.size(); ++g) {
       const Gap& gap = values_.gaps[g];
@@ -151,19 +151,19 @@ class Converter {
       if (value.maker == gap.after) absence.open = absence.after + 1;  // what is being written cannot be copied yet
       absence.gap = static_cast<GapId>(g);
       sequence_.absences.push_back(absence);
-      if (sequence_.variables[static_cast<size_t>(gap.value)].maker >= 0) ways[g] = Way::kAgain;
+      if (sequence_.variables[static_cast<size_t>(gap.value)].maker >= 0) ways[g] = GapAction::kRecompute;
     }
-    // What cannot be made again because other contents would be lost is held by Rebuild(), where it is the only one that goes too.
-    for (GapId gap : Rebuild(graph_, values_, ways).held) {
+    // What cannot be made again because other contents would be lost is held by BuildSchedule(), where it is the only one that goes too.
+    for (GapId gap : BuildSchedule(graph_, values_, ways).held) {
       if (gap >= 0 && OneIsHeld(gap)) sequence_.variables[static_cast<size_t>(values_.gaps[static_cast<size_t>(gap)].value)].maker = -1;
     }
     std::stable_sort(sequence_.absences.begin(), sequence_.absences.end(),
                      [](const Absence& a, const Absence& b) { return a.open < b.open; });
   }
   bool OneIsHeld(GapId gap) const {
-    std::vector<Way> ways(values_.gaps.size(), Way::kHold);
-    ways[static_cast<size_t>(gap)] = Way::kAgain;
-    return !Rebuild(graph_, values_, ways).held.empty();
+    std::vector<GapAction> ways(values_.gaps.size(), GapAction::kKeep);
+    ways[static_cast<size_t>(gap)] = GapAction::kRecompute;
+    return !BuildSchedule(graph_, values_, ways).held.empty();
   }
 
   const Graph& graph_;

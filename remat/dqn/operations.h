@@ -68,12 +68,12 @@ struct Sequence {
 // again. What finds no node is no action. Node 0 is left out. O(nodes + absences · nodes of a variable).
 void AssignActions(Sequence* sequence);
 
-// The operations of the program as it is (Rebuild() with everything held). An operator allocates, reads, and writes; all its time is
+// The operations of the program as it is (BuildSchedule() with everything held). An operator allocates, reads, and writes; all its time is
 // that of its last read or write. Workspaces are allocated and freed. Storages below 1/256 of the largest are no nodes: the most that they
 // take at once counts as always there, and the time of an operator that touches nothing else is that of the node before it.
 // What may go are contents that the forward pass has made or read, or that were
-// given, in gaps in which anything happens; removed may be what Rebuild() could make again. `graph` must pass Check().
-// O(size of the graph), and one Rebuild().
+// given, in gaps in which anything happens; removed may be what BuildSchedule() could make again. `graph` must pass Check().
+// O(size of the graph), and one BuildSchedule().
 Sequence SequenceOf(const Graph& graph, const Values& values, const Machine& machine = {});
 
 }  // namespace hotpack::remat

@@ -105,7 +105,7 @@ SavedResults SaveResults(const Graph& graph, const Values& values, double share,
 }
 
 Schedule ScheduleOf(const Graph& graph, const Values& values, const SavedResults& saved, const Machine& machine) {
-  return Rebuild(graph, values, DropForward(graph, values, saved.again), machine, &saved.again).schedule;
+  return BuildSchedule(graph, values, DropForward(graph, values, saved.again), machine, &saved.again).schedule;
 }
 
 absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& values, Bytes budget, const KnapsackOptions& options) {

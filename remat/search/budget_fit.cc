@@ -36,7 +36,7 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
   asked_ = *choice;
   evictions_ = 0;
   fetches_.clear();
-  if (std::find(asked_.ways.begin(), asked_.ways.end(), Way::kSwap) != asked_.ways.end()) {
+  if (std::find(asked_.ways.begin(), asked_.ways.end(), GapAction::kOffload) != asked_.ways.end()) {
     needs_.assign(graph_.operators.size() + 1, 0);
     begins_ = starts_;
     if (options.fetching == Fetching::kWithRoom) {
@@ -162,10 +162,10 @@ void BudgetFitter::State::Settle(ValueId value) {
     if (Until(value) <= now_) Drop(value);
     return;
   }
-  const Way way = (*ways_)[At(gap)];
-  if (way == Way::kSwap) return Copy(value, gap);
-  if (way == Way::kHold || !can_go_[At(gap)]) return;
-  if (again_[At(value)] && way != Way::kAgainOnce) return;  // made again in this gap: held to its end
+  const GapAction way = (*ways_)[At(gap)];
+  if (way == GapAction::kOffload) return Copy(value, gap);
+  if (way == GapAction::kKeep || !can_go_[At(gap)]) return;
+  if (again_[At(value)] && way != GapAction::kRecomputeOnce) return;  // made again in this gap: held to its end
   Drop(value);
 }
 
@@ -245,7 +245,7 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
     if (pins_[At(value)] > 1) return false;
     if (again) {
       const GapId gap = GapOf(value);
-      return gap < 0 ? Until(value) <= now_ : again_[At(value)] && (*ways_)[At(gap)] == Way::kAgainOnce;
+      return gap < 0 ? Until(value) <= now_ : again_[At(value)] && (*ways_)[At(gap)] == GapAction::kRecomputeOnce;
     }
     const Value& of = Of(value);
     return At(next_use_[At(value)] + 1) == of.uses.size() && !of.left && Until(value) <= now_;
@@ -319,7 +319,7 @@ const std::vector<std::pair<ValueId, OperatorId>>& BudgetFitter::Missed() const 
 bool BudgetFitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
 
 Decisions NothingGoes(const Values& values) {
-  return {std::vector<Way>(values.gaps.size(), Way::kHold), std::vector<OperatorId>(values.values.size(), -1)};
+  return {std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), std::vector<OperatorId>(values.values.size(), -1)};
 }
 
 }  // namespace hotpack::remat

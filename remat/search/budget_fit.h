@@ -18,7 +18,7 @@ namespace hotpack::remat {
 
 // What is asked for, and what was done.
 struct Decisions {
-  std::vector<Way> ways;          // by gap
+  std::vector<GapAction> ways;          // by gap
   std::vector<OperatorId> tails;  // by value: held after its last use until this operator has run, to make others again from it; -1: not
 };
 Decisions NothingGoes(const Values& values);

@@ -56,7 +56,7 @@ void BudgetFitter::State::DropCopied() {
 
 void BudgetFitter::State::PlanFetches() {
   for (size_t g = 0; g < asked_.ways.size(); ++g) {
-    if (asked_.ways[g] == Way::kSwap) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
+    if (asked_.ways[g] == GapAction::kOffload) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
   }
   std::sort(fetches_.rbegin(), fetches_.rend());
   Nanoseconds free = INT64_MAX;
@@ -206,9 +206,9 @@ bool BudgetFitter::State::Evict(Bytes bytes) {
     }
     if (!victim) return false;
     if (victim->gap >= 0) {
-      Way& way = (*ways_)[At(victim->gap)];
+      GapAction& way = (*ways_)[At(victim->gap)];
       const bool copied = host_[At(Of(victim->value).storage)] == victim->value;
-      way = copied ? Way::kSwap : again_[At(victim->value)] ? Way::kAgainOnce : std::max(way, Way::kAgain);
+      way = copied ? GapAction::kOffload : again_[At(victim->value)] ? GapAction::kRecomputeOnce : std::max(way, GapAction::kRecompute);
     } else {
       (*tails_)[At(victim->value)] = -1;
     }

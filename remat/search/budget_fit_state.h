@@ -131,7 +131,7 @@ class BudgetFitter::State {
   const FitOptions* options_ = nullptr;
   const std::vector<bool>* hold_ = nullptr;
   Decisions asked_, tried_;
-  std::vector<Way>* ways_ = nullptr;
+  std::vector<GapAction>* ways_ = nullptr;
   std::vector<OperatorId>* tails_ = nullptr;
   std::vector<OperatorId> helped_;       // by value: the last operator for which something was made again from it
   std::vector<std::pair<ValueId, OperatorId>> missed_;

@@ -192,7 +192,7 @@ void Search::State::CopyLess(double until) {
   fitter_.Fit(best_recipe_.options, &choice, &best_recipe_.hold);
   std::vector<GapId> copied;
   for (GapId gap : can_go_) {
-    if (choice.ways[At(gap)] == Way::kSwap) copied.push_back(gap);
+    if (choice.ways[At(gap)] == GapAction::kOffload) copied.push_back(gap);
   }
   FitOptions options;
   options.budget = options_->budget;
@@ -206,9 +206,9 @@ void Search::State::CopyLess(double until) {
       Decisions asked = choice;
       bool changed = false;
       for (size_t i = from; i < std::min(from + count, copied.size()); ++i) {
-        Way& way = asked.ways[At(copied[i])];
-        changed = changed || way == Way::kSwap;
-        if (way == Way::kSwap) way = Way::kHold;
+        GapAction& way = asked.ways[At(copied[i])];
+        changed = changed || way == GapAction::kOffload;
+        if (way == GapAction::kOffload) way = GapAction::kKeep;
       }
       if (!changed) continue;
       options.max_time = best_.time;
@@ -234,7 +234,7 @@ void Search::State::CopyLess(double until) {
 bool Search::State::Step(Nanoseconds worse) {
   gone_.clear();
   for (GapId gap : can_go_) {
-    if (now_.choice.ways[At(gap)] != Way::kHold) gone_.push_back(gap);
+    if (now_.choice.ways[At(gap)] != GapAction::kKeep) gone_.push_back(gap);
   }
   if (gone_.empty() && now_.over == 0) return false;
   FitOptions options;
@@ -248,7 +248,7 @@ bool Search::State::Step(Nanoseconds worse) {
   Decisions asked = now_.choice;
   held_.clear();
   Change(&asked);
-  for (GapId gap : held_) asked.ways[At(gap)] = Way::kHold, hold_[At(gap)] = true;
+  for (GapId gap : held_) asked.ways[At(gap)] = GapAction::kKeep, hold_[At(gap)] = true;
   Decisions choice = asked;
   BudgetFit fitted = fitter_.Fit(options, &choice, &hold_);
   if (now_.IsWorseThan(fitted, worse)) {
@@ -276,8 +276,8 @@ void Search::State::Change(Decisions* asked) {
   if (now_.over > 0 && (gone_.empty() || Draw(2) == 0)) {  // whatever lets go of more
     if (can_go_.empty()) return;
     for (size_t i = 0; i < count; ++i) {
-      Way& way = asked->ways[At(DrawGap(can_go_))];
-      way = options_->swap && Draw(2) == 0 ? Way::kSwap : way == Way::kHold ? Way::kAgain : Way::kAgainOnce;
+      GapAction& way = asked->ways[At(DrawGap(can_go_))];
+      way = options_->swap && Draw(2) == 0 ? GapAction::kOffload : way == GapAction::kKeep ? GapAction::kRecompute : GapAction::kRecomputeOnce;
     }
     return;
   }
@@ -296,9 +296,9 @@ void Search::State::Change(Decisions* asked) {
     case 7:  // what is made again for others stays, or goes at once
       for (size_t i = 0; i < count; ++i) {
         const GapId gap = DrawGap(gone_);
-        Way& way = asked->ways[At(gap)];
-        const bool swap = options_->swap && way != Way::kSwap && fitter_.CanSwap(gap) && Draw(2) == 0;
-        way = swap ? Way::kSwap : way == Way::kAgain ? Way::kAgainOnce : Way::kAgain;
+        GapAction& way = asked->ways[At(gap)];
+        const bool swap = options_->swap && way != GapAction::kOffload && fitter_.CanSwap(gap) && Draw(2) == 0;
+        way = swap ? GapAction::kOffload : way == GapAction::kRecompute ? GapAction::kRecomputeOnce : GapAction::kRecompute;
       }
       break;
     case 8: {  // lets go of some, and holds others
@@ -332,8 +332,8 @@ void Search::State::Change(Decisions* asked) {
 }
 
 void Search::State::LetGo(GapId gap, Decisions* asked, bool swap) {
-  Way& way = asked->ways[At(gap)];
-  if (way == Way::kHold) way = swap && fitter_.CanSwap(gap) ? Way::kSwap : Way::kAgain;
+  GapAction& way = asked->ways[At(gap)];
+  if (way == GapAction::kKeep) way = swap && fitter_.CanSwap(gap) ? GapAction::kOffload : GapAction::kRecompute;
 }
 
 void Search::State::ExchangeAlike(Decisions* asked, bool sources) {

@@ -88,7 +88,7 @@ void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
     double bytes = 0;
     for (GapId gap : gaps) {
       if (bytes * kParts > static_cast<double>(all) * part) break;
-      decisions.ways[At(gap)] = Way::kSwap;
+      decisions.ways[At(gap)] = GapAction::kOffload;
       bytes += static_cast<double>(BytesOf(gap));
     }
     for (const Fetching fetching : {Fetching::kInTime, Fetching::kWithRoom}) Begin(decisions, {.fetching = fetching});
@@ -116,13 +116,13 @@ void Search::State::BeginOneByOne() {
     double best_score = 0;
     BudgetFit best;
     GapId best_gap = -1;
-    Way best_way = Way::kHold;
+    GapAction best_way = GapAction::kKeep;
     options.max_over = now.over;
     for (GapId gap : gaps) {
-      if (choice.ways[At(gap)] != Way::kHold) continue;
-      for (const Way way : {Way::kSwap, Way::kAgain}) {
+      if (choice.ways[At(gap)] != GapAction::kKeep) continue;
+      for (const GapAction way : {GapAction::kOffload, GapAction::kRecompute}) {
         if (TimeSpent() > until) return;
-        if (!(way == Way::kSwap ? fitter_.CanSwap(gap) : fitter_.CanGo(gap))) continue;
+        if (!(way == GapAction::kOffload ? fitter_.CanSwap(gap) : fitter_.CanGo(gap))) continue;
         done = choice;
         done.ways[At(gap)] = way;
         const BudgetFit fitted = fitter_.Fit(options, &done);
@@ -163,7 +163,7 @@ void Search::State::BeginByClasses() {
         if (Elapsed() > until) return;
         if (kind == kToHost && !options_->swap) continue;
         Decisions next = choice;
-        for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = kind == kToHost ? Way::kSwap : Way::kAgain;
+        for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = kind == kToHost ? GapAction::kOffload : GapAction::kRecompute;
         if (kind == kWithSources) {
           for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, Sources::kCostlier);
         }
@@ -229,7 +229,7 @@ void Search::State::BeginWithFirst(const std::vector<GapId>& gaps, Sources sourc
   options.may_evict = false;
   const auto first = [&](size_t count) {
     Decisions decisions = NothingGoes(values_);
-    for (size_t i = 0; i < count; ++i) decisions.ways[At(gaps[i])] = Way::kAgain;
+    for (size_t i = 0; i < count; ++i) decisions.ways[At(gaps[i])] = GapAction::kRecompute;
     for (size_t i = 0; i < count && sources != Sources::kAll; ++i) HoldSources(gaps[i], &decisions, sources);
     fitter_.Fit(options, &decisions);  // sources stay as long as they help
     if (sources == Sources::kAll) {    // those that are used up shortly before

@@ -249,7 +249,7 @@ Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::
       const Value& of = values_.values[At(output)];
       for (GapId g = of.first_gap; g < of.first_gap + values_.GapsOf(output); ++g) {
         const Gap& gap = values_.gaps[At(g)];
-        if (gap.after <= at && at < gap.before && fitter_.CanGo(g)) decisions.ways[At(g)] = Way::kAgain;
+        if (gap.after <= at && at < gap.before && fitter_.CanGo(g)) decisions.ways[At(g)] = GapAction::kRecompute;
       }
     }
   }

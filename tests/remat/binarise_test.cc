@@ -135,7 +135,7 @@ TEST(BinariseTest, NeverMoreMemoryThanWithout) {
     ASSERT_EQ(bits.graph.operators.size(), bits.from.size());
     ASSERT_EQ(Verify(bits.graph, Baseline(bits.graph)), "") << i;
     const BinarisedPlan plan = PlanByEchoWithBits(graph);
-    const Rebuilt rebuilt = Rebuild(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again);
+    const BuiltSchedule rebuilt = BuildSchedule(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again);
     ASSERT_EQ(Verify(plan.binarised.graph, rebuilt.schedule), "") << i;
     EXPECT_LE(plan.plan.outcome.live_peak, PlanByEcho(graph, values).outcome.live_peak);
     taken += plan.binarised.encoded > 0 ? 1 : 0;

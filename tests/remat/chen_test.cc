@@ -66,7 +66,7 @@ TEST(ChenTest, CheapResultsAreComputedAgain) {
   for (size_t i : {0, 2, 4}) graph.operators[i].heavy = true;
   const Values values = ValuesOf(graph);
   const std::vector<bool> cheap = CheapOperators(graph);
-  const Rebuilt rebuilt = Rebuild(graph, values, DropForward(graph, values, cheap), {}, &cheap);
+  const BuiltSchedule rebuilt = BuildSchedule(graph, values, DropForward(graph, values, cheap), {}, &cheap);
   const absl::StatusOr<Outcome> outcome = Simulate(graph, rebuilt.schedule);
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome->runs_again, 2);  // x2, x4; x6 is used at once

@@ -87,7 +87,7 @@ TEST(EchoTest, Figure13) {
     const Values values = ValuesOf(graph);
     const EchoPlan plan = PlanByEcho(graph, values);
     EXPECT_EQ(Count(plan.again), t == 2 ? 0 : 2 * t) << t;
-    const Rebuilt rebuilt = Rebuild(graph, values, plan.ways, {}, &plan.again);
+    const BuiltSchedule rebuilt = BuildSchedule(graph, values, plan.ways, {}, &plan.again);
     EXPECT_EQ(Verify(graph, rebuilt.schedule), "");
     if (t < 8) continue;
     // What is kept goes from T²N to 2TN; beside it one result or two while they are used.
@@ -105,7 +105,7 @@ TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
     const Values values = ValuesOf(graph);
     std::vector<int> runs(graph.operators.size());
     const EchoPlan plan = PlanByEcho(graph, values);
-    for (const Action& action : Rebuild(graph, values, plan.ways, {}, &plan.again).schedule.actions) {
+    for (const Action& action : BuildSchedule(graph, values, plan.ways, {}, &plan.again).schedule.actions) {
       if (action.kind == ActionKind::kRun) ++runs[static_cast<size_t>(action.target)];
     }
     for (size_t i = 0; i < runs.size(); ++i) EXPECT_TRUE(runs[i] == 1 || !graph.operators[i].heavy) << graph.operators[i].name;
@@ -116,7 +116,7 @@ TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
 Bytes HeldBetween(const Graph& graph, const Outcome& outcome) {
   const auto forward = std::count_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return op.phase == Phase::kForward; });
   Bytes held = 0;
-  for (const Stay& stay : outcome.stays) {
+  for (const StorageResidency& stay : outcome.residencies) {
     // Clock values count runs from 1; the forward pass's operators run once, before any runs again.
     if (stay.begin <= forward && stay.end > forward + 1) held += stay.bytes;
   }
@@ -225,9 +225,9 @@ TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
     const EchoPlan echo = PlanByEcho(graph, values);
-    const Rebuilt rebuilt = Rebuild(graph, values, echo.ways, {}, &echo.again);
+    const BuiltSchedule rebuilt = BuildSchedule(graph, values, echo.ways, {}, &echo.again);
     ASSERT_EQ(Verify(graph, rebuilt.schedule), "") << i;
-    const Outcome program = *Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule);
+    const Outcome program = *Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
     const Outcome plan = *Simulate(graph, rebuilt.schedule);
     EXPECT_EQ(plan.live_peak, echo.outcome.live_peak);
     EXPECT_LE(plan.live_peak, program.live_peak);

@@ -68,7 +68,7 @@ TEST(FitTest, DrawnGraphs) {
       const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random(),
                                   .fetching = fetching};
       Decisions choice = NothingGoes(values);
-      for (Way& way : choice.ways) way = static_cast<Way>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
+      for (GapAction& way : choice.ways) way = static_cast<GapAction>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
       for (OperatorId& tail : choice.tails) {
         if (random() % 4 == 0) tail = static_cast<OperatorId>(random() % graph.operators.size());
       }
@@ -113,7 +113,7 @@ TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   BudgetFitter fitter(graph, values);
   const ValueId a = values.outputs[0][0], b = values.outputs[1][0];
   Decisions choice = NothingGoes(values);
-  choice.ways[static_cast<size_t>(values.values[static_cast<size_t>(b)].first_gap)] = Way::kAgain;
+  choice.ways[static_cast<size_t>(values.values[static_cast<size_t>(b)].first_gap)] = GapAction::kRecompute;
   Decisions with = choice;
   with.tails[static_cast<size_t>(a)] = 4;
   EXPECT_EQ(fitter.Fit({}, &choice).time, TotalCost(graph) + 1010);
@@ -145,7 +145,7 @@ TEST(FitTest, CopiesBackWaitUntilThereIsRoom) {
   const GapId gap = values.values[static_cast<size_t>(values.outputs[0][0])].first_gap;
   for (const Bytes budget : {1500, 3000}) {
     Decisions choice = NothingGoes(values);
-    choice.ways[static_cast<size_t>(gap)] = Way::kSwap;
+    choice.ways[static_cast<size_t>(gap)] = GapAction::kOffload;
     Schedule schedule;
     const BudgetFit fitted = fitter.Fit({.budget = budget, .may_evict = false}, &choice, nullptr, &schedule);
     ASSERT_TRUE(fitted.fits) << budget;
@@ -153,7 +153,7 @@ TEST(FitTest, CopiesBackWaitUntilThereIsRoom) {
     EXPECT_EQ(fitted.time, TotalCost(graph) + (budget == 1500 ? kCopy : 0));
   }
   Decisions choice = NothingGoes(values);
-  choice.ways[static_cast<size_t>(gap)] = Way::kSwap;
+  choice.ways[static_cast<size_t>(gap)] = GapAction::kOffload;
   EXPECT_GT(fitter.Fit({.budget = 1500, .fetching = Fetching::kInTime, .may_evict = false}, &choice).over, 0);
 }
 

@@ -58,7 +58,7 @@ TEST(RandomSchedulesTest, WhatIsVerifiedCanBeDone) {
     ++verified;
     EXPECT_GE(outcome->time, outcome->compute);
     EXPECT_GE(outcome->compute, TotalCost(graph));
-    const Instance instance = ToInstance(outcome->stays, 1);
+    const Instance instance = ToInstance(outcome->residencies, 1);
     if (instance.blocks.empty()) continue;
     EXPECT_EQ(MaxLoad(instance), outcome->live_peak) << i;
     const PackResult packed = Pack(instance, {.algorithm = Algorithm::kBestFit});

@@ -12,7 +12,7 @@
 namespace hotpack::remat {
 namespace {
 
-std::vector<Way> All(const Values& values, Way way) { return std::vector<Way>(values.gaps.size(), way); }
+std::vector<GapAction> All(const Values& values, GapAction way) { return std::vector<GapAction>(values.gaps.size(), way); }
 
 Outcome Simulated(const Graph& graph, const Schedule& schedule, const Machine& machine = {}) {
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule, machine);
@@ -38,7 +38,7 @@ TEST(ValuesTest, OfAChain) {
 TEST(RebuildTest, HoldingAllIsTheBaseline) {
   const Graph graph = Chain(5);
   const Values values = ValuesOf(graph);
-  const Outcome outcome = Simulated(graph, Rebuild(graph, values, All(values, Way::kHold)).schedule);
+  const Outcome outcome = Simulated(graph, BuildSchedule(graph, values, All(values, GapAction::kKeep)).schedule);
   const Outcome baseline = Simulated(graph, Baseline(graph));
   EXPECT_EQ(outcome.time, baseline.time);
   EXPECT_EQ(outcome.live_peak, baseline.live_peak);
@@ -49,13 +49,13 @@ TEST(RebuildTest, NothingHeld) {
   for (int layers : {2, 5, 30}) {
     const Graph graph = Chain(layers);
     const Values values = ValuesOf(graph);
-    const Rebuilt once = Rebuild(graph, values, All(values, Way::kAgainOnce));
+    const BuiltSchedule once = BuildSchedule(graph, values, All(values, GapAction::kRecomputeOnce));
     EXPECT_TRUE(once.held.empty());
     const Outcome outcome = Simulated(graph, once.schedule);
     EXPECT_EQ(outcome.runs_again, layers * (layers - 1) / 2);
     EXPECT_LE(outcome.live_peak, 500);
     // Held when made again: one forward pass more.
-    const Outcome again = Simulated(graph, Rebuild(graph, values, All(values, Way::kAgain)).schedule);
+    const Outcome again = Simulated(graph, BuildSchedule(graph, values, All(values, GapAction::kRecompute)).schedule);
     EXPECT_EQ(again.runs_again, layers - 1);
   }
 }
@@ -63,19 +63,19 @@ TEST(RebuildTest, NothingHeld) {
 TEST(RebuildTest, CopiedOutAndBack) {
   const Graph graph = Chain(20, 1000, 100);
   const Values values = ValuesOf(graph);
-  std::vector<Way> ways = All(values, Way::kHold);
+  std::vector<GapAction> ways = All(values, GapAction::kKeep);
   for (size_t g = 0; g < ways.size(); ++g) {
     const Gap& gap = values.gaps[g];
-    if (gap.before - gap.after > 10 && gap.after >= 0) ways[g] = Way::kSwap;
+    if (gap.before - gap.after > 10 && gap.after >= 0) ways[g] = GapAction::kOffload;
   }
   const Machine fast = {.bytes_per_ns_to_host = 100, .bytes_per_ns_to_device = 100};
-  const Outcome outcome = Simulated(graph, Rebuild(graph, values, ways, fast).schedule, fast);
+  const Outcome outcome = Simulated(graph, BuildSchedule(graph, values, ways, fast).schedule, fast);
   EXPECT_EQ(outcome.runs_again, 0);
   EXPECT_EQ(outcome.time, 4100) << "copies that take a tenth of an operator cost nothing";
   EXPECT_GT(outcome.copies, 20);
   EXPECT_LT(outcome.live_peak, Simulated(graph, Baseline(graph)).live_peak * 6 / 10);
   const Machine slow = {.bytes_per_ns_to_host = 2, .bytes_per_ns_to_device = 2};
-  EXPECT_GT(Simulated(graph, Rebuild(graph, values, ways, slow).schedule, slow).time, 4100);
+  EXPECT_GT(Simulated(graph, BuildSchedule(graph, values, ways, slow).schedule, slow).time, 4100);
 }
 
 // Whatever is asked for, what comes out computes the same; and is not more than the program's own memory where nothing is let go.
@@ -86,12 +86,12 @@ TEST(RebuildTest, AnyWaysAnyGraph) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
-    std::vector<Way> ways = All(values, Way::kHold);
+    std::vector<GapAction> ways = All(values, GapAction::kKeep);
     const auto most = static_cast<int>(random() % 4);
-    for (Way& way : ways) way = static_cast<Way>(std::min<int>(static_cast<int>(random() % 4), most));
+    for (GapAction& way : ways) way = static_cast<GapAction>(std::min<int>(static_cast<int>(random() % 4), most));
     std::vector<bool> some(graph.operators.size());
     for (size_t op = 0; op < some.size(); ++op) some[op] = random() % 2 == 0;
-    const Rebuilt rebuilt = i % 2 == 0 ? Rebuild(graph, values, ways) : Rebuild(graph, values, ways, {}, &some);
+    const BuiltSchedule rebuilt = i % 2 == 0 ? BuildSchedule(graph, values, ways) : BuildSchedule(graph, values, ways, {}, &some);
     if (i % 2 == 1) {
       std::vector<int> runs(graph.operators.size());
       for (const Action& action : rebuilt.schedule.actions) {

@@ -27,9 +27,9 @@ std::vector<Cost> AllPlans(const Graph& graph, const Values& values) {
   std::vector<Cost> plans;
   const auto all = static_cast<size_t>(std::pow(3, values.gaps.size()));
   for (size_t code = 0; code < all; ++code) {
-    std::vector<Way> ways;
-    for (size_t g = 0, rest = code; g < values.gaps.size(); ++g, rest /= 3) ways.push_back(static_cast<Way>(rest % 3));
-    const absl::StatusOr<Outcome> outcome = Simulate(graph, Rebuild(graph, values, ways).schedule);
+    std::vector<GapAction> ways;
+    for (size_t g = 0, rest = code; g < values.gaps.size(); ++g, rest /= 3) ways.push_back(static_cast<GapAction>(rest % 3));
+    const absl::StatusOr<Outcome> outcome = Simulate(graph, BuildSchedule(graph, values, ways).schedule);
     if (outcome.ok()) plans.push_back({outcome->live_peak, outcome->time});
   }
   return plans;
@@ -121,7 +121,7 @@ TEST(SearchTest, CopiesNoMoreThanItHasTo) {
     EXPECT_EQ(found.steps, 0);  // nothing is faster
     EXPECT_EQ(Copies(found.schedule), gone);
     Decisions all = NothingGoes(values);  // what can be copied
-    std::fill(all.ways.begin(), all.ways.end(), Way::kSwap);
+    std::fill(all.ways.begin(), all.ways.end(), GapAction::kOffload);
     const Found less = search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});
     EXPECT_EQ(less.time, TotalCost(graph));
     EXPECT_EQ(Copies(less.schedule), gone);
@@ -188,7 +188,7 @@ TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
     const Values values = ValuesOf(graph);
     const Bytes most = Simulate(graph, Baseline(graph))->live_peak, least = LeastMemory(graph, false);
     const EchoPlan echo = PlanByEcho(graph, values);
-    std::vector<Outcome> others = {*Simulate(graph, Rebuild(graph, values, echo.ways, {}, &echo.again).schedule)};
+    std::vector<Outcome> others = {*Simulate(graph, BuildSchedule(graph, values, echo.ways, {}, &echo.again).schedule)};
     for (const ChenPlan& plan : SearchSegments(graph, values)) others.push_back(plan.outcome);
     Search search(graph, values);
     for (int part = 0; part < 5; ++part) {

@@ -90,7 +90,7 @@ TEST(SimulatorTest, WorkspacesAndInPlace) {
   const Outcome outcome = Of(graph, {Op(0), Op(1), Op(2), Drop(2), Op(3, {0}), Drop(1), Op(4)});
   EXPECT_EQ(outcome.live_peak, 400);
   EXPECT_EQ(Of(graph, {Op(0), Op(1), Op(2), Drop(2), Op(3), Drop(3), Drop(1), Op(4)}).live_peak, 400);
-  ASSERT_EQ(outcome.stays.size(), 5u);  // x0 x1 x2 g2 = g1, g0
+  ASSERT_EQ(outcome.residencies.size(), 5u);  // x0 x1 x2 g2 = g1, g0
 }
 
 TEST(SimulatorTest, WhatCannotBeDone) {

@@ -30,7 +30,7 @@ const Named kBaselines[] = {
 };
 
 Bytes PeakOf(const Graph& graph, const Values& values) {
-  return Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule)->live_peak;
+  return Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule)->live_peak;
 }
 
 // True if there is a plan.

@@ -139,9 +139,9 @@ void ExpectAllPlans(const Computable& step, std::mt19937_64* random, Same* same)
   const Values values = ValuesOf(graph);
   for (const ChenPlan& plan : SearchSegments(graph, values)) same->Expect(ScheduleOf(graph, values, plan), "chen");
   const std::vector<bool> cheap = CheapOperators(graph);
-  same->Expect(Rebuild(graph, values, DropForward(graph, values, cheap), {}, &cheap).schedule, "drop bn-relu");
+  same->Expect(BuildSchedule(graph, values, DropForward(graph, values, cheap), {}, &cheap).schedule, "drop bn-relu");
   const EchoPlan echo = PlanByEcho(graph, values);
-  same->Expect(Rebuild(graph, values, echo.ways, {}, &echo.again).schedule, "echo");
+  same->Expect(BuildSchedule(graph, values, echo.ways, {}, &echo.again).schedule, "echo");
   const Bytes whole = Simulate(graph, Baseline(graph))->live_peak;
   for (int percent : {90, 75, 60}) {
     const absl::StatusOr<Schedule> dtr = ScheduleByDtr(graph, values, whole * percent / 100);
@@ -155,9 +155,9 @@ void ExpectAllPlans(const Computable& step, std::mt19937_64* random, Same* same)
     }
   }
   for (int i = 0; i < 5; ++i) {
-    std::vector<Way> ways(values.gaps.size());
-    for (Way& way : ways) way = static_cast<Way>((*random)() % 4);
-    same->Expect(Rebuild(graph, values, ways).schedule, "drawn");
+    std::vector<GapAction> ways(values.gaps.size());
+    for (GapAction& way : ways) way = static_cast<GapAction>((*random)() % 4);
+    same->Expect(BuildSchedule(graph, values, ways).schedule, "drawn");
   }
 }
 

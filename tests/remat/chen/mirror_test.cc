@@ -107,18 +107,18 @@ TEST(MirrorTest, ARandomOperatorLeavesItsState) {
   EXPECT_EQ(schedule->saved_states, (std::vector<OperatorId>{0}));
 }
 
-// Beside what Rebuild() makes of the same m: the same time and the same memory.
+// Beside what BuildSchedule() makes of the same m: the same time and the same memory.
 void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, Bytes budget) {
   const Values values = ValuesOf(graph);
   Segments segments = PlanSegments(graph, candidates, budget);
-  for (size_t v = 0; v < values.values.size(); ++v) {  // Rebuild() does not drop what the loss reads at once
+  for (size_t v = 0; v < values.values.size(); ++v) {  // BuildSchedule() does not drop what the loss reads at once
     const Value& value = values.values[v];
     const bool at_once = value.maker >= 0 && !value.uses.empty() && value.uses[0] == value.maker + 1;
     if (!at_once || graph.operators[static_cast<size_t>(value.uses[0])].phase == Phase::kForward) continue;
     segments.again[static_cast<size_t>(value.maker)] = false;
   }
-  const std::vector<Way> ways = DropForward(graph, values, segments.again);
-  const Outcome rebuilt = Simulated(graph, Rebuild(graph, values, ways, {}, &segments.again).schedule);
+  const std::vector<GapAction> ways = DropForward(graph, values, segments.again);
+  const Outcome rebuilt = Simulated(graph, BuildSchedule(graph, values, ways, {}, &segments.again).schedule);
   const MirroredGraph mirrored = MirrorGraph(graph, values, CountsOf(segments.again));
   EXPECT_TRUE(Check(mirrored.graph).ok());
   EXPECT_EQ(TotalCost(mirrored.graph), rebuilt.time);

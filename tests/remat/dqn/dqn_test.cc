@@ -21,7 +21,7 @@ Graph Layers(int layers) {
 TEST(DqnTest, PlansFitAndCompute) {
   const Graph graph = Layers(16);
   const Values values = ValuesOf(graph);
-  const Bytes peak = Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule)->live_peak;
+  const Bytes peak = Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule)->live_peak;
   for (const int percent : {100, 80, 60, 50}) {
     const Bytes budget = peak * percent / 100;
     const absl::StatusOr<DqnPlan> plan = PlanByDqn(graph, values, budget, {.learning = {.episodes = 30}});

@@ -68,7 +68,7 @@ TEST(OperationsTest, TheProgramAsItIs) {
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
     const Sequence sequence = SequenceOf(graph, values);
-    const absl::StatusOr<Outcome> outcome = Simulate(graph, Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule);
+    const absl::StatusOr<Outcome> outcome = Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
     ASSERT_TRUE(outcome.ok());
     const Environment environment(sequence, INT64_MAX);
     EXPECT_EQ(environment.peak(), outcome->live_peak) << i;
@@ -97,7 +97,7 @@ TEST(OperationsTest, WhatIsMadeAgainAsTheSimulatorHasIt) {
       environment.Step(actions.back());
     }
     Environment again(sequence, INT64_MAX - 1);
-    const absl::StatusOr<Outcome> outcome = Simulate(graph, Rebuild(graph, values, WaysOf(sequence, values, actions)).schedule);
+    const absl::StatusOr<Outcome> outcome = Simulate(graph, BuildSchedule(graph, values, WaysOf(sequence, values, actions)).schedule);
     ASSERT_TRUE(outcome.ok());
     EXPECT_EQ(environment.duration() + environment.overhead(), outcome->time) << i;
     EXPECT_LE(environment.peak(), outcome->live_peak) << i;  // of what is left of the step

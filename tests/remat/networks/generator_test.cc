@@ -29,13 +29,13 @@ void ExpectSound(const std::string& spec, uint64_t seed) {
   ASSERT_TRUE(Check(*graph).ok()) << spec << ": " << Check(*graph);
   EXPECT_EQ(Verify(*graph, Baseline(*graph)), "") << spec;
   const Values values = ValuesOf(*graph);
-  std::vector<Way> ways(values.gaps.size(), Way::kHold);
-  const Schedule held = Rebuild(*graph, values, ways).schedule;
+  std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
+  const Schedule held = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, held), "") << spec;
   EXPECT_LE(Simulate(*graph, held)->live_peak, Simulate(*graph, Baseline(*graph))->live_peak) << spec;
   std::mt19937_64 random(seed);
-  for (Way& way : ways) way = random() % 4 == 0 ? Way::kAgain : random() % 8 == 0 ? Way::kSwap : Way::kHold;
-  const Schedule drawn = Rebuild(*graph, values, ways).schedule;
+  for (GapAction& way : ways) way = random() % 4 == 0 ? GapAction::kRecompute : random() % 8 == 0 ? GapAction::kOffload : GapAction::kKeep;
+  const Schedule drawn = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, drawn), "") << spec;
   EXPECT_TRUE(Simulate(*graph, drawn).ok()) << spec;
 }

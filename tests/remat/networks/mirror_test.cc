@@ -108,7 +108,7 @@ TEST(DeclarationsTest, SoftmaxOutputWorksInPlace) {
   DeclareSoftmaxOutput(network, &training);
   ASSERT_TRUE(Check(training.graph).ok()) << Check(training.graph);
   int in_place = 0;
-  for (const Action& action : Rebuild(training.graph, ValuesOf(training.graph), std::vector<Way>(ValuesOf(training.graph).gaps.size(), Way::kHold)).schedule.actions) {
+  for (const Action& action : BuildSchedule(training.graph, ValuesOf(training.graph), std::vector<GapAction>(ValuesOf(training.graph).gaps.size(), GapAction::kKeep)).schedule.actions) {
     if (action.kind != ActionKind::kRun || action.in_place.empty()) continue;
     in_place += training.graph.operators[static_cast<size_t>(action.target)].name.starts_with("loss") ? 1 : 0;
   }
@@ -138,10 +138,10 @@ TEST(EchoOfNetworksTest, NeverMoreThanTheProgram) {
       MarkMasks(network, &training);
       const BinarisedPlan plan = PlanByEchoWithBits(training.graph);
       const Graph& graph = plan.binarised.graph;
-      const Schedule schedule = Rebuild(graph, plan.values, plan.plan.ways, {}, &plan.plan.again).schedule;
+      const Schedule schedule = BuildSchedule(graph, plan.values, plan.plan.ways, {}, &plan.plan.again).schedule;
       ASSERT_EQ(Verify(graph, schedule), "") << spec;
       const Values values = ValuesOf(training.graph);
-      const Schedule program = Rebuild(training.graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+      const Schedule program = BuildSchedule(training.graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
       EXPECT_LE(Simulate(graph, schedule)->live_peak, Simulate(training.graph, program)->live_peak) << spec;
       std::vector<int> runs(graph.operators.size());
       for (const Action& action : schedule.actions) {
@@ -159,7 +159,7 @@ TEST(EchoOfNetworksTest, PathsAreParted) {
   const EchoPlan whole = PlanByEcho(graph, values);
   for (const int64_t longest : {1, 4, 16, 64}) {
     const EchoPlan parted = PlanByEcho(graph, values, {}, {.longest_path = longest});
-    EXPECT_EQ(Verify(graph, Rebuild(graph, values, parted.ways, {}, &parted.again).schedule), "");
+    EXPECT_EQ(Verify(graph, BuildSchedule(graph, values, parted.ways, {}, &parted.again).schedule), "");
     EXPECT_TRUE(longest == 1 || parted.outcome.live_peak < whole.outcome.live_peak) << longest;
     std::vector<int64_t> path(graph.operators.size());
     for (size_t op = 0; op < path.size(); ++op) {
@@ -178,7 +178,7 @@ TEST(EchoOfNetworksTest, AttentionGrowsWithTheWordsNotWithTheirSquare) {
   const auto peak = [](int64_t steps, bool echo) {
     const absl::StatusOr<Graph> graph = Generate("nmt:1,hidden=64,embedding=8,source=10,target=10,batch=16,weights=0,steps=" + std::to_string(steps));
     const Values values = ValuesOf(*graph);
-    const auto hold = Rebuild(*graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+    const auto hold = BuildSchedule(*graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
     return static_cast<double>(echo ? PlanByEcho(*graph, values).outcome.live_peak : Simulate(*graph, hold)->live_peak);
   };
   EXPECT_GT(peak(128, false) / peak(64, false), 3);

@@ -169,12 +169,12 @@ TEST(TrainingGraphTest, GradientsThatStayAreInEveryPlan) {
   for (const bool stay : {true, false}) {
     const Graph graph = *TrainingGraph(network, {.gradients_stay = stay});
     const Values values = ValuesOf(graph);
-    const Schedule held = Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+    const Schedule held = BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
     const Outcome outcome = *Simulate(graph, held);
     Clock last = 0;
     Bytes throughout = 0;
-    for (const Stay& each : outcome.stays) last = std::max(last, each.end);
-    for (const Stay& each : outcome.stays) throughout += each.begin == 0 && each.end == last ? each.bytes : 0;
+    for (const StorageResidency& each : outcome.residencies) last = std::max(last, each.end);
+    for (const StorageResidency& each : outcome.residencies) throughout += each.begin == 0 && each.end == last ? each.bytes : 0;
     EXPECT_EQ(throughout, (stay ? 3 : 2) * WeightBytes(network));
   }
 }
@@ -187,7 +187,7 @@ TEST(TrainingGraphTest, WhatNoGradientReadsIsLetGo) {
   net.Result(x);
   const Graph graph = *TrainingGraph(*net.Finish(), {.weights = false});
   const Values values = ValuesOf(graph);
-  const Schedule held = Rebuild(graph, values, std::vector<Way>(values.gaps.size(), Way::kHold)).schedule;
+  const Schedule held = BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
   EXPECT_EQ(Verify(graph, held), "");
   const Bytes map = 16 * 32 * 32 * 4;
   // x, and of each layer what the convolution makes and what relu makes; beside them the gradient.
