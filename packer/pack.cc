@@ -82,7 +82,7 @@ void SolveInstance(const Instance& instance, const PackOptions& options, int64_t
     StopCheck stop(deadline_ns, options.cancel, options.clock);
     UseStart(instance, timeline, options.start, &stop, &incumbent);
     Solution solution = Solve(instance, timeline, options, std::move(incumbent), result->lower_bound,
-                              {.enough = std::max(options.capacity, options.enough), .decide = options.capacity > 0}, deadline_ns);
+                              {.target_height = std::max(options.capacity, options.target_height), .decide = options.capacity > 0}, deadline_ns);
     incumbent = std::move(solution.incumbent);
     result->lower_bound = solution.lower;
   } else {

@@ -26,7 +26,7 @@ struct PackOptions {
   // > 0: only whether there is a placement of at most this height is asked. With kAuto and kExact the answer is kOk and
   // such a height, or kInfeasible, or (undecided when time was up) kOk and a larger height.
   Bytes capacity = 0;
-  Bytes enough = 0;                           // > 0: a height of at most this is as good as any lower one
+  Bytes target_height = 0;                           // > 0: a height of at most this is as good as any lower one
   uint64_t seed = 1;                          // same seed, one thread, no time-out: same placement
   int threads = 1;                            // ≥ 1
   const std::atomic<bool>* cancel = nullptr;  // set from another thread: return the best found so far

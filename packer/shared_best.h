@@ -18,7 +18,7 @@ struct Incumbent {
 
 // What is asked of a solve.
 struct Goal {
-  Bytes enough = 0;     // heights up to this are as good as any
+  Bytes target_height = 0;     // heights up to this are as good as any
   bool decide = false;  // whether there is a placement of such a height is all that is asked
 };
 
@@ -32,10 +32,10 @@ class SharedBest {
   Bytes height() const { return height_.load(std::memory_order_relaxed); }  // of the best placement
   Bytes lower() const { return lower_.load(std::memory_order_relaxed); }
   // At this height nothing more is asked.
-  Bytes target() const { return std::max(lower(), goal_.enough); }
+  Bytes target() const { return std::max(lower(), goal_.target_height); }
   bool decide() const { return goal_.decide; }
   // There is nothing left to do: it is low enough, or proved that what was asked cannot be.
-  bool done() const { return height() <= target() || (goal_.decide && lower() > goal_.enough); }
+  bool done() const { return height() <= target() || (goal_.decide && lower() > goal_.target_height); }
 
   // Takes the placement, which is valid, if it is better. Leaves something or other in its place.
   void Offer(Placement* placement, const char* algorithm) {

@@ -251,7 +251,7 @@ class Planner {
     const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
     constexpr int64_t kLimitNs = 3'000'000;
-    const PackResult result = hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .enough = budget_});
+    const PackResult result = hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .target_height = budget_});
     return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 
@@ -262,8 +262,8 @@ class Planner {
       const int64_t limit = last ? kLastPackNs : std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs);
       candidate->packed.emplace();
       candidate->packed->instance = ToInstance(candidate->outcome.residencies);
-      const Bytes enough = budget_ == INT64_MAX ? 0 : budget_;
-      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .enough = enough});
+      const Bytes target_height = budget_ == INT64_MAX ? 0 : budget_;
+      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .target_height = target_height});
       if (result.status != PackStatus::kOk) return INT64_MAX;
       candidate->packed->placement = std::move(result.placement);
     }

@@ -238,7 +238,7 @@ class Promise {
   bool Fits(const Instance& instance) const {
     const PackResult first = Pack(instance, {.algorithm = Algorithm::kBestFit, .time_limit_ns = INT64_MAX});
     if (first.status != PackStatus::kOk || first.placement.height <= least_arena_) return first.status == PackStatus::kOk;
-    return Pack(instance, {.time_limit_ns = kPackNs, .enough = least_arena_}).placement.height <= least_arena_;
+    return Pack(instance, {.time_limit_ns = kPackNs, .target_height = least_arena_}).placement.height <= least_arena_;
   }
 
   // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for each step that reads

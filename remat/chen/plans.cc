@@ -43,7 +43,7 @@ class Candidates {
         least = std::min(least, candidate.outcome.live_peak);
         continue;
       }
-      const PackResult packed = Pack(ToInstance(candidate.outcome.residencies), {.time_limit_ns = kPackNs, .enough = budget});
+      const PackResult packed = Pack(ToInstance(candidate.outcome.residencies), {.time_limit_ns = kPackNs, .target_height = budget});
       if (packed.status != PackStatus::kOk) return absl::InternalError(PackStatusText(packed.status));
       if (packed.placement.height <= budget) return std::move(candidate.schedule);
       least = std::min(least, packed.placement.height);

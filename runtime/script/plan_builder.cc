@@ -95,7 +95,7 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   }
   if (time_limit_ns <= moment) return first;
   options.time_limit_ns = time_limit_ns - moment;
-  options.enough = enough;
+  options.target_height = enough;
   options.start = &first.placement;
   PackResult second = Pack(instance, options);
   return second.status == PackStatus::kOk ? second : first;

@@ -70,12 +70,12 @@ TEST(SharedBestTest, KeepsTheLowestAndTheHighestBound) {
 }
 
 TEST(SharedBestTest, ADecisionEndsWithAProof) {
-  SharedBest best({{{0}, 10}, "first"}, 4, {.enough = 6, .decide = true});
+  SharedBest best({{{0}, 10}, "first"}, 4, {.target_height = 6, .decide = true});
   EXPECT_EQ(best.target(), 6);
   EXPECT_FALSE(best.done());
   best.RaiseLower(7);
   EXPECT_TRUE(best.done());
-  SharedBest all({{{0}, 10}, "first"}, 4, {.enough = 6});
+  SharedBest all({{{0}, 10}, "first"}, 4, {.target_height = 6});
   all.RaiseLower(7);
   EXPECT_FALSE(all.done());
 }
@@ -89,7 +89,7 @@ TEST(ExactSolverTest, BoundsAreRaisedByWholeUnits) {
     block.size *= 512;
     block.alignment = 512;
   }
-  Attempt run(instance, {.enough = 10 * 512 + 100, .decide = true});
+  Attempt run(instance, {.target_height = 10 * 512 + 100, .decide = true});
   StopCheck stop(kNoLimit, nullptr);
   ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
   solver.Run(kAllWork, &stop);
@@ -112,7 +112,7 @@ TEST(ExactSolverTest, UnitsTakeInPinsAndAlignments) {
 TEST(ExactSolverTest, AsksOnlyWhatIsToBeDecided) {
   const Instance instance = testing::AboveItsLoad();
   for (Bytes capacity : {10, 11, 12, 20}) {
-    Attempt run(instance, {.enough = capacity, .decide = true});
+    Attempt run(instance, {.target_height = capacity, .decide = true});
     StopCheck stop(kNoLimit, nullptr);
     ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
     solver.Run(kAllWork, &stop);
@@ -125,7 +125,7 @@ TEST(ExactSolverTest, AsksOnlyWhatIsToBeDecided) {
 TEST(ExactSolverTest, StopsAtWhatIsEnough) {
   const Instance instance = testing::HardInstance(400, 1);
   const Bytes load = testing::ReferenceLoad(instance);
-  Attempt run(instance, {.enough = 2 * load});
+  Attempt run(instance, {.target_height = 2 * load});
   StopCheck stop(kNoLimit, nullptr);
   ExactSolver solver(run.timeline, 1, 0, &run.best, &stop);
   solver.Run(kAllWork, &stop);
