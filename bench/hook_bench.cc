@@ -16,7 +16,7 @@ namespace hotpack::bench {
 namespace {
 
 constexpr int kLayers = 64;  // 256 requests a step
-constexpr int kMostSteps = 50;
+constexpr int kMaxSteps = 50;
 
 // hotpack's own functions, where its library is in the process and serves.
 struct Own {
@@ -65,7 +65,7 @@ void Pair(benchmark::State& state, const Calls& calls) {
   }
   const bool served = own.Stats().requests > 0;
   bool whole = !served;  // the last step was by script
-  for (int step = 0; step < kMostSteps && !whole; ++step) {
+  for (int step = 0; step < kMaxSteps && !whole; ++step) {
     own.step();
     const hotpack_stats before = own.Stats();
     if (!PlayStep(sequence, calls, &addresses)) break;

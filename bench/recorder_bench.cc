@@ -19,7 +19,7 @@ namespace {
 constexpr int kLayers = 64;
 constexpr int64_t kFixed = 256 * 10'000;                // pairs: as many as a file has room for
 constexpr uint64_t kLimitBytes = uint64_t{256} << 20;  // of a file, before a new one is begun
-constexpr double kMostBytes = 40;                      // an event, by profiler/trace_writer.h
+constexpr double kMaxBytes = 40;                      // an event, by profiler/trace_writer.h
 
 // A file that is there as long as this lives.
 class Scratch {
@@ -50,7 +50,7 @@ void CountBytes(benchmark::State& state, const Scratch& file, TraceWriter& write
   const double each = static_cast<double>(file.Bytes()) / events;
   state.counters["bytes_an_event"] = each;
   constexpr double kMany = 10'000;  // events, beside which the file's header is nothing
-  if (events >= kMany && (each < 1 || each > kMostBytes)) state.SkipWithError("an event does not take 1 to 40 bytes");
+  if (events >= kMany && (each < 1 || each > kMaxBytes)) state.SkipWithError("an event does not take 1 to 40 bytes");
 }
 
 // The writer alone: an allocation and a release with `live` other blocks between them.

@@ -3,8 +3,8 @@
 namespace hotpack::bench {
 
 bool ServingJob::WarmUp() {
-  constexpr int kMostSteps = 50;
-  for (int step = 0; step < kMostSteps; ++step) {
+  constexpr int kMaxSteps = 50;
+  for (int step = 0; step < kMaxSteps; ++step) {
     engine_.Mark();
     if (!PlayStep()) return false;
     engine_.WaitPlan(-1);

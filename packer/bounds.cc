@@ -33,13 +33,13 @@ namespace {
 
 // The alignments for which some block that counts has a size between two multiples; of many the largest.
 std::vector<Bytes> AlignmentsThatLeaveGaps(const Timeline& timeline) {
-  constexpr size_t kMost = 8;
+  constexpr size_t kMax = 8;
   std::vector<Bytes> all = timeline.alignments;
   std::sort(all.begin(), all.end(), std::greater<>());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   std::vector<Bytes> found;
   for (Bytes alignment : all) {
-    if (alignment == 1 || found.size() == kMost) break;
+    if (alignment == 1 || found.size() == kMax) break;
     for (int32_t block = 0; block < timeline.blocks(); ++block) {
       if (timeline.alignments[block] % alignment != 0 || timeline.sizes[block] % alignment == 0) continue;
       found.push_back(alignment);

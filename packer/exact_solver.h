@@ -27,7 +27,7 @@ class ExactSolver {
   // Pairs of blocks that meet, and members of cliques, with which there is a chance that it comes to something.
   static constexpr int64_t kFewPairs = 1'000'000;
   // And what memory allows: up to 120 bytes for each.
-  static constexpr int64_t kMostPairs = 4'000'000;
+  static constexpr int64_t kMaxPairs = 4'000'000;
 
   // Whether there are no more pairs and members than this. O(n + slots).
   static bool Takes(const Timeline& timeline, int64_t most_pairs);

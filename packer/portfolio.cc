@@ -47,7 +47,7 @@ struct Shared {
         options(the_options),
         deadline_ns(the_deadline_ns),
         exact_takes_it(ExactSolver::Takes(the_timeline, the_options.algorithm == Algorithm::kExact
-                                                            ? ExactSolver::kMostPairs
+                                                            ? ExactSolver::kMaxPairs
                                                             : ExactSolver::kFewPairs)),
         least_exact_turn(exact_takes_it ? ExactSolver::WorkOfOneDescent(the_timeline) : 0),
         best(*the_best) {}

@@ -21,13 +21,13 @@ struct Field {
 
 // What a text may be shown as inside an error line: short, and without control characters.
 std::string Quoted(std::string_view text) {
-  constexpr size_t kMost = 24;
+  constexpr size_t kMax = 24;
   std::string result = "'";
-  for (char c : text.substr(0, kMost)) {
+  for (char c : text.substr(0, kMax)) {
     bool plain = static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7f;
     result += plain ? c : '?';
   }
-  if (text.size() > kMost) result += "...";
+  if (text.size() > kMax) result += "...";
   return result + "'";
 }
 

@@ -93,7 +93,7 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
   uint64_t rounds = std::max<uint64_t>(1, occurrences / life);
   // A loop of a few requests, long since in it: as many rounds as make a cycle worth its end. What lives through some of
   // them has its place too.
-  const uint64_t least = period.run >= 2 * kLeastCycle ? kLeastCycle : 0;
+  const uint64_t least = period.run >= 2 * kMinCycle ? kMinCycle : 0;
   std::vector<ProfileBlock> once(step);
   uint64_t longest = std::max<uint64_t>(1, least / step * step);
   for (uint64_t i = 0; i < step; ++i) {

@@ -25,7 +25,7 @@ struct Profile {
   uint64_t first_ordinal = 0;        // an occurrence of blocks[0] in the run's count of requests
   uint64_t seen_from = 0;            // where in the run's count of requests the repetition begins
   uint32_t period = 0;               // requests of one iteration; blocks.size() == period * unroll
-  uint32_t unroll = 1;               // iterations in a row that are planned as one (blocks that outlive a period; kLeastCycle)
+  uint32_t unroll = 1;               // iterations in a row that are planned as one (blocks that outlive a period; kMinCycle)
   uint32_t carried_blocks = 0;       // planned blocks that are live where the cycle begins
   uint64_t carried_units = 0;
 };
@@ -33,11 +33,11 @@ struct Profile {
 inline constexpr uint32_t kMaxUnroll = 8;  // a block not released within this many periods is retained
 // Requests. A shorter period that has gone on for twice as many is unrolled to about that: it ends less often, and several
 // threads that go round it find places beside those that one of them holds for long.
-inline constexpr uint32_t kLeastCycle = 64;
+inline constexpr uint32_t kMinCycle = 64;
 
 // The profile of the iteration that `period` names at the end of `tail`. Ages are the largest seen in the last
 // occurrences; the rotation is the one that carries the fewest bytes. O(period × occurrences), at most 16 of them, or
-// O(kLeastCycle).
+// O(kMinCycle).
 Profile BuildProfile(const HistoryTail& tail, const Period& period);
 
 // Turns the cycle so that it begins where it carries the fewest bytes (of several such places, the one after the highest

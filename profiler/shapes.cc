@@ -6,7 +6,7 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kLeastRequests = 8;      // of a piece: shorter ones are not worth a script of their own
+constexpr uint64_t kMinRequests = 8;      // of a piece: shorter ones are not worth a script of their own
 constexpr uint64_t kOccurrencesSeen = 16;
 
 // level[t]: units live just before request t, of blocks that are released within half the tail. What is still live is
@@ -113,7 +113,7 @@ std::vector<uint64_t> CutsThatPart(const Pieces& pieces) {
 void JoinShort(const std::vector<uint64_t>& level, std::vector<uint64_t>* cuts) {
   std::vector<uint64_t> joined;
   for (uint64_t cut : *cuts) {
-    if (joined.empty() || cut - joined.back() >= kLeastRequests) {
+    if (joined.empty() || cut - joined.back() >= kMinRequests) {
       joined.push_back(cut);
     } else if (level[cut] < level[joined.back()]) {
       joined.back() = cut;
@@ -125,14 +125,14 @@ void JoinShort(const std::vector<uint64_t>& level, std::vector<uint64_t>* cuts) 
 }  // namespace
 
 std::vector<uint64_t> PieceBounds(const HistoryTail& tail) {
-  if (tail.units.size() < 2 * kLeastRequests) return {};
+  if (tail.units.size() < 2 * kMinRequests) return {};
   std::vector<uint64_t> level = Levels(tail), cuts = Cuts(level);
   JoinShort(level, &cuts);
   return cuts;
 }
 
 std::vector<Shape> FindShapes(const HistoryTail& tail) {
-  if (tail.units.size() < 2 * kLeastRequests) return {};
+  if (tail.units.size() < 2 * kMinRequests) return {};
   Pieces pieces = Spell(tail, PieceBounds(tail));
   pieces = Spell(tail, CutsThatPart(pieces));
   std::vector<Shape> shapes(pieces.kinds);
@@ -141,7 +141,7 @@ std::vector<Shape> FindShapes(const HistoryTail& tail) {
     shape.begins.push_back(pieces.cuts[k]);
     shape.length = pieces.cuts[k + 1] - pieces.cuts[k];
   }
-  std::erase_if(shapes, [](const Shape& shape) { return shape.begins.size() < 2 || shape.length < kLeastRequests; });
+  std::erase_if(shapes, [](const Shape& shape) { return shape.begins.size() < 2 || shape.length < kMinRequests; });
   std::stable_sort(shapes.begin(), shapes.end(), [](const Shape& a, const Shape& b) {
     return a.length * a.begins.size() > b.length * b.begins.size();
   });

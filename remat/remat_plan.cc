@@ -34,7 +34,7 @@ constexpr std::pair<std::string_view, RematAlgorithm> kNames[] = {
     {"echo", RematAlgorithm::kEcho},         {"dtr", RematAlgorithm::kDtr},           {"knapsack", RematAlgorithm::kKnapsack},
     {"dqn", RematAlgorithm::kDqn},           {"memonger", RematAlgorithm::kMemonger}, {"superneurons", RematAlgorithm::kSuperNeurons},
     {"tflms", RematAlgorithm::kTflms}};
-constexpr int64_t kMostPackNs = 300'000'000, kLeastPackNs = 20'000'000;
+constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
 
 struct Packed {
@@ -157,11 +157,11 @@ class Planner {
     int64_t left() const { return std::max(limit_ns / 50, limit_ns - spent()); }
   };
   void AddSearch(std::vector<const Decisions*> from) {
-    constexpr int64_t kLeast = 1'000'000;
-    const SearchTime time = {std::max(kLeast, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
+    constexpr int64_t kMin = 1'000'000;
+    const SearchTime time = {std::max(kMin, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
     if (!options_.swap) return AddSearchWithin(from, time);
-    constexpr size_t kMost = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
-    if (graph_.operators.size() > kMost) return AddSearchWithin(from, time);
+    constexpr size_t kMax = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
+    if (graph_.operators.size() > kMax) return AddSearchWithin(from, time);
     const std::optional<Found> found = SearchWithCopies(from, {time.limit_ns / 2});
     if (found) {
       if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr) candidate->choice = found->choice;
@@ -209,13 +209,13 @@ class Planner {
   // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between that and what
   // did not fit where there is no plan for so little.
   void AddSearchWithin(const std::vector<const Decisions*>& from, const SearchTime& time) {
-    constexpr int kMostRounds = 24;
+    constexpr int kMaxRounds = 24;
     constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
     Bytes live = budget_;
     Bytes none = Least() - 1, above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
     std::optional<Decisions> choice;
     int improving = 0;
-    for (int round = 0; round < kMostRounds && improving <= kImproving; ++round) {
+    for (int round = 0; round < kMaxRounds && improving <= kImproving; ++round) {
       const int64_t left = time.left();
       const int64_t share = improving == kImproving ? left : left / (improving > 0 && round < 4 ? 4 : 2);
       SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
@@ -259,7 +259,7 @@ class Planner {
   Bytes Pack(Candidate* candidate, bool last = false) {
     if (last && candidate->packed && candidate->packed->placement.height > budget_) candidate->packed.reset();
     if (!candidate->packed) {
-      const int64_t limit = last ? kLastPackNs : std::clamp(options_.time_limit_ns / 20, kLeastPackNs, kMostPackNs);
+      const int64_t limit = last ? kLastPackNs : std::clamp(options_.time_limit_ns / 20, kMinPackNs, kMaxPackNs);
       candidate->packed.emplace();
       candidate->packed->instance = ToInstance(candidate->outcome.residencies);
       const Bytes target_height = budget_ == INT64_MAX ? 0 : budget_;
@@ -276,8 +276,8 @@ class Planner {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) < std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
     });
-    constexpr std::ptrdiff_t kMostAgain = 4;
-    const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMostAgain, end - candidates_.begin());
+    constexpr std::ptrdiff_t kMaxAgain = 4;
+    const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMaxAgain, end - candidates_.begin());
     auto found = std::find_if(candidates_.begin(), end, [this](Candidate& each) { return Pack(&each) <= budget_; });
     if (found == end) {
       found = std::find_if(candidates_.begin(), some, [this](Candidate& each) { return Pack(&each, true) <= budget_; });

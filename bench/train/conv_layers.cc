@@ -12,10 +12,10 @@ constexpr float kDecay = 0.9f;     // of the running statistics
 
 // Parts of a long sum, one thread each: enough threads to fill a GPU, and a pure function of the shape.
 constexpr int64_t kSliceThreads = 1 << 20;
-constexpr int64_t kMostSlices = 256;
+constexpr int64_t kMaxSlices = 256;
 
 int Slices(int64_t samples, int64_t results) {
-  const int64_t wanted = std::clamp<int64_t>(kSliceThreads / results, 1, kMostSlices);
+  const int64_t wanted = std::clamp<int64_t>(kSliceThreads / results, 1, kMaxSlices);
   return static_cast<int>(std::min(wanted, samples));
 }
 

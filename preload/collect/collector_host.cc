@@ -22,8 +22,8 @@ constinit __attribute__((tls_model("initial-exec"))) thread_local NotedLaunch no
 
 namespace {
 
-constexpr size_t kMostAwaited = size_t{1} << 20;  // launches whose times have not come
-constexpr int kMostEnds = 8;
+constexpr size_t kMaxAwaited = size_t{1} << 20;  // launches whose times have not come
+constexpr int kMaxEnds = 8;
 
 struct Awaited {
   Engine* engine;
@@ -34,7 +34,7 @@ struct Awaited {
 struct State {
   std::mutex mutex;
   std::unordered_map<uint64_t, Awaited> awaited;  // by correlation id
-  void (*ends[kMostEnds])() = {};
+  void (*ends[kMaxEnds])() = {};
   int end_count = 0;
   bool ended = false;
 };
@@ -91,7 +91,7 @@ int LaunchSeen(uint64_t correlation, const char* name, void* stream, int per_thr
   }
   State& state = the_state.Get();
   std::lock_guard<std::mutex> lock(state.mutex);
-  if (state.awaited.size() >= kMostAwaited) return 0;
+  if (state.awaited.size() >= kMaxAwaited) return 0;
   state.awaited[correlation] = {noted.engine, noted.ordinal, has_name};
   return 1;
 } catch (...) {  // no host memory: the launch has no times
@@ -140,7 +140,7 @@ void Say(const char* line) { Log("%s", line); }
 int OnEnd(void (*function)()) noexcept try {
   State& state = the_state.Get();
   std::lock_guard<std::mutex> lock(state.mutex);
-  if (state.end_count == kMostEnds || state.ended) return -1;
+  if (state.end_count == kMaxEnds || state.ended) return -1;
   state.ends[state.end_count++] = function;
   return 0;
 } catch (...) {
@@ -157,7 +157,7 @@ constexpr hotpack_collector_host kHost = {
 void EndCollectors() {
   State* state = the_state.Made();
   if (state == nullptr) return;
-  void (*ends[kMostEnds])() = {};
+  void (*ends[kMaxEnds])() = {};
   int count = 0;
   {
     std::lock_guard<std::mutex> lock(state->mutex);

@@ -11,7 +11,7 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kMostParameters = 4096;  // cuLaunchKernel: 32764 bytes of them
+constexpr size_t kMaxParameters = 4096;  // cuLaunchKernel: 32764 bytes of them
 
 struct Given {
   std::string name;
@@ -50,7 +50,7 @@ std::shared_ptr<const Kernel> Ask(const void* handle, const Given& given) {
   const Asked ask = Questions(given.is_kernel);
   const char* name = nullptr;
   if (ask.name != nullptr && ask.name(&name, handle) == CUDA_SUCCESS && name != nullptr) kernel->name = name;
-  for (size_t i = 0; ask.parameter != nullptr && i < kMostParameters; ++i) {
+  for (size_t i = 0; ask.parameter != nullptr && i < kMaxParameters; ++i) {
     size_t offset = 0, bytes = 0;
     if (ask.parameter(handle, i, &offset, &bytes) != CUDA_SUCCESS) {
       kernel->layout_known = true;  // there are no more: CUDA_ERROR_INVALID_VALUE

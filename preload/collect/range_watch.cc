@@ -20,9 +20,9 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kMostOpen = 1 << 16;    // ranges kept of a thread; what is pushed beyond is only counted
-constexpr size_t kMostPending = 1 << 12;  // edges kept from before the first recording; ranges known to be open
-constexpr size_t kMostInterrupting = 1 << 16;
+constexpr size_t kMaxOpen = 1 << 16;    // ranges kept of a thread; what is pushed beyond is only counted
+constexpr size_t kMaxPending = 1 << 12;  // edges kept from before the first recording; ranges known to be open
+constexpr size_t kMaxInterrupting = 1 << 16;
 
 struct Open {
   uint64_t domain;
@@ -78,7 +78,7 @@ bool Wanted() {
 void KeepBegun(State* state, const PendingEdge& edge) {
   const RangeEdge& now = edge.edge;
   if (now.kind == RangeKind::kPush || now.kind == RangeKind::kStart) {
-    if (state->begun.size() < kMostPending) state->begun.push_back(edge);
+    if (state->begun.size() < kMaxPending) state->begun.push_back(edge);
     return;
   }
   if (now.kind == RangeKind::kMark) return;
@@ -103,7 +103,7 @@ void Note(RangeKind kind, uint64_t id, const char* name) noexcept try {
   KeepBegun(&state, edge);
   if (state.any_recording || state.too_many) return;
   state.pending.push_back(edge);
-  if (state.pending.size() <= kMostPending) return;
+  if (state.pending.size() <= kMaxPending) return;
   state.too_many = true;  // the first ones without the later ones would be ranges that never end
   std::vector<PendingEdge>().swap(state.pending);
 } catch (...) {
@@ -188,9 +188,9 @@ int LevelOf(const ThreadRanges& ranges, uint64_t domain, size_t* place) {
 int Push(uint64_t domain, const char* name) {
   ThreadRanges* ranges = OfThisThread();
   if (ranges == nullptr) return -1;
-  if (ranges->open.size() >= kMostOpen) {
+  if (ranges->open.size() >= kMaxOpen) {
     ++ranges->beyond;
-    return static_cast<int>(kMostOpen);
+    return static_cast<int>(kMaxOpen);
   }
   State& state = TheState();
   ranges->open.push_back({domain, domain != 0 ? state.next_id.fetch_add(1) : 0, false, false});
@@ -211,7 +211,7 @@ int Pop(uint64_t domain) {
   if (ranges == nullptr) return -1;
   if (ranges->beyond > 0) {
     --ranges->beyond;
-    return static_cast<int>(kMostOpen);
+    return static_cast<int>(kMaxOpen);
   }
   size_t place = 0;
   const int level = LevelOf(*ranges, domain, &place);
@@ -229,7 +229,7 @@ void Start(uint64_t id, const char* name) {
   if (!Interrupts(name)) return;
   {
     std::lock_guard<std::mutex> lock(state.mutex);
-    if (state.interrupting.size() >= kMostInterrupting || !state.interrupting.insert(id).second) return;
+    if (state.interrupting.size() >= kMaxInterrupting || !state.interrupting.insert(id).second) return;
   }
   Interrupt();
 }

@@ -59,7 +59,7 @@ void HandOverMemory(const hotpack_collector_host& host, const ClockDifference& c
 }  // namespace
 
 uint8_t* Buffers::Take() {
-  if (out_.fetch_add(1, std::memory_order_relaxed) < kMost) {
+  if (out_.fetch_add(1, std::memory_order_relaxed) < kMax) {
     if (void* buffer = malloc(kBytes)) return static_cast<uint8_t*>(buffer);
   }
   out_.fetch_sub(1, std::memory_order_relaxed);

@@ -20,13 +20,13 @@ inline constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_MEMORY2,
     CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
 
-// Buffers for CUPTI: it has at most kMost of them at a time, 32 MiB in all, and drops records (and counts them) beyond
+// Buffers for CUPTI: it has at most kMax of them at a time, 32 MiB in all, and drops records (and counts them) beyond
 // that. From malloc one by one, so that another tool that takes CUPTI over with a buffer of ours in it can free it, as
 // NVIDIA's samples do. Thread-safe.
 class Buffers {
  public:
   static constexpr size_t kBytes = size_t{256} << 10;
-  static constexpr int kMost = 128;
+  static constexpr int kMax = 128;
   uint8_t* Take();  // null: no more
   void Return(uint8_t* buffer);
 

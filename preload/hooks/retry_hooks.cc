@@ -18,7 +18,7 @@ namespace {
 class JitValues {
  public:
   JitValues(void** values, unsigned int count)
-      : values_(values), kept_(values != nullptr ? std::min(count, kMost) : 0) {
+      : values_(values), kept_(values != nullptr ? std::min(count, kMax) : 0) {
     std::copy_n(values, kept_, given_);
   }
   // Call before each attempt.
@@ -28,11 +28,11 @@ class JitValues {
   }
 
  private:
-  static constexpr unsigned int kMost = 64;  // there are about thirty kinds of options
+  static constexpr unsigned int kMax = 64;  // there are about thirty kinds of options
   void** values_;
   unsigned int kept_;
   bool used_ = false;
-  void* given_[kMost];
+  void* given_[kMax];
 };
 
 }  // namespace

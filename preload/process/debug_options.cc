@@ -12,7 +12,7 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kUnit = 512, kMostGap = uint64_t{1} << 30;
+constexpr uint64_t kUnit = 512, kMaxGap = uint64_t{1} << 30;
 
 // A positive decimal number that ends where `end` is; 0: it is none.
 uint64_t Number(const char* begin, const char* end) {
@@ -44,7 +44,7 @@ bool ReadWord(const char* begin, const char* end, GuardOptions* guard) {
   if (!StartsWith(begin, end, "guard:")) return false;
   const uint64_t bytes = Number(begin + strlen("guard:"), end);
   guard->gap_bytes = (bytes + kUnit - 1) / kUnit * kUnit;
-  return bytes > 0 && bytes <= kMostGap;
+  return bytes > 0 && bytes <= kMaxGap;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kUnit = 512;
 constexpr int kSizes = 256;
 constexpr int kUnread = -1;
-constexpr uint64_t kMostBytes = uint64_t{1} << 60;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
 
 // In units; 0: none. Of the first `outside_sizes` some may still be 0.
 constinit std::atomic<uint64_t> sizes[kSizes] = {};
@@ -49,7 +49,7 @@ void ReadSizes() {
   while (good && text != nullptr && *text != '\0') {
     char* end = nullptr;
     const unsigned long long bytes = strtoull(text, &end, 10);
-    good = *text >= '0' && *text <= '9' && bytes > 0 && bytes <= kMostBytes && (*end == '\0' || *end == ',');
+    good = *text >= '0' && *text <= '9' && bytes > 0 && bytes <= kMaxBytes && (*end == '\0' || *end == ',');
     if (!good) break;
     end_of_sizes = std::max(end_of_sizes, Insert(UnitsOf(bytes), &added) + 1);
     text = *end == ',' ? end + 1 : end;
@@ -69,7 +69,7 @@ bool IsOutsideSize(uint64_t bytes) {
 bool KeepOutside(uint64_t bytes) {
   if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
   bool added = false;
-  const int place = bytes > 0 && bytes <= kMostBytes ? Insert(UnitsOf(bytes), &added) : -1;
+  const int place = bytes > 0 && bytes <= kMaxBytes ? Insert(UnitsOf(bytes), &added) : -1;
   if (place < 0) return false;
   for (int seen = outside_sizes.load(); seen <= place && !outside_sizes.compare_exchange_weak(seen, place + 1);) {
   }

@@ -79,12 +79,12 @@ Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const Tflms
 
 absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
   Fastest fastest(graph, budget, machine);
-  constexpr int kMostTried = 64;
+  constexpr int kMaxTried = 64;
   for (const int threshold : {1, 4, 16}) {
     const int candidates = TflmsCandidates(graph, values, threshold);
     for (const int ahead : {1, 4, 16}) {
-      for (int i = 0; i <= std::min(candidates, kMostTried); ++i) {
-        const int tensors = candidates <= kMostTried ? i : static_cast<int>(static_cast<int64_t>(candidates) * i / kMostTried);
+      for (int i = 0; i <= std::min(candidates, kMaxTried); ++i) {
+        const int tensors = candidates <= kMaxTried ? i : static_cast<int>(static_cast<int64_t>(candidates) * i / kMaxTried);
         fastest.Add(ScheduleWithTflms(graph, values, {.threshold = threshold, .tensors = tensors, .ahead = ahead}, budget, machine));
       }
     }

@@ -13,7 +13,7 @@ namespace hotpack::remat {
 namespace {
 
 constexpr int64_t kPackNs = 300'000'000;
-constexpr int kMostLevels = 12;
+constexpr int kMaxLevels = 12;
 
 struct Candidate {
   Schedule schedule;
@@ -113,7 +113,7 @@ absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values
   for (const std::vector<Cut>& cuts : {CutsAt(CandidatesOf(graph, values)), narrow}) {
     for (int k = 1; k <= 3; ++k) {
       std::vector<int32_t> before;
-      for (int levels = 2; levels <= kMostLevels; ++levels) {
+      for (int levels = 2; levels <= kMaxLevels; ++levels) {
         std::vector<int32_t> counts = RecursiveCounts(graph, cuts, k, levels);
         if (counts == before) break;  // nothing is left to cut
         candidates.AddMirrored(counts);

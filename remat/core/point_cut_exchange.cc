@@ -107,9 +107,9 @@ std::vector<OperatorId> PointCut::RunsFor(OperatorId op, std::vector<bool> again
 }
 
 std::optional<PointCut::Corner> PointCut::Exchanged(const Corner& from, Bytes budget) const {
-  constexpr int kMostRounds = 16;
+  constexpr int kMaxRounds = 16;
   Corner now = from;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMaxRounds; ++round) {
     std::optional<Corner> better = ExchangedOnce(now, budget);
     if (!better || !IsBetter(*better, now, budget)) break;
     now = *std::move(better);
@@ -149,11 +149,11 @@ std::optional<PointCut::Corner> PointCut::ExchangedOnce(const Corner& now, Bytes
   if (room < 0 || exchanges.empty()) return std::nullopt;
   const Knapsack knapsack(exchanges, room);
   // What they are together may be more than the sum: those that save less then.
-  constexpr int kMostTried = 8;
+  constexpr int kMaxTried = 8;
   std::optional<Corner> best;
   Nanoseconds before = INT64_MAX;
   int tried = 0;
-  for (size_t space = knapsack.Spaces(); space-- > 0 && tried < kMostTried;) {
+  for (size_t space = knapsack.Spaces(); space-- > 0 && tried < kMaxTried;) {
     if (knapsack.Saved(space) == before) continue;
     before = knapsack.Saved(space);
     ++tried;

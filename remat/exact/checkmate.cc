@@ -12,7 +12,7 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr Bytes kMostUnits = Bytes{1} << 24;
+constexpr Bytes kMaxUnits = Bytes{1} << 24;
 
 // A constant and columns with factors.
 struct Sum {
@@ -65,7 +65,7 @@ class Builder {
     Bytes common = 0;
     for (const Storage& storage : graph_.storages) common = std::gcd(common, storage.bytes);
     for (const Operator& op : graph_.operators) common = std::gcd(common, op.workspace);
-    return std::max({common, (budget + kMostUnits - 1) / kMostUnits, Bytes{1}});
+    return std::max({common, (budget + kMaxUnits - 1) / kMaxUnits, Bytes{1}});
   }
 
   absl::Status CheckSize() const {

@@ -255,11 +255,11 @@ void Sort(Graph* graph) {
     graph->operators = std::move(sorted);
     return;
   }
-  constexpr size_t kMost = 5;
+  constexpr size_t kMax = 5;
   std::vector<std::string> names;
   for (OperatorId op : Cycle(before, waiting)) {
-    names.push_back(names.size() == kMost ? "..." : graph->operators[static_cast<size_t>(op)].name);
-    if (names.size() > kMost) break;
+    names.push_back(names.size() == kMax ? "..." : graph->operators[static_cast<size_t>(op)].name);
+    if (names.size() > kMax) break;
   }
   throw Wrong{absl::StrCat("a cycle: each of these operators needs the next, and the last the first: ", absl::StrJoin(names, ", "))};
 }

@@ -51,7 +51,7 @@ std::string NetworkBuilder::NextName(const std::string& kind) const {
 }
 
 TensorId NetworkBuilder::Add(Layer layer) {
-  if (network_.layers.size() >= kMostLayers) Fail(absl::StrCat("more than ", kMostLayers, " layers"));
+  if (network_.layers.size() >= kMaxLayers) Fail(absl::StrCat("more than ", kMaxLayers, " layers"));
   if (!fault_.ok()) return 0;
   if (layer.name.empty()) layer.name = NextName(layer.kind);
   auto count = std::find_if(counts_.begin(), counts_.end(), [&layer](const auto& each) { return each.first == layer.kind; });

@@ -17,7 +17,7 @@
 namespace hotpack::remat {
 
 inline constexpr Bytes kElement = 4;
-inline constexpr size_t kMostLayers = 1'000'000;
+inline constexpr size_t kMaxLayers = 1'000'000;
 
 // What a convolution or a pooling looks at. Padding keeps ⌈size / stride⌉ places ("same"), or there is none ("valid").
 struct Window {
@@ -28,7 +28,7 @@ struct Window {
 };
 constexpr Window Square(int64_t size, int64_t stride = 1, bool pad = true) { return {size, size, stride, pad}; }
 
-// Layers are named by their kind and a number from 1 on. Sizes that cannot be (beyond 2^62, below 1), more than kMostLayers: the first such fault
+// Layers are named by their kind and a number from 1 on. Sizes that cannot be (beyond 2^62, below 1), more than kMaxLayers: the first such fault
 // is Finish()'s answer, and what is built after it means nothing. Not thread-safe.
 class NetworkBuilder {
  public:

@@ -5,7 +5,7 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr int kMostRetries = 20;
+constexpr int kMaxRetries = 20;
 constexpr BudgetFit kGivenUp = {.fits = false, .over = INT64_MAX, .time = INT64_MAX, .peak = INT64_MAX};
 
 }  // namespace
@@ -61,7 +61,7 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
 
 bool BudgetFitter::State::RunUntilSettled(Schedule* schedule) {
   const int64_t went_before = evictions_;
-  for (int i = 0; i < kMostRetries; ++i) {
+  for (int i = 0; i < kMaxRetries; ++i) {
     evictions_ = went_before;
     tried_ = asked_;
     ways_ = &tried_.ways;

@@ -6,7 +6,7 @@
 namespace hotpack::remat {
 namespace {
 
-constexpr int kMostNeighbors = 48;
+constexpr int kMaxNeighbors = 48;
 
 // A hash as a number in [-1, 1] (splitmix64, Steele et al. 2014).
 double Drawn(uint64_t seed, uint64_t index) {
@@ -119,7 +119,7 @@ Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
   if (!options_->neighbors) return cost;
   ++stamp_;
   open_.assign(1, value);
-  for (size_t i = 0; i < open_.size() && i < At(kMostNeighbors); ++i) {
+  for (size_t i = 0; i < open_.size() && i < At(kMaxNeighbors); ++i) {
     for (ValueId input : values_.inputs[At(Of(open_[i]).maker)]) {
       if (IsThere(input) || Of(input).maker < 0 || std::exchange(seen_[At(input)], stamp_) == stamp_) continue;
       cost += graph_.operators[At(Of(input).maker)].cost;
@@ -127,7 +127,7 @@ Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
     }
   }
   open_.assign(1, value);
-  for (size_t i = 0; i < open_.size() && i < At(kMostNeighbors); ++i) {
+  for (size_t i = 0; i < open_.size() && i < At(kMaxNeighbors); ++i) {
     for (OperatorId use : Of(open_[i]).uses) {
       if (use >= now_) break;
       for (ValueId output : values_.outputs[At(use)]) {

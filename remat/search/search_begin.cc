@@ -7,8 +7,8 @@ namespace hotpack::remat {
 
 void Search::State::Begin(const Decisions& asked, FitOptions options) {
   options.budget = options_->budget;
-  constexpr int kMostTimes = 100;  // the program's time
-  options.max_time = best_.fits ? 2 * best_.time : kMostTimes * (total_ + 1);
+  constexpr int kMaxTimes = 100;  // the program's time
+  options.max_time = best_.fits ? 2 * best_.time : kMaxTimes * (total_ + 1);
   options.max_over = best_.fits ? 0 : now_.over;
   Decisions choice = asked;
   BudgetFit fitted = fitter_.Fit(options, &choice, &hold_);
@@ -98,13 +98,13 @@ void Search::State::BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all) {
 void Search::State::BeginOneByOne() {
   constexpr double kShare = 0.2;  // of the time
   const double until = TimeSpent() + kShare;
-  constexpr std::ptrdiff_t kMost = 64;
+  constexpr std::ptrdiff_t kMax = 64;
   std::vector<GapId> gaps = can_go_;
   const auto weight = [this](GapId gap) {
     const Gap& of = values_.gaps[At(gap)];
     return static_cast<double>(BytesOf(gap)) * (of.before - of.after);
   };
-  const auto end = gaps.begin() + std::min(kMost, static_cast<std::ptrdiff_t>(gaps.size()));
+  const auto end = gaps.begin() + std::min(kMax, static_cast<std::ptrdiff_t>(gaps.size()));
   std::partial_sort(gaps.begin(), end, gaps.end(), [&](GapId a, GapId b) { return weight(a) > weight(b); });
   gaps.erase(end, gaps.end());
   FitOptions options;
@@ -142,8 +142,8 @@ void Search::State::BeginByClasses() {
   constexpr double kShare = 0.2;  // of the time
   const double until = Elapsed() + kShare;
   const size_t count = classes_.gaps.size();
-  constexpr size_t kMost = 300;
-  if (count == 0 || count > kMost || count * 2 > can_go_.size()) return;
+  constexpr size_t kMax = 300;
+  if (count == 0 || count > kMax || count * 2 > can_go_.size()) return;
   FitOptions options;
   options.budget = options_->budget;
   options.may_evict = false;
@@ -273,8 +273,8 @@ void Search::State::HoldSources(GapId gap, Decisions* choice, Sources sources) {
   const OperatorId until = values_.gaps[At(gap)].before;
   const Nanoseconds own = graph_.operators[At(values_.values[At(values_.gaps[At(gap)].value)].maker)].cost;
   open_.assign(1, values_.gaps[At(gap)].value);
-  constexpr size_t kMost = 24;
-  for (size_t i = 0; i < open_.size() && i < kMost; ++i) {
+  constexpr size_t kMax = 24;
+  for (size_t i = 0; i < open_.size() && i < kMax; ++i) {
     const OperatorId maker = values_.values[At(open_[i])].maker;
     if (maker < 0) continue;
     for (ValueId input : values_.inputs[At(maker)]) {

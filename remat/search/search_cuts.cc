@@ -121,17 +121,17 @@ void Search::State::BeginByCut(OperatorId at) {
   last_cut_ = best()->first;
   if (const auto whole = plans.find({1, 1, false}); whole != plans.end()) BeginByBranches(plain, {}, at, whole->second);
   // The best that fit, and those that would be faster and nearly do: mended they may be better.
-  constexpr int kMostFitting = 4, kMostMended = 3, kMostInNeed = 8;
+  constexpr int kMaxFitting = 4, kMaxMended = 3, kMaxInNeed = 8;
   const auto first = best()->second.score;
   const Nanoseconds to_beat = first.first == 0 ? first.second : INT64_MAX;
   for (int fitting = 0, mended = 0; !plans.empty();) {
     const auto plan = best();
     const auto [over, time] = plan->second.score;
     if (over > 0 && time < to_beat) {
-      if (mended == kMostMended && best_.fits) break;
-      if (mended++ == kMostInNeed) break;
+      if (mended == kMaxMended && best_.fits) break;
+      if (mended++ == kMaxInNeed) break;
       Begin(plan->second.fits, {});
-    } else if (over == 0 && fitting++ < kMostFitting) {
+    } else if (over == 0 && fitting++ < kMaxFitting) {
       if (plan->first.count > 1) BeginByBranches(plain, stretches.Crossing(plan->first.count, plan->first.skew, plan->first.with_last), at, plan->second);
       Begin(plan->second.fits, {});
       Begin(plan->second.above, {});
@@ -144,7 +144,7 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   if (plan.score.first > 0) return;
   constexpr size_t kSmall = 1000;  // operators: what begins larger graphs has more use of the time
   const double until = Elapsed() + (graph_.operators.size() > kSmall ? 0.02 : crossing.empty() ? 0.2 : 0.05);
-  constexpr size_t kMostWork = 300'000;  // branches times operators
+  constexpr size_t kMaxWork = 300'000;  // branches times operators
   const bool exchanges = graph_.operators.size() <= 3 * kSmall;
   FitOptions options;
   options.budget = options_->budget;
@@ -158,9 +158,9 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   // there is room for a little more.
   constexpr Bytes kSteps = 64;
   bool fits = false;
-  constexpr int kMostRooms = 16;
+  constexpr int kMaxRooms = 16;
   Bytes room = plan.room;
-  for (int i = 0; i < kMostRooms && room > 0 && Elapsed() < until; ++i) {
+  for (int i = 0; i < kMaxRooms && room > 0 && Elapsed() < until; ++i) {
     Nanoseconds best = INT64_MAX;  // of the choices that were come by
     Bytes over = 0, below = 0;
     const auto visit = [&](const PointCut::Corner& corner) {
@@ -177,7 +177,7 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
       return Elapsed() < until;
     };
     bool is_first = exchanges;
-    cut.TimeWhole(room, static_cast<int>(kMostWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
+    cut.TimeWhole(room, static_cast<int>(kMaxWork / graph_.operators.size()), [&](const PointCut::Corner& corner) {
       if (is_first) {
         is_first = false;
         for (const PointCut::Corner& from : {corner, fastest}) {

@@ -31,7 +31,7 @@ class NodePool : public std::pmr::memory_resource {
   };
   static constexpr size_t kStep = alignof(std::max_align_t);  // sizes are rounded up to it
   static constexpr size_t kClasses = 16;
-  static constexpr size_t kMostNodes = 1024;  // in a batch; the first has 16
+  static constexpr size_t kMaxNodes = 1024;  // in a batch; the first has 16
 
   static bool IsNode(size_t bytes, size_t alignment) {
     return bytes - 1 < kClasses * kStep && alignment <= kStep;  // not 0
@@ -62,7 +62,7 @@ class NodePool : public std::pmr::memory_resource {
     for (size_t i = count; i-- > 0;) {  // the lowest is the first to be taken
       free_[size_class] = new (batch + kStep + i * size) Link{free_[size_class]};
     }
-    next_count_[size_class] = count < kMostNodes ? 2 * count : count;
+    next_count_[size_class] = count < kMaxNodes ? 2 * count : count;
   }
 
   Link* free_[kClasses] = {};

@@ -15,7 +15,7 @@ namespace hotpack {
 // A profile's first_ordinal where the script was not found in this run: that of the saved plan's first script; those of
 // its other scripts come right below.
 inline constexpr uint64_t kOfSavedPlan = UINT64_MAX;
-inline bool FoundHere(const Script& script) { return script.profile.first_ordinal < kOfSavedPlan - Variants::kMost; }
+inline bool FoundHere(const Script& script) { return script.profile.first_ordinal < kOfSavedPlan - Variants::kMax; }
 
 // What is known of a run when it is to be saved.
 struct RunToSave {

@@ -111,7 +111,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
     std::lock_guard lock(mutex_);
     count = ++bad_writes_;
   }
-  if (say_ == nullptr || count > kMostReports) return;
+  if (say_ == nullptr || count > kMaxReports) return;
   char request[64] = "a request outside the monitored ones";
   const RequestName& name = block.request;
   const auto ordinal = static_cast<unsigned long long>(name.ordinal);
@@ -127,7 +127,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
            "out of bounds: block 0x%llx of %llu bytes, %s: byte %llu %s was written, 0x%02x there%s",
            static_cast<unsigned long long>(address), static_cast<unsigned long long>(block.bytes), request,
            static_cast<unsigned long long>(distance), before ? "before its start" : "after its end", bad.value,
-           count == kMostReports ? "; no more of these are said" : "");
+           count == kMaxReports ? "; no more of these are said" : "");
   say_(line);
 }
 

@@ -36,7 +36,7 @@ struct RequestName {
 class Guards {
  public:
   static constexpr uint8_t kGuardByte = 0xA7, kPoisonByte = 0xDB;
-  static constexpr int kMostReports = 20;
+  static constexpr int kMaxReports = 20;
   using Say = void (*)(const char* line);
 
   // `memory` must outlive this object. `say` takes one line without its end; null: none is said.

@@ -5,7 +5,7 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kLeastChunks = 64;
+constexpr uint64_t kMinChunks = 64;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ MemoryStatus PlainDeviceMemory::Initialize() {
   if (result != CUDA_SUCCESS) return ToMemoryStatus(result);
   const uint64_t wanted = wanted_bytes_ == kDefault ? free / 10 * 9 : std::min<uint64_t>(wanted_bytes_, total);
   total_bytes_ = wanted / chunk_bytes_ * chunk_bytes_;
-  supported_ = total_bytes_ >= kLeastChunks * chunk_bytes_;
+  supported_ = total_bytes_ >= kMinChunks * chunk_bytes_;
   return Status();
 }
 

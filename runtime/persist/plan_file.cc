@@ -20,15 +20,15 @@ constexpr uint8_t kMagic[8] = {0x89, 'h', 'o', 't', 'p', 'l', 'a', 'n'};
 constexpr uint16_t kVersion = 1;
 constexpr size_t kHeaderBytes = 512, kScriptBytes = 40, kEntryBytes = 16, kRequestBytes = 8;
 constexpr size_t kProgramMax = 256, kDeviceMax = 128;
-constexpr uint32_t kMostScripts = 64;
-constexpr uint64_t kMostEntries = uint64_t{1} << 22;  // of one script
+constexpr uint32_t kMaxScripts = 64;
+constexpr uint64_t kMaxEntries = uint64_t{1} << 22;  // of one script
 // Where the header has what.
 constexpr size_t kVersionAt = 8, kHeaderBytesAt = 10, kScriptsAt = 12, kFileBytesAt = 16, kChecksumAt = 24, kToolAt = 28,
                  kCreatedAt = 32, kChunkAt = 40, kDeviceBytesAt = 48, kLivePeakAt = 56, kBeforeAt = 64, kRequestsAt = 72,
                  kOpeningScriptAt = 76, kProgramLengthAt = 80, kDeviceLengthAt = 84, kProgramAt = 88,
                  kDeviceAt = kProgramAt + kProgramMax, kZeroAt = kDeviceAt + kDeviceMax;
 static_assert(kZeroAt <= kHeaderBytes);
-static_assert(kHeaderBytes + kScriptBytes + kMostEntries * kEntryBytes + kMaxOpening * kRequestBytes <= kMaxPlanFileBytes);
+static_assert(kHeaderBytes + kScriptBytes + kMaxEntries * kEntryBytes + kMaxOpening * kRequestBytes <= kMaxPlanFileBytes);
 
 // CRC-32C (Castagnoli), reflected: polynomial 0x82F63B78.
 struct CrcTable {
@@ -115,7 +115,7 @@ std::shared_ptr<const Script> GetScript(const uint8_t** at, size_t* left) {
   if (*left < kScriptBytes) return nullptr;
   const uint8_t* head = *at;
   const uint32_t n = Get<uint32_t>(head);
-  if (n == 0 || n > kMostEntries || (*left - kScriptBytes) / kEntryBytes < n) return nullptr;
+  if (n == 0 || n > kMaxEntries || (*left - kScriptBytes) / kEntryBytes < n) return nullptr;
   Profile profile;
   profile.period = Get<uint32_t>(head + 4);
   profile.unroll = Get<uint32_t>(head + 8);
@@ -291,7 +291,7 @@ PlanFileStatus DecodePlan(const uint8_t* data, size_t size, SavedPlan* plan) {
     return PlanFileStatus::kInvalid;
   }
   const uint32_t scripts = Get<uint32_t>(data + kScriptsAt);
-  if (scripts == 0 || scripts > kMostScripts) return PlanFileStatus::kInvalid;
+  if (scripts == 0 || scripts > kMaxScripts) return PlanFileStatus::kInvalid;
   const uint8_t* at = data + kHeaderBytes;
   size_t left = size - kHeaderBytes;
   for (uint32_t i = 0; i < scripts; ++i) {

@@ -9,7 +9,7 @@
 namespace hotpack {
 namespace {
 
-constexpr size_t kMostNames = 1 << 16;  // remembered; a program may make up a name for every range
+constexpr size_t kMaxNames = 1 << 16;  // remembered; a program may make up a name for every range
 
 constinit std::atomic<uint32_t> threads{0};
 // Initial-exec: as heap_count.cc.
@@ -57,7 +57,7 @@ NameOrdinal Recording::Name(std::string_view name) {
   if (name.empty()) return kNoName;
   name_.assign(CutName(name));
   if (const auto known = names_.find(name_); known != names_.end()) return known->second;
-  if (names_.size() >= kMostNames) names_.clear();
+  if (names_.size() >= kMaxNames) names_.clear();
   const NameOrdinal ordinal = writer()->AppendName(name_);  // what throws leaves nothing behind
   names_.emplace(name_, ordinal);
   return ordinal;

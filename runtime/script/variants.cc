@@ -12,9 +12,9 @@ void Variant::NotePass(bool clean) {
 }
 
 void Variant::NoteRefine() {
-  constexpr uint32_t kFree = 4, kMost = 16;  // after a few, each waits for twice as many iterations
+  constexpr uint32_t kFree = 4, kMax = 16;  // after a few, each waits for twice as many iterations
   ++refines;
-  refine_from = passes + (refines <= kFree ? 0 : uint64_t{1} << std::min(refines - kFree, kMost));
+  refine_from = passes + (refines <= kFree ? 0 : uint64_t{1} << std::min(refines - kFree, kMax));
 }
 
 uint64_t Variants::BytesOf(const Script& script) {
@@ -26,7 +26,7 @@ uint64_t Variants::BytesOf(const Script& script) {
 void Variants::Evict(uint64_t followed) {
   uint64_t bytes = 0;
   for (const Variant& v : all_) bytes += BytesOf(*v.script);
-  while (all_.size() > kMost || bytes > kMostBytes) {
+  while (all_.size() > kMax || bytes > kMaxBytes) {
     auto oldest = all_.end();
     for (auto it = std::next(all_.begin()); it != all_.end(); ++it) {  // the newest stays
       if (it->number != followed && (oldest == all_.end() || it->used_at <= oldest->used_at)) oldest = it;

@@ -34,9 +34,9 @@ struct Variant {
 // Not thread-safe: the engine's lock. What is followed is never evicted.
 class Variants {
  public:
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMax = 64;
   static constexpr uint32_t kLongestContext = 64;  // requests compared
-  static constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // of the host's memory
+  static constexpr uint64_t kMaxBytes = uint64_t{64} << 20;  // of the host's memory
 
   Variants() { passes_.reserve(kPasses); }  // no heap allocation later
 

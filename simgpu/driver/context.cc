@@ -16,7 +16,7 @@ CUresult Create(CUcontext* result, unsigned flags, CUdevice device) {
   SIMGPU_ENTER(cuCtxCreate);
   if (result == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (device < 0 || device >= static_cast<int>(d.devices.size())) return CUDA_ERROR_INVALID_DEVICE;
-  if (ThreadContexts().size == ContextStack::kMost) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (ThreadContexts().size == ContextStack::kMax) return CUDA_ERROR_OUT_OF_MEMORY;
   Context* context = CreateContext(d, device, flags);
   PushContext(context);
   *result = To(context);
@@ -41,7 +41,7 @@ ContextStack& ThreadContexts() {
 
 bool PushContext(Context* context) {
   ContextStack& stack = ThreadContexts();
-  if (stack.size == ContextStack::kMost) return false;
+  if (stack.size == ContextStack::kMax) return false;
   stack.contexts[stack.size++] = context;
   return true;
 }

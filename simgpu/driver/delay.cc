@@ -12,7 +12,7 @@
 namespace simgpu {
 namespace {
 
-constexpr long kMostMicroseconds = 1'000'000;
+constexpr long kMaxMicroseconds = 1'000'000;
 constexpr uint32_t kOneIn = 8;
 
 std::atomic<uint32_t> longest_us{0};
@@ -36,8 +36,8 @@ void ReadDelay() {
   if (text == nullptr || *text == '\0') return;
   char* end = nullptr;
   const long value = strtol(text, &end, 10);
-  if (*end != '\0' || value < 0 || value > kMostMicroseconds) {
-    fprintf(stderr, "simgpu: SIMGPU_DELAY: '%s' is not a number of microseconds, 0 to %ld\n", text, kMostMicroseconds);
+  if (*end != '\0' || value < 0 || value > kMaxMicroseconds) {
+    fprintf(stderr, "simgpu: SIMGPU_DELAY: '%s' is not a number of microseconds, 0 to %ld\n", text, kMaxMicroseconds);
     _exit(2);
   }
   longest_us.store(static_cast<uint32_t>(value));

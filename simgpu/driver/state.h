@@ -117,8 +117,8 @@ enum class DefaultStream : uint8_t { kLegacy, kPerThread };
 
 // The calling thread's stack of contexts. Trivial, so that it still works while a thread's other objects are destroyed.
 struct ContextStack {
-  static constexpr int kMost = 256;
-  Context* contexts[kMost];
+  static constexpr int kMax = 256;
+  Context* contexts[kMax];
   int size;
 };
 ContextStack& ThreadContexts();

@@ -6,8 +6,8 @@
 namespace simgpu {
 namespace {
 
-constexpr uint32_t kMostDims = 25, kMostTensors = 8;
-constexpr uint32_t kDivision = 12, kStrides = 4 + kMostDims * kDivision;
+constexpr uint32_t kMaxDims = 25, kMaxTensors = 8;
+constexpr uint32_t kDivision = 12, kStrides = 4 + kMaxDims * kDivision;
 
 struct Division {
   uint32_t divisor, m1, shift;
@@ -33,9 +33,9 @@ T Get(const void* parameter, uint32_t at) {
 }  // namespace
 
 uint32_t BytesOfOffsets(const void* parameter, uint32_t bytes, const std::function<bool(uint64_t)>& on_device) {
-  if (bytes < kStrides + 4 * kMostDims + 8) return 0;
+  if (bytes < kStrides + 4 * kMaxDims + 8) return 0;
   const auto dims = Get<uint32_t>(parameter, 0);
-  if (dims == 0 || dims > kMostDims) return 0;
+  if (dims == 0 || dims > kMaxDims) return 0;
   bool divides = false;  // one dimension of size 1 looks like any small numbers
   for (uint32_t i = 0; i < dims; ++i) {
     const auto division = Get<Division>(parameter, 4 + i * kDivision);
@@ -43,9 +43,9 @@ uint32_t BytesOfOffsets(const void* parameter, uint32_t bytes, const std::functi
     divides = divides || division.divisor > 1;
   }
   if (!divides) return 0;
-  const uint32_t fit = (bytes - kStrides) / (4 * kMostDims + 8);
-  for (uint32_t tensors = std::min(kMostTensors, fit); tensors > 0; --tensors) {
-    const uint32_t addresses = (kStrides + 4 * kMostDims * tensors + 7) / 8 * 8;
+  const uint32_t fit = (bytes - kStrides) / (4 * kMaxDims + 8);
+  for (uint32_t tensors = std::min(kMaxTensors, fit); tensors > 0; --tensors) {
+    const uint32_t addresses = (kStrides + 4 * kMaxDims * tensors + 7) / 8 * 8;
     bool all = addresses + 8 * tensors <= bytes;
     for (uint32_t i = 0; i < tensors && all; ++i) all = on_device(Get<uint64_t>(parameter, addresses + 8 * i));
     if (all) return addresses;

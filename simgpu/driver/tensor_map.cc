@@ -7,7 +7,7 @@
 namespace simgpu {
 namespace {
 
-constexpr cuuint32_t kMostDimensions = 5;
+constexpr cuuint32_t kMaxDimensions = 5;
 
 bool Aligned(const void* pointer, uintptr_t bytes) { return reinterpret_cast<uintptr_t>(pointer) % bytes == 0; }
 
@@ -33,7 +33,7 @@ SIMGPU_API cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType, cuuint3
   SIMGPU_ENTER(cuTensorMapEncodeTiled);
   const bool interleaved = interleave != CU_TENSOR_MAP_INTERLEAVE_NONE;
   if (map == nullptr || !Aligned(map, 64) || address == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (rank < (interleaved ? 3 : 1) || rank > kMostDimensions) return CUDA_ERROR_INVALID_VALUE;
+  if (rank < (interleaved ? 3 : 1) || rank > kMaxDimensions) return CUDA_ERROR_INVALID_VALUE;
   if (!Aligned(address, interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16)) return CUDA_ERROR_INVALID_VALUE;
   if (!ValidTile(rank, dimensions, strides, box, element_strides)) return CUDA_ERROR_INVALID_VALUE;
   memset(static_cast<void*>(map), 0, sizeof *map);

@@ -10,7 +10,7 @@ namespace zstd {
 namespace {
 
 constexpr uint32_t kMagic = 0xFD2FB528;
-constexpr size_t kMostBlock = size_t{128} << 10;
+constexpr size_t kMaxBlock = size_t{128} << 10;
 
 uint64_t LittleEndian(const uint8_t* data, size_t bytes) {
   uint64_t value = 0;
@@ -132,7 +132,7 @@ class Decoder {
       const size_t header = (format & 1) == 0 ? 1 : format == 1 ? 2 : 3;
       if (header > bytes) return 0;
       const size_t size = LittleEndian(data, header) >> ((format & 1) == 0 ? 3 : 4);
-      if (size > kMostBlock || header + (type == 0 ? size : 1) > bytes) return 0;
+      if (size > kMaxBlock || header + (type == 0 ? size : 1) > bytes) return 0;
       if (type == 0) {
         literals_.assign(data + header, data + header + size);
         return header + size;
@@ -145,7 +145,7 @@ class Decoder {
     if (header > bytes) return 0;
     const uint64_t sizes = LittleEndian(data, header) >> 4, mask = (uint64_t{1} << width) - 1;
     const size_t size = sizes & mask, packed = sizes >> width & mask;
-    if (header + packed > bytes || size > kMostBlock) return 0;
+    if (header + packed > bytes || size > kMaxBlock) return 0;
     return HuffmanLiterals(data + header, packed, size, type == 2, format == 0) ? header + packed : 0;
   }
 

@@ -5,7 +5,7 @@
 namespace simgpu_runtime {
 namespace {
 
-constexpr int kMostDevices = 64;
+constexpr int kMaxDevices = 64;
 thread_local int device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -101,7 +101,7 @@ CUDART_API cudaSetDevice(int number) {
   if (drv.status != CUDA_SUCCESS) return Set(drv.status);
   int count = 0;
   drv.cuDeviceGetCount(&count);
-  if (number < 0 || number >= count || number >= kMostDevices) return Set(cudaErrorInvalidDevice);
+  if (number < 0 || number >= count || number >= kMaxDevices) return Set(cudaErrorInvalidDevice);
   device = number;
   return Set(BindDevice());
 }

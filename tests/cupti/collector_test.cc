@@ -266,7 +266,7 @@ TEST_F(CollectorTest, BuffersAreBoundedInNumber) {
   Buffers buffers;
   std::vector<uint8_t*> taken;
   while (uint8_t* buffer = buffers.Take()) taken.push_back(buffer);
-  EXPECT_EQ(taken.size(), static_cast<size_t>(Buffers::kMost));
+  EXPECT_EQ(taken.size(), static_cast<size_t>(Buffers::kMax));
   buffers.Return(taken.back());
   taken.pop_back();
   uint8_t* again = buffers.Take();

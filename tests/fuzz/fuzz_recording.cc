@@ -29,8 +29,8 @@ void RequireSound(const HotIteration& hot, uint64_t requests) {
   const Profile& profile = hot.profile;
   Require(profile.blocks.size() == uint64_t{profile.period} * profile.unroll, "a profile has period times unroll blocks");
   Require(profile.unroll >= 1, "a script is unrolled once or more");
-  Require(profile.blocks.size() <= std::max<uint64_t>(kMaxUnroll * uint64_t{profile.period}, kLeastCycle),
-          "... at most 8 times, or to kLeastCycle requests");
+  Require(profile.blocks.size() <= std::max<uint64_t>(kMaxUnroll * uint64_t{profile.period}, kMinCycle),
+          "... at most 8 times, or to kMinCycle requests");
   Require(profile.period <= requests, "an iteration is no longer than the recording");
   std::vector<uint32_t> index;
   const Instance instance = ToInstance(profile, &index);
@@ -47,8 +47,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view contents(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<TraceFile> file = ParseTrace(contents, "f");
   if (!file.ok()) return 0;
-  constexpr size_t kMostEvents = 4096;  // detection is linear, but thousands of inputs are to be tried
-  if (file->trace.events.size() > kMostEvents) return 0;
+  constexpr size_t kMaxEvents = 4096;  // detection is linear, but thousands of inputs are to be tried
+  if (file->trace.events.size() > kMaxEvents) return 0;
   const TraceFacts facts = CountFacts(file->trace);
   fuzz::Require(facts.events == file->trace.events.size(), "every event is counted");
   fuzz::Require(facts.live_end <= facts.live_peak, "the peak is the largest");

@@ -11,7 +11,7 @@
 namespace hotpack::gpu {
 namespace {
 
-constexpr size_t kMostLive = 128 * kMiB;
+constexpr size_t kMaxLive = 128 * kMiB;
 constexpr uint64_t kAlignment = 512;
 
 // Live blocks, each filled with a byte of its own. Everything is on the legacy default stream.
@@ -85,7 +85,7 @@ void RandomTraffic(const Probe& probe) {
   Blocks blocks(probe);
   const int operations = probe.Rounds(10000);
   for (int i = 0; i < operations; ++i) {
-    const bool full = blocks.live_bytes() > kMostLive - 4 * kMiB;
+    const bool full = blocks.live_bytes() > kMaxLive - 4 * kMiB;
     if (blocks.size() == 0 || (!full && random() % 100 < 55)) {
       blocks.Add(random() % 3 == 0 ? Way::kAsync : Way::kMalloc, RandomSize(&random));
     } else {

@@ -15,7 +15,7 @@ namespace {
 constexpr int kRequests = 80;   // a step
 constexpr size_t kLive = 24;    // blocks at a time
 constexpr size_t kSeen = 64 * kKiB;
-constexpr size_t kLeast = 1800 * kKiB, kSpread = 5100;  // bytes, and how many kibibytes more at most
+constexpr size_t kMin = 1800 * kKiB, kSpread = 5100;  // bytes, and how many kibibytes more at most
 
 struct Block {
   void* address = nullptr;
@@ -39,7 +39,7 @@ class SampleRun {
     std::mt19937 random(12345);
     for (int i = 0; i < kRequests; ++i) {
       if (live_.size() == kLive) Remove(random() % live_.size());
-      Add(kLeast + random() % kSpread * kKiB);
+      Add(kMin + random() % kSpread * kKiB);
     }
     while (!live_.empty()) Remove(live_.size() - 1);
   }

@@ -191,13 +191,13 @@ TEST_F(GuardsTest, LiveBlocksAreLookedAtOnDemand) {
 
 TEST_F(GuardsTest, NoMoreLinesThanThere) {
   Engine engine(&memory_, Options(512, false));
-  for (int i = 0; i < 3 * Guards::kMostReports; ++i) {
+  for (int i = 0; i < 3 * Guards::kMaxReports; ++i) {
     DeviceAddress block = 0;
     ASSERT_EQ(engine.Allocate(1000, 0, &block), EngineStatus::kOk);
     memory_.Write(block + 1000, 1);
     ASSERT_EQ(engine.Release(block, 0), EngineStatus::kOk);
   }
-  EXPECT_EQ(Lines().size(), static_cast<size_t>(Guards::kMostReports));
+  EXPECT_EQ(Lines().size(), static_cast<size_t>(Guards::kMaxReports));
   EXPECT_THAT(Lines().back(), testing::HasSubstr("no more of these are said"));
 }
 

@@ -16,7 +16,7 @@
 namespace simgpu_test {
 namespace {
 
-constexpr int kMostOperations = 256, kStreams = 7, kGroups = 2, kSlots = 12;
+constexpr int kMaxOperations = 256, kStreams = 7, kGroups = 2, kSlots = 12;
 // The streams by number: 0 is the legacy default stream of the first context, 1 and 2 wait for it, 3 and 4 do not.
 // 5 is the legacy default stream of the second context, 6 does not wait for it.
 constexpr int GroupOf(int stream) { return stream < 5 ? 0 : 1; }
@@ -25,7 +25,7 @@ constexpr simgpu::StreamKind KindOf(int stream) {
   return stream < 3 ? simgpu::StreamKind::kBlocking : simgpu::StreamKind::kNonBlocking;
 }
 constexpr uint64_t kBase = 1 << 20, kSlotBytes = 512;
-using Set = std::bitset<kMostOperations>;
+using Set = std::bitset<kMaxOperations>;
 
 // All addresses are one allocator's arena, mapped and accessible.
 class Arena final : public simgpu::MemoryView {
@@ -55,7 +55,7 @@ class Model {
 
   // False: the checker and the model disagree.
   bool Run(int steps) {
-    for (int i = 0; i < steps && operations_ < kMostOperations - 1; ++i) {
+    for (int i = 0; i < steps && operations_ < kMaxOperations - 1; ++i) {
       if (!Step()) return false;
     }
     return true;

@@ -30,7 +30,7 @@ struct Options {
   bool no_touch = false;
 };
 
-constexpr uint64_t kMostPlays = 1'000'000'000;
+constexpr uint64_t kMaxPlays = 1'000'000'000;
 
 int Fail(int code, const std::string& message) {
   fprintf(stderr, "hotpack replay: %s\n", message.c_str());
@@ -100,9 +100,9 @@ void AddReplayCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("replay", "Plays a recording as a CUDA program");
   command->add_option("FILE", options->file, "An event CSV or a trace file")->required();
   auto* repeat = command->add_option("--repeat", options->repeat, "Play it once and its steady step N more times")
-      ->check(CLI::Range(uint64_t{0}, kMostPlays))->type_name("N");
+      ->check(CLI::Range(uint64_t{0}, kMaxPlays))->type_name("N");
   command->add_option("--whole", options->whole, "Play the whole recording N times")
-      ->check(CLI::Range(uint64_t{1}, kMostPlays))->type_name("N")->excludes(repeat);
+      ->check(CLI::Range(uint64_t{1}, kMaxPlays))->type_name("N")->excludes(repeat);
   command->add_option("--api", options->api, "malloc (cudaMalloc), async (cudaMallocAsync) or driver (cuMemAlloc)")
       ->check(CLI::IsMember({"malloc", "async", "driver"}))->capture_default_str();
   command->add_option("--marks", options->marks, "api: call hotpack_step() where the recording has a mark")

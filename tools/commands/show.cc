@@ -143,10 +143,10 @@ void PrintOrigin(const TraceOrigin& origin) {
 
 // "306 306 306", shortened.
 void PrintMarked(const std::vector<uint64_t>& lengths) {
-  constexpr size_t kMost = 12;
+  constexpr size_t kMax = 12;
   printf("marked         %zu iterations; requests:", lengths.size());
-  for (size_t i = 0; i < lengths.size() && i < kMost; ++i) printf(" %llu", static_cast<unsigned long long>(lengths[i]));
-  printf("%s\n", lengths.size() > kMost ? " ..." : "");
+  for (size_t i = 0; i < lengths.size() && i < kMax; ++i) printf(" %llu", static_cast<unsigned long long>(lengths[i]));
+  printf("%s\n", lengths.size() > kMax ? " ..." : "");
 }
 
 // Only on a terminal that can: a file or a pipe gets the figures alone.

@@ -19,11 +19,11 @@ constexpr size_t kGapsShown = 5;
 
 // What fits on a line: the end of a template's name says more than its middle.
 std::string Short(std::string name) {
-  constexpr size_t kMost = 60, kHead = 24;
+  constexpr size_t kMax = 60, kHead = 24;
   constexpr char kHidden[] = "(anonymous namespace)::";
   if (name.rfind("void ", 0) == 0) name.erase(0, 5);
   for (size_t at; (at = name.find(kHidden)) != std::string::npos;) name.erase(at, sizeof(kHidden) - 1);
-  if (name.size() > kMost) name.replace(kHead, name.size() - kMost + 2, "..");
+  if (name.size() > kMax) name.replace(kHead, name.size() - kMax + 2, "..");
   return name;
 }
 

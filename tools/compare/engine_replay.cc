@@ -10,12 +10,12 @@ namespace hotpack {
 namespace {
 
 constexpr uint64_t kChunk = uint64_t{2} << 20;
-constexpr uint64_t kMost = uint64_t{1} << 40;  // of an unlimited device
+constexpr uint64_t kMax = uint64_t{1} << 40;  // of an unlimited device
 
 // Addresses without memory behind them. Thread-safe.
 class CountedDevice : public DeviceMemory {
  public:
-  explicit CountedDevice(uint64_t capacity) : limited_(capacity > 0), capacity_(capacity > 0 ? capacity : kMost) {}
+  explicit CountedDevice(uint64_t capacity) : limited_(capacity > 0), capacity_(capacity > 0 ? capacity : kMax) {}
 
   uint64_t ChunkBytes() const override { return kChunk; }
   uint64_t TotalBytes() const override { return capacity_; }

@@ -188,8 +188,8 @@ ProgramFacts LookAtProgram(const std::string& path) {
   facts.path = path;
   std::string executable = path;
   std::string begin = BeginOf(executable);
-  constexpr int kMostInterpreters = 4;  // as the kernel follows them
-  for (int i = 0; i < kMostInterpreters && absl::StartsWith(begin, "#!"); ++i) {
+  constexpr int kMaxInterpreters = 4;  // as the kernel follows them
+  for (int i = 0; i < kMaxInterpreters && absl::StartsWith(begin, "#!"); ++i) {
     std::istringstream line(begin.substr(2, begin.find('\n') - 2));
     std::string word;
     line >> word;

@@ -11,8 +11,8 @@ namespace {
 using namespace pickle;
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
-constexpr uint32_t kMostItems = 1000;
-constexpr size_t kMostKnown = 256;  // what one byte can number
+constexpr uint32_t kMaxItems = 1000;
+constexpr size_t kMaxKnown = 256;  // what one byte can number
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void PickleWriter::PutNumber(uint64_t value, size_t bytes) {
 void PickleWriter::Item() {
   if (open_.empty() || !open_.back().is_list) return;
   List& list = open_.back();
-  if (list.items == kMostItems) {
+  if (list.items == kMaxItems) {
     PutByte(kAppends);
     list.is_open = false;
   }
@@ -106,7 +106,7 @@ void PickleWriter::Text(std::string_view text) {
   PutByte(kBinUnicode);
   PutNumber(text.size(), 4);
   Put(text);
-  if (known_.size() == kMostKnown) return;
+  if (known_.size() == kMaxKnown) return;
   PutByte(kBinPut);
   PutByte(static_cast<uint8_t>(known_.size()));
   known_.emplace(text, static_cast<uint8_t>(known_.size()));

@@ -87,9 +87,9 @@ absl::StatusOr<uint64_t> Importer::Size(const PickleValue& dict, Word key, std::
 // Nanoseconds since the first entry. Clocks of several threads may differ a little: nothing is before it.
 uint64_t Importer::TimeOf(const PickleValue& entry) const {
   const int64_t time_us = Integer(entry, kTimeUs).value_or(began_us_);
-  constexpr uint64_t kMostUs = uint64_t{1} << 53;  // 285 years
+  constexpr uint64_t kMaxUs = uint64_t{1} << 53;  // 285 years
   if (time_us <= began_us_) return 0;
-  return std::min(static_cast<uint64_t>(time_us) - static_cast<uint64_t>(began_us_), kMostUs) * 1000;
+  return std::min(static_cast<uint64_t>(time_us) - static_cast<uint64_t>(began_us_), kMaxUs) * 1000;
 }
 
 absl::Status Importer::ChooseDevice(std::optional<int> device) {

@@ -95,7 +95,7 @@ std::optional<std::pair<uint64_t, uint64_t>> HighestStretch(const HistoryTail& t
     if (AreAlike(tail, bounds[before->second - 1], bounds[i - 1], length)) recurs[before->second] = recurs[i] = true;
     before->second = i;
   }
-  constexpr uint64_t kLeastPart = 32;
+  constexpr uint64_t kMinPart = 32;
   std::optional<std::pair<uint64_t, uint64_t>> best;
   uint64_t most = 0, explained = 0;
   for (size_t i = 1; i < bounds.size(); ++i) {
@@ -105,7 +105,7 @@ std::optional<std::pair<uint64_t, uint64_t>> HighestStretch(const HistoryTail& t
     most = peak;
     best = {bounds[i - 1], bounds[i]};
   }
-  if (kLeastPart * explained < tail.units.size()) best.reset();
+  if (kMinPart * explained < tail.units.size()) best.reset();
   return best;
 }
 

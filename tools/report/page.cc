@@ -122,8 +122,8 @@ std::string Fallback(const PageInput& input) {
   const Picture& picture = *input.picture;
   std::vector<uint32_t> order(picture.blocks.size());
   std::iota(order.begin(), order.end(), 0);
-  constexpr size_t kMost = 20;
-  const size_t shown = std::min(kMost, order.size());
+  constexpr size_t kMax = 20;
+  const size_t shown = std::min(kMax, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(), [&](uint32_t a, uint32_t b) {
     const Bytes size_a = picture.instance.blocks[a].size, size_b = picture.instance.blocks[b].size;
     return size_a != size_b ? size_a > size_b : a < b;

@@ -14,8 +14,8 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // of one section; a large program's may be hundreds of MiB
-constexpr size_t kMostSections = 65536;
+constexpr uint64_t kMaxBytes = uint64_t{64} << 20;  // of one section; a large program's may be hundreds of MiB
+constexpr size_t kMaxSections = 65536;
 
 // Texts that NVIDIA's runtime has had since long ago and that nothing else has all of: a name that it looks up in the
 // driver, and messages of its error table. In the file each stands between NULs; here not, so that this program is not
@@ -76,7 +76,7 @@ class ElfFile {
     if (!Read(header.e_shoff, &first, sizeof(first))) return;
     if (count == 0) count = first.sh_size;  // more than the header's fields can hold (System V ABI, "ELF Header")
     if (names == SHN_XINDEX) names = first.sh_link;
-    if (count == 0 || count > kMostSections || names >= count) return;
+    if (count == 0 || count > kMaxSections || names >= count) return;
     std::vector<Elf64_Shdr> sections(count);
     if (!Read(header.e_shoff, sections.data(), count * sizeof(Elf64_Shdr))) return;
     names_ = Content(sections[names]);
@@ -85,7 +85,7 @@ class ElfFile {
 
   std::string Content(const Elf64_Shdr& section) const {
     if (section.sh_offset > bytes_ || section.sh_size > bytes_ - section.sh_offset) return "";
-    std::string content(std::min(section.sh_size, kMostBytes), '\0');
+    std::string content(std::min(section.sh_size, kMaxBytes), '\0');
     if (!Read(section.sh_offset, content.data(), content.size())) content.clear();
     return content;
   }

@@ -152,13 +152,13 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
 
 std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
                                             const std::vector<ProcessStats>& processes) {
-  constexpr uint64_t kMostBytes = 64 << 20;  // some seconds
+  constexpr uint64_t kMaxBytes = 64 << 20;  // some seconds
   if (NothingServed(processes) || options.keep_caching || RecordingPath(options, directory).empty()) return std::nullopt;
   if (processes.front().stats.passed_through > 0) return std::nullopt;  // these are not in the recording
   const std::string path = BusiestRecording(options, directory, processes);
   std::error_code error;
   if (std::filesystem::exists(path + ".2", error)) return std::nullopt;  // of another context, whose arena is in the figures too
-  if (std::filesystem::file_size(path, error) > kMostBytes || error) return std::nullopt;
+  if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
   return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak, SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
@@ -188,7 +188,7 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
 }
 
 std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
-  constexpr uint64_t kMostBytes = 64 << 20;  // of a recording that is read for its curve alone
+  constexpr uint64_t kMaxBytes = 64 << 20;  // of a recording that is read for its curve alone
   constexpr size_t kIndent = 9;              // below what follows "hotpack: "
   if (processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
   const size_t width = CurveWidth(STDERR_FILENO, kIndent);
@@ -196,7 +196,7 @@ std::string LoadCurve(const RunOptions& options, const std::string& directory, c
   if (RecordingPath(options, directory).empty()) return "";
   const std::string path = BusiestRecording(options, directory, processes);
   std::error_code error;
-  if (std::filesystem::file_size(path, error) > kMostBytes || error) return "";
+  if (std::filesystem::file_size(path, error) > kMaxBytes || error) return "";
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok()) return "";
   return CurveText(LoadWorthShowing(file->trace), width, 2, kIndent);

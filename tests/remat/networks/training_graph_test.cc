@@ -259,7 +259,7 @@ TEST(BuilderTest, TheFirstFaultIsTheAnswer) {
   EXPECT_EQ(fault([](NetworkBuilder* net) { net->Convolution(net->Data("a", {2}), 4, Square(1)); }), "a: not an image");
   EXPECT_EQ(fault([](NetworkBuilder* net) {
               const TensorId x = net->Data("x", {1});
-              for (size_t i = 0; i <= kMostLayers; ++i) net->Relu(x);
+              for (size_t i = 0; i <= kMaxLayers; ++i) net->Relu(x);
             }),
             "more than 1000000 layers");
 }
