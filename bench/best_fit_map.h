@@ -17,10 +17,10 @@ class BestFitMap {
   uint64_t Allocate(uint64_t bytes) {
     const auto found = by_size_.lower_bound({bytes, 0});
     if (found == by_size_.end()) return kFull;
-    const auto [hole_bytes, start] = *found;
+    const auto [fragment_bytes, start] = *found;
     by_size_.erase(found);
     by_start_.erase(start);
-    if (hole_bytes > bytes) AddHole(start + bytes, hole_bytes - bytes);
+    if (fragment_bytes > bytes) AddHole(start + bytes, fragment_bytes - bytes);
     live_.emplace(start, bytes);
     return start;
   }

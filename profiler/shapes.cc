@@ -151,7 +151,7 @@ std::vector<Shape> FindShapes(const HistoryTail& tail) {
 namespace {
 
 // The piece before the one that begins at `begin` may be another one that ends alike (a step, before a step that an
-// evaluation comes first in). What it carries over lies where this one's own would (plan_builder.h: Kin::beside), so that place
+// evaluation comes first in). What it carries over lies where this one's own would (plan_builder.h: RelatedScripts::beside), so that place
 // is kept for as long as either lives.
 void CountCarriedIn(const HistoryTail& tail, uint64_t begin, Profile* profile) {
   const uint64_t n = profile->blocks.size();

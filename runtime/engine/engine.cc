@@ -243,7 +243,7 @@ EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& r
   block.follow_epoch = scripts_.epoch();
   block.trace_id = request.ordinal != kUnmonitored ? request.ordinal : blocks_.NewTraceId();
   if (!pages_.TryAllocate(block.bytes, address)) {
-    block.foreign = pages_.PlaceInHole(request, address);
+    block.foreign = pages_.PlaceInIdleRange(request, address);
     if (!block.foreign) {
       const EngineStatus status = Grow(lock, request, &block.foreign, address);
       if (status != EngineStatus::kOk) return status;

@@ -188,20 +188,20 @@ bool PageManager::PlaceInZone(const EngineRequest& request, const GrowthPolicy& 
   if (zone_searches_ * size > policy.requests_followed * kEntriesPerRequest / 4 + kSearches * size) return false;
   ++zone_searches_;
   const uint32_t age = request.entry != kNone ? std::min(size, follower_->ExpectedAge(request.entry)) : size / 4;
-  return TakeHole(request.units, age, address) || TakeHole(request.units, size / 16, address) ||
-         (anywhere && TakeHole(request.units, 0, address));
+  return ClaimIdleRange(request.units, age, address) || ClaimIdleRange(request.units, size / 16, address) ||
+         (anywhere && ClaimIdleRange(request.units, 0, address));
 }
 
-bool PageManager::PlaceInHole(const EngineRequest& request, DeviceAddress* address) {
+bool PageManager::PlaceInIdleRange(const EngineRequest& request, DeviceAddress* address) {
   if (!request.displaced || request.entry == kNone || !follower_->active()) return false;
   if (follower_->ExpectedAge(request.entry) == 0) return false;
   if (page_work_) return false;  // pages of the zone may be on their way to somewhere else
-  return TakeHole(request.units, follower_->ExpectedAge(request.entry), address);
+  return ClaimIdleRange(request.units, follower_->ExpectedAge(request.entry), address);
 }
 
 // A place in the zone, with pages, where nothing lives and no entry comes for the next `age` requests.
-bool PageManager::TakeHole(uint32_t units, uint32_t age, DeviceAddress* address) {
-  uint32_t begin = follower_->FindHole(units, age, static_cast<uint32_t>(zone_used_ / kUnitBytes), WithoutPages());
+bool PageManager::ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address) {
+  uint32_t begin = follower_->FindIdleRange(units, age, static_cast<uint32_t>(zone_used_ / kUnitBytes), WithoutPages());
   if (begin == kNone) return false;
   follower_->AddForeign(begin, begin + units);
   *address = AddressOf(begin);
@@ -262,36 +262,36 @@ bool PageManager::TakeZone(const Script& script) {
 
 // (Its holes may lie next to blocks that stay in that zone.)
 bool PageManager::FitsZone(const Script& script) const {
-  return script.height_bytes <= zone_.bytes && std::none_of(script.holes.begin(), script.holes.end(), [&](const Hole& hole) {
+  return script.height_bytes <= zone_.bytes && std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
            return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kUnitBytes;
          });
 }
 
 void PageManager::BeginScript() {
   zone_used_ = std::max(zone_used_, follower_->script().height_bytes);
-  if (holes_.empty()) TakeHoles();
+  if (fragments_.empty()) TakeFragments();
   MarkMappedEntries();
   map_state_ = follower_->UnmappedEntries() == 0 ? MapState::kFull : MapState::kFresh;
   zone_searches_ = 0;
   arena_.NewEpoch();  // free chunks that the coming iteration does not use are given back at its end
 }
 
-bool PageManager::HolesHavePages(const Script& script) const {
-  return std::all_of(script.holes.begin(), script.holes.end(),
-                     [&](const Hole& hole) { return arena_.Mapped(hole.address, hole.units * kUnitBytes); });
+bool PageManager::FragmentsHavePages(const Script& script) const {
+  return std::all_of(script.fragments.begin(), script.fragments.end(),
+                     [&](const Fragment& hole) { return arena_.Mapped(hole.address, hole.units * kUnitBytes); });
 }
 
 // (Scripts that are followed by turns use the same fragments, but not each all of them.)
-bool PageManager::HaveHoles(const Script& script) const {
-  return std::all_of(script.holes.begin(), script.holes.end(), [&](const Hole& hole) {
-    return std::any_of(holes_.begin(), holes_.end(), [&](const AddressRange& held) {
+bool PageManager::HaveFragments(const Script& script) const {
+  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
+    return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& held) {
       return held.begin <= hole.address && hole.address + hole.units * kUnitBytes <= held.begin + held.bytes;
     });
   });
 }
 
-void PageManager::FreeHoles(const std::vector<AddressRange>& live) {
-  for (const AddressRange& hole : holes_) {
+void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
+  for (const AddressRange& hole : fragments_) {
     DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
     for (const AddressRange& block : live) {
       if (block.begin + block.bytes <= from || block.begin >= end) continue;
@@ -300,28 +300,28 @@ void PageManager::FreeHoles(const std::vector<AddressRange>& live) {
     }
     if (from < end) arena_.Free(from, end - from);
   }
-  holes_.clear();
+  fragments_.clear();
 }
 
 // The script's holes are its own from now on. Blocks that still lie there are waited for.
-void PageManager::TakeHoles() {
-  for (const Hole& hole : follower_->script().holes) {
+void PageManager::TakeFragments() {
+  for (const Fragment& hole : follower_->script().fragments) {
     AddressRange range{hole.address, hole.units * kUnitBytes};
-    if (!arena_.TakeRange(range)) continue;  // HolesHavePages was true: all have their pages
-    holes_.push_back(range);
+    if (!arena_.TakeRange(range)) continue;  // FragmentsHavePages was true: all have their pages
+    fragments_.push_back(range);
     blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
       if (block.foreign) return;
       block.foreign = true;
       follower_->AddForeign(OffsetOf(address), OffsetOf(address + block.bytes));
     });
   }
-  std::sort(holes_.begin(), holes_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  std::sort(fragments_.begin(), fragments_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
 }
 
-void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_holes) {
+void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments) {
   arena_.RetireZone(zone_, in_zone);
   zone_ = {};
-  FreeHoles(in_holes);
+  FreeFragments(in_fragments);
   map_state_ = MapState::kPartial;
 }
 
@@ -329,7 +329,7 @@ void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std
 void PageManager::FreeOutside(const AddressRange& range) {
   if (InZone(range)) return;  // blocks never lie across the zone's ends
   DeviceAddress from = range.begin, end = range.begin + range.bytes;
-  for (const AddressRange& hole : holes_) {
+  for (const AddressRange& hole : fragments_) {
     if (hole.begin + hole.bytes <= from) continue;
     if (hole.begin >= end) break;
     if (hole.begin > from) arena_.Free(from, hole.begin - from);
@@ -346,9 +346,9 @@ AddressRange PageManager::EntryRange(uint32_t entry) const {
 // at all.
 bool PageManager::HasPages(const AddressRange& range) const {
   if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
-  auto it = std::upper_bound(holes_.begin(), holes_.end(), range.begin,
+  auto it = std::upper_bound(fragments_.begin(), fragments_.end(), range.begin,
                              [](DeviceAddress begin, const AddressRange& hole) { return begin < hole.begin; });
-  return it != holes_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
+  return it != fragments_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
 }
 
 void PageManager::MarkMappedEntries() {

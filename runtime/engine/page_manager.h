@@ -56,7 +56,7 @@ class PageManager {
   MemoryStatus Open(EngineLock& lock);
   bool TryAllocate(uint64_t bytes, DeviceAddress* address) { return arena_.TryAllocate(bytes, address); }
   // A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.
-  bool PlaceInHole(const EngineRequest& request, DeviceAddress* address);
+  bool PlaceInIdleRange(const EngineRequest& request, DeviceAddress* address);
   // A place for the request, with new pages or moved ones. `zone_given`: kNeedsZone was returned, and no script is followed
   // now. *foreign: the place lies in the planned zone.
   GrowStatus Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, bool zone_given, bool* foreign,
@@ -71,12 +71,12 @@ class PageManager {
   bool TakeZone(const Script& script);        // fresh addresses. Returns false if there are none
   bool FitsZone(const Script& script) const;  // whether it can be followed in the zone there is
   void BeginScript();                         // the follower has started a script in the zone
-  bool HaveHoles(const Script& script) const; // whether the held holes have all holes of the script
-  bool HolesHavePages(const Script& script) const;
-  void FreeHoles(const std::vector<AddressRange>& live);  // `live`: the parts in use, ascending
-  // No script is followed: the zone and the holes are ordinary memory. `in_zone`, `in_holes`: the parts in use, ascending.
-  void RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_holes);
-  std::vector<AddressRange> holes() const { return holes_; }
+  bool HaveFragments(const Script& script) const; // whether the held holes have all holes of the script
+  bool FragmentsHavePages(const Script& script) const;
+  void FreeFragments(const std::vector<AddressRange>& live);  // `live`: the parts in use, ascending
+  // No script is followed: the zone and the holes are ordinary memory. `in_zone`, `in_fragments`: the parts in use, ascending.
+  void RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments);
+  std::vector<AddressRange> fragments() const { return fragments_; }
   uint64_t zone_used() const { return zone_used_; }  // bytes of the zone that scripts have used: the highest of them
   // Addresses of free memory become blank, and its pages go to the pool: a script found no addresses for its zone.
   void ReclaimAddresses(EngineLock& lock);
@@ -114,13 +114,13 @@ class PageManager {
   uint64_t MissingChunksAtOwnPlace(const EngineRequest& request) const;
   bool MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address);
   bool PlaceInZone(const EngineRequest& request, const GrowthPolicy& policy, bool anywhere, DeviceAddress* address);
-  bool TakeHole(uint32_t units, uint32_t age, DeviceAddress* address);
+  bool ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address);
   std::vector<Follower::Range> WithoutPages() const;
   AddressRange EntryRange(uint32_t entry) const;
   bool HasPages(const AddressRange& range) const;
   void MarkMappedEntries();
   void MapFromFreePages(PageScope& scope, const GrowthPolicy& policy);
-  void TakeHoles();
+  void TakeFragments();
   void FreeOutside(const AddressRange& range);
   uint64_t Chunks(const std::vector<AddressRange>& ranges) const;
   std::vector<AddressRange> EmptyInZone(uint64_t chunks) const;
@@ -135,7 +135,7 @@ class PageManager {
   Arena arena_;
   DeviceAddress base_ = 0;
   AddressRange zone_;
-  std::vector<AddressRange> holes_;  // that the followed script uses, ascending
+  std::vector<AddressRange> fragments_;  // that the followed script uses, ascending
   bool page_work_ = false;           // pages are being changed without the engine's lock: the zone must stay
   int mapping_entries_ = 0;          // claimed entries whose pages are still to be mapped: the script must stay
   MapState map_state_ = MapState::kPartial;

@@ -67,7 +67,7 @@ std::shared_ptr<const SavedPlan> PlanSaver::Make(RunToSave run, const History& h
   plan->opening = ChooseOpening(&run, history);
   const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
   for (const auto& script : run.scripts) {
-    if (!plan->scripts.empty() && !script->holes.empty() && RequestTimer::Now() > until) continue;
+    if (!plan->scripts.empty() && !script->fragments.empty() && RequestTimer::Now() > until) continue;
     auto whole = WithoutHoles(script, pack_limit_ns);
     if (!whole && plan->scripts.empty()) return nullptr;  // the opening is this one's
     if (whole) plan->scripts.push_back(std::move(whole));

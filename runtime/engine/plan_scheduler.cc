@@ -196,14 +196,14 @@ bool PlanScheduler::Improve(bool displaced) {
   if (scripts.follower().learned() && may_replan && !posted && !LivesExceedCycle()) {
     PlanJob job;
     job.profile = scripts.follower().LearnedProfile();
-    job.walls = scripts.current()->walls;
+    job.reserved_ranges = scripts.current()->reserved_ranges;
     posted = improving = Post(std::move(job), number);
   }
   // Displaced by what other scripts have left in the zone: planned around that.
   if (displaced && may_replan && !posted && scripts.variants().size() > 1) {
     PlanJob job;
-    job.walls = scripts.FindWalls();
-    if (!job.walls.empty() && job.walls != scripts.current()->walls) {
+    job.reserved_ranges = scripts.FindReservedRanges();
+    if (!job.reserved_ranges.empty() && job.reserved_ranges != scripts.current()->reserved_ranges) {
       job.profile = scripts.follower().LearnedProfile();
       job.replace = true;
       posted = improving = Post(std::move(job), number);
@@ -255,7 +255,7 @@ void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std
   std::shared_ptr<const Script> script = BuildScript(std::move(profile), job, snapshot, Settings(), cancel);
   if (!script || !FitsDevice(*script)) return;
   EngineLock lock(*parts_.mutex);
-  if (!job.walls.empty() && script->height_bytes > parts_.pages->zone_used()) return;  // dearer than what is displaced
+  if (!job.reserved_ranges.empty() && script->height_bytes > parts_.pages->zone_used()) return;  // dearer than what is displaced
   parts_.stats->NotePlan();
   if (parts_.stats->plans() > 1) parts_.stats->NoteReoptimization();
   if (job_replans_ != 0 && job_replans_ != parts_.scripts->number()) {  // the job follows another script now
@@ -308,7 +308,7 @@ size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>
       }
       if (is_known) continue;
       snapshot = Snapshot(longest);
-      snapshot.fragments = parts_.pages->holes();  // the followed script's: others may have them by turns with it
+      snapshot.fragments = parts_.pages->fragments();  // the followed script's: others may have them by turns with it
       snapshot.scripts = std::move(known);
     }
     std::shared_ptr<const Script> script = BuildShapeScript(std::move(profile), snapshot, Settings(), cancel);

@@ -63,7 +63,7 @@ ScriptSwitcher::Activation ScriptSwitcher::TryActivate(uint32_t units) {
   }
   // The memory next to the zone that the plan counts on may have gone since, with the blocks that held it: it must be planned
   // again. (Its addresses may even become part of the zone.)
-  if (!pages_->HolesHavePages(*pending_.script)) return Activation::kReplanNeeded;
+  if (!pages_->FragmentsHavePages(*pending_.script)) return Activation::kReplanNeeded;
   Activate(0);
   return Activation::kActivated;
 }
@@ -166,18 +166,18 @@ bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
 // one's: each of these blocks is an ordinary one from now on, foreign to the zone.
 std::vector<Follower::Range> ScriptSwitcher::LeaveInPlace(const Script& next) {
   std::vector<Follower::Range> live = follower_.LiveRanges(), foreign;
-  const bool keep_holes = pages_->HaveHoles(next);
+  const bool keep_fragments = pages_->HaveFragments(next);
   std::vector<AddressRange> outside;
   for (Follower::Range& range : live) {
     const AddressRange place = PlaceOf(range);
-    const bool stays = keep_holes || pages_->InZone(place);
+    const bool stays = keep_fragments || pages_->InZone(place);
     if (!stays) outside.push_back(place);
     if (range.entry != kNone) blocks_->Add(place.begin, ToDynamic(range.entry));
     blocks_->SetForeign(place.begin, stays);
     range.entry = kNone;
     if (stays) foreign.push_back(range);
   }
-  if (!keep_holes) pages_->FreeHoles(outside);
+  if (!keep_fragments) pages_->FreeFragments(outside);
   divergences_ += follower_.divergences();
   return foreign;
 }
@@ -185,17 +185,17 @@ std::vector<Follower::Range> ScriptSwitcher::LeaveInPlace(const Script& next) {
 // --- leaving ---------------------------------------------------------------------------------------------------------
 
 void ScriptSwitcher::Retire() {
-  std::vector<AddressRange> in_zone, in_holes;
+  std::vector<AddressRange> in_zone, in_fragments;
   for (const Follower::Range& range : follower_.LiveRanges()) {
     const AddressRange place = PlaceOf(range);
-    (pages_->InZone(place) ? in_zone : in_holes).push_back(place);
+    (pages_->InZone(place) ? in_zone : in_fragments).push_back(place);
     if (range.entry == kNone) {
       blocks_->SetForeign(place.begin, false);
     } else {
       blocks_->Add(place.begin, ToDynamic(range.entry));
     }
   }
-  pages_->RetireZone(in_zone, in_holes);
+  pages_->RetireZone(in_zone, in_fragments);
   divergences_ += follower_.divergences();
   follower_.Stop();
   fast_->Close();  // at once: others may come in before this request is done
@@ -236,7 +236,7 @@ void ScriptSwitcher::FollowPredicted() {
   if (!Follows() || follower_.cursor() != 0) return;
   uint32_t phase = 0;
   Variant* next = variants_.Predict(number_, &phase);
-  if (next == nullptr || !pages_->HolesHavePages(*next->script) || !pages_->FitsZone(*next->script)) return;
+  if (next == nullptr || !pages_->FragmentsHavePages(*next->script) || !pages_->FitsZone(*next->script)) return;
   if (!SwitchTo(next, phase)) return;
   iteration_begin_ = history_->Count() - std::min<uint64_t>(history_->Count(), phase);
   phase_ = phase;
@@ -292,7 +292,7 @@ void ScriptSwitcher::MaybeSwitch(uint64_t newest) {
     switch_work_ -= next->script->size();
     return;
   }
-  if (!pages_->HolesHavePages(*next->script)) {
+  if (!pages_->FragmentsHavePages(*next->script)) {
     variants_.Remove(next->number);
     return;
   }
@@ -354,21 +354,21 @@ bool ScriptSwitcher::InFirstCycle() const {
   return history_->Count() - std::max(activated_at_, diverged_until_) <= follower_.script().size();
 }
 
-std::vector<ZonePlace> ScriptSwitcher::FindWalls() const {
-  std::vector<ZonePlace> walls;
+std::vector<ZoneRange> ScriptSwitcher::FindReservedRanges() const {
+  std::vector<ZoneRange> reserved_ranges;
   const uint32_t zone = pages_->OffsetOf(pages_->zone().begin);
   for (const Follower::Range& range : follower_.LiveRanges()) {
     if (range.entry != kNone || !pages_->InZone(PlaceOf(range))) continue;
     const DynamicBlock* block = blocks_->Find(PlaceOf(range).begin);
     if (block == nullptr || block->ordinal == kUnmonitored || block->ordinal >= previous_begin_) continue;
     const uint32_t begin = range.begin - zone, units = range.end - range.begin;
-    if (!walls.empty() && walls.back().offset + walls.back().units == begin) {
-      walls.back().units += units;
+    if (!reserved_ranges.empty() && reserved_ranges.back().offset + reserved_ranges.back().units == begin) {
+      reserved_ranges.back().units += units;
     } else {
-      walls.push_back({begin, units});
+      reserved_ranges.push_back({begin, units});
     }
   }
-  return walls;
+  return reserved_ranges;
 }
 
 bool ScriptSwitcher::SomethingOverstays() const {
@@ -383,7 +383,7 @@ void ScriptSwitcher::RecordLifetime(uint32_t age) {
 
 // --- figures ---------------------------------------------------------------------------------------------------------
 
-uint64_t ScriptSwitcher::PlanBytes() const { return current_ ? current_->height_bytes + current_->hole_bytes : 0; }
+uint64_t ScriptSwitcher::PlanBytes() const { return current_ ? current_->height_bytes + current_->fragment_bytes : 0; }
 
 void ScriptSwitcher::AddTo(hotpack_stats* stats) const {
   stats->carried = current_ ? current_->profile.carried_blocks : 0;

@@ -100,7 +100,7 @@ class ScriptSwitcher {
   bool InFirstCycle() const;
   uint64_t requests_followed() const { return history_->Count() - activated_at_; }
   // Blocks of other scripts that have been in the zone for all of the iteration that ended.
-  std::vector<ZonePlace> FindWalls() const;
+  std::vector<ZoneRange> FindReservedRanges() const;
   // Whether a block that is not the script's has been at one of its places for longer than the whole cycle.
   bool SomethingOverstays() const;
 

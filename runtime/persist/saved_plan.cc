@@ -200,7 +200,7 @@ namespace {
 std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& index) {
   std::vector<uint64_t> base;
   uint64_t top = script.height_bytes / kUnitBytes;
-  for (const Hole& hole : script.holes) {
+  for (const Fragment& hole : script.fragments) {
     base.push_back(top);
     top += hole.units;
   }
@@ -209,9 +209,9 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
     const uint32_t offset = script.entries[i].offset;
     uint64_t units = offset - script.zone_offset;
     if (offset < script.zone_offset) {
-      auto hole = std::upper_bound(script.holes.begin(), script.holes.end(), offset,
-                                   [](uint32_t at, const Hole& h) { return at < h.offset; }) - 1;
-      units = base[static_cast<size_t>(hole - script.holes.begin())] + offset - hole->offset;
+      auto hole = std::upper_bound(script.fragments.begin(), script.fragments.end(), offset,
+                                   [](uint32_t at, const Fragment& h) { return at < h.offset; }) - 1;
+      units = base[static_cast<size_t>(hole - script.fragments.begin())] + offset - hole->offset;
     }
     offsets.push_back(static_cast<Offset>(units * kUnitBytes));
   }
@@ -221,7 +221,7 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
 }  // namespace
 
 std::shared_ptr<const Script> WithoutHoles(const std::shared_ptr<const Script>& script, int64_t time_limit_ns) {
-  if (script->holes.empty() && script->zone_offset == 0) return script;
+  if (script->fragments.empty() && script->zone_offset == 0) return script;
   std::vector<uint32_t> index;
   const Instance instance = ToInstance(script->profile, &index);
   Placement start;

@@ -26,8 +26,8 @@ void Follower::Place(uint64_t base, uint64_t zone) {
     if (entry.offset >= script_->zone_offset) {
       cell.offset = entry.offset - script_->zone_offset + zone_begin_;
     } else {
-      auto hole = std::upper_bound(script_->holes.begin(), script_->holes.end(), entry.offset,
-                                   [](uint32_t offset, const Hole& h) { return offset < h.offset; }) - 1;
+      auto hole = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
+                                   [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) - 1;
       cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kUnitBytes);
     }
     offsets.push_back(cell.offset);
@@ -58,8 +58,8 @@ void Follower::Start(std::shared_ptr<const Script> script, uint32_t position, ui
   }
   successors_ = script_->successors.data();
   cursor_ = position;
-  holes_.clear();
-  holes_.reserve(kWindow + 1);
+  skipped_.clear();
+  skipped_.reserve(kWindow + 1);
   ready_.reserve(size_);  // no heap allocation later, as a rule
   foreign_.clear();
   lost_ = last_was_novel_ = false;
@@ -90,7 +90,7 @@ void Follower::Stop() {
   size_ = ended_ = unmapped_ = 0;
   lost_ = learned_ = false;
   foreign_.clear();
-  holes_.clear();
+  skipped_.clear();
 }
 
 // --- turns -----------------------------------------------------------------------------------------------------------
@@ -123,9 +123,9 @@ void Follower::EndGhosts(uint32_t entry) {
   }
 }
 
-void Follower::GhostHoles() {
-  for (uint32_t hole : holes_) Ghost(hole);
-  holes_.clear();
+void Follower::GhostSkipped() {
+  for (uint32_t hole : skipped_) Ghost(hole);
+  skipped_.clear();
 }
 
 void Follower::WrapAround() {
@@ -138,21 +138,21 @@ void Follower::WrapAround() {
   }
   cursor_ = 0;
   ++ended_;
-  GhostHoles();
+  GhostSkipped();
 }
 
 // Moves the cursor to `position`. Entries passed over become holes (their turn may still come) or ghosts at once.
 void Follower::MoveTo(uint32_t position, bool holes) {
-  if (!holes) GhostHoles();
+  if (!holes) GhostSkipped();
   while (cursor_ != position) {
     if (!holes) {
       Ghost(cursor_);
     } else {
-      if (holes_.size() >= kWindow) {
-        Ghost(holes_.front());
-        holes_.erase(holes_.begin());
+      if (skipped_.size() >= kWindow) {
+        Ghost(skipped_.front());
+        skipped_.erase(skipped_.begin());
       }
-      holes_.push_back(cursor_);
+      skipped_.push_back(cursor_);
     }
     Advance();
   }
@@ -199,7 +199,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
       return position;
     }
     if (fits) return cursor_;
-    for (uint32_t hole : holes_) {
+    for (uint32_t hole : skipped_) {
       if (cells_[hole].units == units) {
         *is_hole = true;
         return hole;
@@ -299,12 +299,12 @@ uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_
 Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole) {
   Cell& cell = cells_[position];
   if (is_hole) {
-    holes_.erase(std::find(holes_.begin(), holes_.end(), position));
+    skipped_.erase(std::find(skipped_.begin(), skipped_.end(), position));
   } else {
     MoveTo(position, /*holes=*/true);
   }
   // An entry that was skipped and is still missing holds up its successors: it is not coming.
-  if ((cell.pending & kBusyMask) != 0 && !holes_.empty()) GhostHoles();
+  if ((cell.pending & kBusyMask) != 0 && !skipped_.empty()) GhostSkipped();
   Answer answer{Outcome::kUnplanned, position};
   if (cell.offset == kNone) {
     // dynamic by the script
@@ -374,14 +374,14 @@ std::vector<Follower::Range> Follower::LiveRanges() const {
   return ranges;
 }
 
-uint32_t Follower::FindHole(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const {
+uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const {
   std::vector<Range> busy = LiveRanges();
   busy.insert(busy.end(), without_pages.begin(), without_pages.end());
   auto use = [&](uint32_t i) {
     if (cells_[i].offset != kNone) busy.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
   };
   for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
-  for (uint32_t hole : holes_) use(hole);
+  for (uint32_t hole : skipped_) use(hole);
   std::sort(busy.begin(), busy.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   uint32_t top = zone_begin_ + height;
   uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;

@@ -117,7 +117,7 @@ class Follower {
   void RemoveForeign(uint32_t begin, uint32_t end);
   // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
   // The zone has `height` units, of which some have no pages.
-  uint32_t FindHole(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const;
+  uint32_t FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const;
   // Offset ranges of live blocks (planned and foreign), sorted by begin.
   std::vector<Range> LiveRanges() const;
 
@@ -187,7 +187,7 @@ class Follower {
   [[gnu::noinline]] void EndGhosts(uint32_t entry);
   void Ghost(uint32_t entry);
   [[gnu::noinline]] void WrapAround();
-  void GhostHoles();
+  void GhostSkipped();
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
   uint32_t FindAhead(uint32_t units, uint64_t ordinal);
@@ -232,7 +232,7 @@ class Follower {
     bool passed_end = false;  // of the iteration
   } larger_;
   uint64_t left_at_ = 0, left_before_ = 0;  // ordinals of the last two requests that were not the next entry's
-  std::vector<uint32_t> holes_;  // entries before the cursor whose turn was skipped but may still come, oldest first
+  std::vector<uint32_t> skipped_;  // entries before the cursor whose turn was skipped but may still come, oldest first
   std::vector<uint32_t> ready_;  // of EndGhosts
   std::vector<Range> foreign_;
   std::vector<Cell> cell_storage_;

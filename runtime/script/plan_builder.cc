@@ -101,10 +101,10 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   return second.status == PackStatus::kOk ? second : first;
 }
 
-// The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The walls are blocks that
+// The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The reserved_ranges are blocks that
 // are always there, so that nothing is placed across.
-std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
-  std::vector<Hole> holes;
+std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
+  std::vector<Fragment> fragments;
   uint32_t at = 0;
   for (const AddressRange& range : spare) {
     auto units = static_cast<uint32_t>(range.bytes / kUnitBytes);
@@ -123,16 +123,16 @@ std::vector<Hole> LayOut(const std::vector<AddressRange>& spare, Clock length, I
 }
 
 // Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
-std::optional<Placement> StartFrom(const Script& old, const std::vector<ZonePlace>& walls, const Profile& profile,
+std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRange>& reserved_ranges, const Profile& profile,
                                    const std::vector<uint32_t>& index) {
-  if (old.size() != profile.blocks.size() || !old.holes.empty()) return std::nullopt;
+  if (old.size() != profile.blocks.size() || !old.fragments.empty()) return std::nullopt;
   Placement start;
   start.height = static_cast<Bytes>(old.height_bytes);
   for (uint32_t i : index) {
     uint32_t offset = old.entries[i].offset;
     start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kUnitBytes));
   }
-  for (const ZonePlace& wall : walls) start.offsets.push_back(static_cast<Offset>(wall.offset * kUnitBytes));
+  for (const ZoneRange& wall : reserved_ranges) start.offsets.push_back(static_cast<Offset>(wall.offset * kUnitBytes));
   return start;
 }
 
@@ -177,10 +177,10 @@ bool PinCarried(const Script& old, const Profile& profile, const std::vector<uin
 }
 
 // The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
-PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const Kin& kin,
+PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const RelatedScripts& kin,
                      uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
   std::optional<Placement> start;
-  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.walls, profile, index);
+  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.reserved_ranges, profile, index);
   if (start) options.start = &*start;
   Instance pinned = instance;
   const Script* like = kin.old != nullptr ? kin.old : kin.beside;
@@ -195,8 +195,8 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
 
 // The solve with holes in front; with what is common with another script where that one has it, if the zone becomes no
 // higher than that one's, or hardly.
-PackResult PackBesideHoles(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                           const Kin& kin, uint32_t zone_offset, const PackOptions& options) {
+PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
+                           const RelatedScripts& kin, uint32_t zone_offset, const PackOptions& options) {
   Instance pinned = instance;
   if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
     PackResult result = Pack(pinned, options);
@@ -211,12 +211,12 @@ PackResult PackBesideHoles(const Profile& profile, const std::vector<uint32_t>& 
 
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const Kin& kin, WorkClock* clock) {
+                                         const RelatedScripts& kin, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
-  for (const ZonePlace& place : kin.walls) {
+  for (const ZoneRange& place : kin.reserved_ranges) {
     Block wall;
     wall.size = static_cast<Bytes>(place.units * kUnitBytes);
     wall.pinned = static_cast<Offset>(place.offset * kUnitBytes);
@@ -229,16 +229,16 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
   PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
   // A placement so far off, of a job so large, is no better than best fit.
-  if (kin.walls.empty() &&
+  if (kin.reserved_ranges.empty() &&
       plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
-  if (!spare.empty() && kin.walls.empty()) {
+  if (!spare.empty() && kin.reserved_ranges.empty()) {
     uint32_t zone_offset = 0;
-    std::vector<Hole> holes = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+    std::vector<Fragment> fragments = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is no bound worth reaching here: a few times what the plain solve took is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
-    PackResult filled = PackBesideHoles(profile, index, instance, kin, zone_offset, options);
+    PackResult filled = PackWithFragments(profile, index, instance, kin, zone_offset, options);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
@@ -246,7 +246,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
     }
   }
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
-  script.walls = kin.walls;
+  script.reserved_ranges = kin.reserved_ranges;
   return std::make_shared<const Script>(std::move(script));
 }
 
@@ -266,7 +266,7 @@ const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& script
 }
 
 std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot, const std::vector<AddressRange>& fragments,
-                                   const PlanSettings& settings, const Kin& kin, const std::atomic<bool>* cancel) {
+                                   const PlanSettings& settings, const RelatedScripts& kin, const std::atomic<bool>* cancel) {
   WorkClock clock;
   return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns, cancel,
                     kin, settings.logical_time ? &clock : nullptr);
@@ -283,16 +283,16 @@ std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, c
       !KeepNearLoad(&profile, job.known->profile, NearlyNoMore(most, settings.chunk_bytes)) && !job.replace) {
     return nullptr;
   }
-  Kin kin;
+  RelatedScripts kin;
   if (job.profile && snapshot.fragments.empty()) kin.old = job.known.get();
-  kin.walls = job.walls;
+  kin.reserved_ranges = job.reserved_ranges;
   kin.beside = MostAlike(snapshot.scripts, profile);
   return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
 }
 
 std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot, const PlanSettings& settings,
                                                const std::atomic<bool>* cancel) {
-  Kin kin;
+  RelatedScripts kin;
   kin.beside = MostAlike(snapshot.scripts, profile);
   return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
 }

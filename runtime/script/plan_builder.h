@@ -28,7 +28,7 @@ struct PlanJob {
   std::optional<Profile> profile;       // plan this: nothing is to be found
   std::shared_ptr<const Script> known;  // the followed script; null: none
   bool replace = false;                 // plan the period found even if it is the known one, or a shorter one
-  std::vector<ZonePlace> walls;         // ranges of the zone that blocks of other scripts have all the while
+  std::vector<ZoneRange> reserved_ranges;         // ranges of the zone that blocks of other scripts have all the while
   bool shapes = false;                  // kIteration: then look for several shapes, too
   uint64_t stretch = 0;                 // shapes: the last requests, in which no script was followed, searched by themselves
 };
@@ -37,11 +37,11 @@ struct PlanJob {
 std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
 // Scripts that a new one should be like, or null.
-struct Kin {
+struct RelatedScripts {
   const Script* old = nullptr;     // the same requests, packed before: the packer starts from there (Sekiyama 2018, §4.3)
   const Script* beside = nullptr;  // begins with the same requests: what is live where they part is pinned where it lies
                                    // there, so that a change of script half way finds everything in its place
-  std::vector<ZonePlace> walls;    // pinned from the cycle's beginning to its end
+  std::vector<ZoneRange> reserved_ranges;    // pinned from the cycle's beginning to its end
 };
 
 // Packs and compiles. Null if the packer refuses. `max_units`: the largest load that the job has been seen to have beside
@@ -50,7 +50,7 @@ struct Kin {
 // `clock`: the time limit is of this one (PackOptions::clock); null: of the machine's.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const Kin& kin = {}, WorkClock* clock = nullptr);
+                                         const RelatedScripts& kin = {}, WorkClock* clock = nullptr);
 
 // What a plan's load may be where the job was never seen to need more than `units`: a little more, or two chunks.
 inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {

@@ -100,7 +100,7 @@ uint32_t ContextHash(const uint32_t* units, uint32_t count) {
 namespace {
 
 // What the plan takes up: of the zone its height, of each hole the part below its highest block.
-void Measure(const std::vector<Hole>& holes, Script* script) {
+void Measure(const std::vector<Fragment>& fragments, Script* script) {
   std::vector<uint32_t> top(holes.size(), 0);
   uint32_t height = 0;
   for (const ScriptEntry& entry : script->entries) {
@@ -111,14 +111,14 @@ void Measure(const std::vector<Hole>& holes, Script* script) {
       continue;
     }
     auto it = std::upper_bound(holes.begin(), holes.end(), entry.offset,
-                               [](uint32_t offset, const Hole& hole) { return offset < hole.offset; });
+                               [](uint32_t offset, const Fragment& hole) { return offset < hole.offset; });
     auto k = static_cast<size_t>(it - holes.begin()) - 1;
     top[k] = std::max(top[k], end - holes[k].offset);
   }
   script->height_bytes = height * kUnitBytes;
   for (size_t k = 0; k < holes.size(); ++k) {
-    if (top[k] > 0) script->holes.push_back(holes[k]);
-    script->hole_bytes += top[k] * kUnitBytes;
+    if (top[k] > 0) script->fragments.push_back(holes[k]);
+    script->fragment_bytes += top[k] * kUnitBytes;
   }
 }
 
@@ -136,7 +136,7 @@ void NarrowLoad(Script* script) {
 }  // namespace
 
 Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const std::vector<Offset>& offsets,
-                     const std::vector<Hole>& holes, uint32_t zone_offset, Bytes lower_bound) {
+                     const std::vector<Fragment>& fragments, uint32_t zone_offset, Bytes lower_bound) {
   Script script;
   script.profile = profile;
   script.zone_offset = zone_offset;

@@ -21,22 +21,22 @@ struct ScriptEntry {
 };
 
 // A hole: memory outside the planned zone that is held anyway, beside retained blocks (Arena::Fragments).
-struct Hole {
+struct Fragment {
   uint32_t offset;        // in the script's own space, in units
   uint32_t units;
   uint64_t address;       // of the device
-  bool operator==(const Hole&) const = default;
+  bool operator==(const Fragment&) const = default;
 };
 
 // A place in the planned zone, in units from its beginning.
-struct ZonePlace {
+struct ZoneRange {
   uint32_t offset, units;
-  bool operator==(const ZonePlace&) const = default;
+  bool operator==(const ZoneRange&) const = default;
 };
 
 // A script's own space of offsets: first the holes it uses, then, from zone_offset up, the planned zone.
 struct Script {
-  std::vector<Hole> holes;   // ascending
+  std::vector<Fragment> fragments;   // ascending
   uint32_t zone_offset = 0;  // in units
   std::vector<ScriptEntry> entries;  // plus one at the end that closes first_successor
   // successors of entry i: entries that use some of its addresses next. On the cycle, so every planned entry has at
@@ -52,9 +52,9 @@ struct Script {
   static constexpr uint32_t kContext = 4;
   std::vector<std::pair<uint32_t, uint32_t>> contexts;  // (hash, entry), sorted
   Profile profile;
-  std::vector<ZonePlace> walls;  // where no entry lies: blocks of other scripts live there meanwhile. Ascending, apart
+  std::vector<ZoneRange> reserved_ranges;  // where no entry lies: blocks of other scripts live there meanwhile. Ascending, apart
   uint64_t height_bytes = 0;  // of the planned zone
-  uint64_t hole_bytes = 0;    // used of the holes
+  uint64_t fragment_bytes = 0;    // used of the holes
   uint64_t lower_bound_bytes = 0;
   LoadColumns load = {};  // of the planned blocks, over the cycle
 
@@ -66,6 +66,6 @@ uint32_t ContextHash(const uint32_t* units_of_last, uint32_t count);  // of `cou
 // Joins a profile and its placement (`index` as ToInstance gave it; offsets in the script's own space, whose holes are
 // `holes`, of which those that are not used are dropped). O(n log n + edges).
 Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index, const std::vector<Offset>& offsets,
-                     const std::vector<Hole>& holes, uint32_t zone_offset, Bytes lower_bound);
+                     const std::vector<Fragment>& fragments, uint32_t zone_offset, Bytes lower_bound);
 
 }  // namespace hotpack

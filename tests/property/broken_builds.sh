@@ -169,7 +169,7 @@ mutant "no overlap check, blocks beside the script" runtime/script/follower.cc "
 # No carried block: what lives across the boundary is forgotten.
 mutant "no carried block, residency" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
 mutant "no carried block, into another script" runtime/engine/script_switcher.cc "follower_.AddForeign(foreign);" ""
-mutant "no carried block, out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
+mutant "no carried block, out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_fragments).push_back(place);" ""
 # Unmap too early: pages go while work or blocks are on them.
 mutant "unmap too early, no waiting" runtime/memory/arena.cc "if (!memory_->Synchronize()) {  // work may still be using these pages" \
   "if (false) {"

@@ -98,7 +98,7 @@ TEST(EngineSaving, PlansWithHolesAreSavedWithout) {
   auto plan = job.engine().PlanToSave();
   ASSERT_NE(plan, nullptr);
   const Script& script = *plan->scripts[0];
-  EXPECT_TRUE(script.holes.empty());
+  EXPECT_TRUE(script.fragments.empty());
   EXPECT_EQ(script.zone_offset, 0u);
   EXPECT_LE(script.height_bytes, script.lower_bound_bytes * 105 / 100);
   Job next(4096 * kMiB, With(nullptr, plan));

@@ -65,7 +65,7 @@ class FollowerSim {
   }
   // A block from elsewhere is put into a hole of the zone, if there is one.
   bool PutIntoHole(uint32_t units, uint32_t expected_age, uint64_t age) {
-    uint32_t begin = follower_.FindHole(units, expected_age, static_cast<uint32_t>(follower_.script().height_bytes / kUnitBytes), {});
+    uint32_t begin = follower_.FindIdleRange(units, expected_age, static_cast<uint32_t>(follower_.script().height_bytes / kUnitBytes), {});
     if (begin == kNone) return false;
     Live block{kForeign + foreign_++, begin, begin + units, kNone, false, history_.Count() + age};
     EXPECT_LE(block.end, owner_.size());

@@ -238,12 +238,12 @@ TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   FollowerSim sim(Turns(), 0);
   EXPECT_TRUE(sim.PlayEntry(0));
   // At 0 lives entry 0; from 10 on entry 1 comes next, entry 7 needs [10, 18).
-  EXPECT_EQ(sim.follower().FindHole(4, 1, 18, {}), 12u);  // the smaller of [1, 10) and [12, 18)
-  EXPECT_EQ(sim.follower().FindHole(4, 8, 18, {}), kNone);  // each unit is needed within an iteration
-  EXPECT_EQ(sim.follower().FindHole(7, 1, 18, {}), 1u);
-  EXPECT_EQ(sim.follower().FindHole(100, 1, 18, {}), kNone);
-  EXPECT_EQ(sim.follower().FindHole(4, 1, 18, {{14, 18, kNone}}), 1u);  // there are no pages
-  EXPECT_EQ(sim.follower().FindHole(4, 1, 18, {{4, 14, kNone}}), 14u);
+  EXPECT_EQ(sim.follower().FindIdleRange(4, 1, 18, {}), 12u);  // the smaller of [1, 10) and [12, 18)
+  EXPECT_EQ(sim.follower().FindIdleRange(4, 8, 18, {}), kNone);  // each unit is needed within an iteration
+  EXPECT_EQ(sim.follower().FindIdleRange(7, 1, 18, {}), 1u);
+  EXPECT_EQ(sim.follower().FindIdleRange(100, 1, 18, {}), kNone);
+  EXPECT_EQ(sim.follower().FindIdleRange(4, 1, 18, {{14, 18, kNone}}), 1u);  // there are no pages
+  EXPECT_EQ(sim.follower().FindIdleRange(4, 1, 18, {{4, 14, kNone}}), 14u);
   EXPECT_TRUE(sim.PutIntoHole(2, 1, 1));
   EXPECT_EQ(sim.PlayFrom(1), 0u);
 }

@@ -42,7 +42,7 @@ mutant "overlap check of holes" runtime/script/follower.cc "std::vector<Range> b
 mutant "blocks beside the script" runtime/script/follower.cc "cells_[i].pending |= kForeignBit;" ""
 mutant "blocks carried over a change of script" runtime/engine/script_switcher.cc "follower_.AddForeign(foreign);" ""
 mutant "blocks of a script taken up again" runtime/script/follower.cc "live_.Clear();" ""
-mutant "blocks carried out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_holes).push_back(place);" ""
+mutant "blocks carried out of an old plan" runtime/engine/script_switcher.cc "(pages_->InZone(place) ? in_zone : in_fragments).push_back(place);" ""
 mutant "residency of carried blocks" profiler/profile.cc "if (end > n) block.residency.push_back({0, end - n});" ""
 mutant "pages taken from under the script" runtime/script/follower.cc \
   "if (!Overlaps(i, begin, end) || (cells_[i].pending & kUnmappedBit) != 0) continue;" "continue;"

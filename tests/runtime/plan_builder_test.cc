@@ -54,14 +54,14 @@ bool Meets(const ScriptEntry& entry, uint32_t begin, uint32_t end) {
 }
 
 TEST(MakeScript, NothingIsPutWhereWallsAre) {
-  Kin kin;
-  kin.walls = {{0, 50}, {120, 10}};
+  RelatedScripts kin;
+  kin.reserved_ranges = {{0, 50}, {120, 10}};
   auto script = MakeScript(Sizes({40, 60, 70, 30, 90}, 2), 1000, {}, 65536, 50'000'000, nullptr, kin);
   ASSERT_NE(script, nullptr);
-  EXPECT_EQ(script->walls, kin.walls);
+  EXPECT_EQ(script->reserved_ranges, kin.reserved_ranges);
   for (uint32_t i = 0; i < script->size(); ++i) {
     ASSERT_NE(script->entries[i].offset, kNone);
-    for (const ZonePlace& wall : kin.walls) {
+    for (const ZoneRange& wall : kin.reserved_ranges) {
       EXPECT_FALSE(Meets(script->entries[i], wall.offset, wall.offset + wall.units)) << i;
     }
   }
@@ -79,7 +79,7 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   auto one = MakeScript(Sizes(units, 5), 10'000, {}, 65536, 50'000'000, nullptr);
   ASSERT_NE(one, nullptr);
-  Kin kin;
+  RelatedScripts kin;
   kin.beside = one.get();
   auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, kin);
   ASSERT_NE(other, nullptr);
@@ -94,7 +94,7 @@ TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   for (const auto& spare : spares) {
     auto one = MakeScript(Sizes(units, 6), 10'000, {}, 512, 50'000'000, nullptr);
     ASSERT_NE(one, nullptr);
-    Kin kin;
+    RelatedScripts kin;
     kin.beside = one.get();
     auto other = MakeScript(Sizes(longer, 9), 10'000, spare, 512, 50'000'000, nullptr, kin);
     ASSERT_NE(other, nullptr);
@@ -110,7 +110,7 @@ TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   Profile profile = Sizes({40, 60, 70, 30, 90, 10, 55}, 3);
   auto old = MakeScript(profile, 1000, {}, 512, 50'000'000, nullptr);
   ASSERT_NE(old, nullptr);
-  Kin kin;
+  RelatedScripts kin;
   kin.old = old.get();
   auto again = MakeScript(profile, 1000, {}, 512, 1, nullptr, kin);  // no time at all
   ASSERT_NE(again, nullptr);

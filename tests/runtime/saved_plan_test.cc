@@ -195,7 +195,7 @@ TEST(WithoutHoles, IsAPlacementOfTheSame) {
     for (uint32_t i : index) offsets.push_back(static_cast<Offset>((script->entries[i].offset + uint64_t{zone}) * kUnitBytes));
     offsets[0] = 0;
     const Script holed = CompileScript(script->profile, index, offsets, {{0, cut, uint64_t{1} << 40}}, zone, 0);
-    ASSERT_EQ(holed.holes.size(), 1u);
+    ASSERT_EQ(holed.fragments.size(), 1u);
     auto flat = WithoutHoles(std::make_shared<const Script>(holed), 20'000'000);
     ASSERT_NE(flat, nullptr);
     EXPECT_TRUE(flat->holes.empty());

@@ -80,13 +80,13 @@ TEST(CompileScript, EdgesAgreeWithBruteForce) {
 TEST(CompileScript, HolesThatAreNotUsedAreDropped) {
   Profile profile;
   profile.blocks = {{4, 1, 1, true}, {3, 2, 2, true}, {5, 1, 1, true}};
-  std::vector<Hole> holes = {{0, 8, 1 << 20}, {9, 10, 1 << 24}};
+  std::vector<Fragment> fragments = {{0, 8, 1 << 20}, {9, 10, 1 << 24}};
   // One in the second hole, two in the zone, which begins at 20.
   std::vector<Offset> offsets = {9 * 512, 20 * 512, 23 * 512};
   Script script = CompileScript(profile, {0, 1, 2}, offsets, holes, 20, 77);
-  ASSERT_EQ(script.holes.size(), 1u);
-  EXPECT_EQ(script.holes[0].offset, 9u);
-  EXPECT_EQ(script.hole_bytes, 4 * kUnitBytes);
+  ASSERT_EQ(script.fragments.size(), 1u);
+  EXPECT_EQ(script.fragments[0].offset, 9u);
+  EXPECT_EQ(script.fragment_bytes, 4 * kUnitBytes);
   EXPECT_EQ(script.height_bytes, 8 * kUnitBytes);
   EXPECT_EQ(script.zone_offset, 20u);
   EXPECT_EQ(script.lower_bound_bytes, 77u);
