@@ -27,7 +27,7 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
   const auto ask = [&] {
     return result = hotpack::BlocksOfDriver().Allocate(*driver, &address, bytes, stream);
   };
-  result = hotpack::WithRoom(scope, nullptr, bytes, ask);
+  result = hotpack::RetryAfterTrim(scope, nullptr, bytes, ask);
   hotpack::RecordAnswer(result, &address);
   if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);
   return result;

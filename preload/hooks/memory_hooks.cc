@@ -12,7 +12,7 @@
 
 using hotpack::DeviceAddress;
 using hotpack::HookScope;
-using hotpack::WithRoom;
+using hotpack::RetryAfterTrim;
 
 namespace {
 
@@ -86,7 +86,7 @@ bool ServeFromPool(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstre
 // What the driver answers to a request that was not served.
 template <typename Call>
 CUresult Ask(const HookScope& scope, const char* name, const CUdeviceptr* address, size_t bytes, Call call) {
-  const CUresult result = WithRoom(scope, name, bytes, call);
+  const CUresult result = RetryAfterTrim(scope, name, bytes, call);
   hotpack::RecordAnswer(result, address);
   return result;
 }

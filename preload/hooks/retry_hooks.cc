@@ -9,7 +9,7 @@
 
 using hotpack::HookScope;
 using hotpack::kUnknownBytes;
-using hotpack::WithRoom;
+using hotpack::RetryAfterTrim;
 
 namespace {
 
@@ -41,49 +41,49 @@ CUresult Hook_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, co
                           unsigned long long flags) {
   HookScope scope;
   const bool named = prop != nullptr && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-  return WithRoom(
+  return RetryAfterTrim(
       scope, "cuMemCreate", bytes, [=] { return HOTPACK_NEXT(cuMemCreate)(handle, bytes, prop, flags); },
       named ? prop->location.id : hotpack::kCurrentDevice);
 }
 
 CUresult Hook_cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) {
   HookScope scope;
-  return WithRoom(scope, "cuMemAllocManaged", bytes,
+  return RetryAfterTrim(scope, "cuMemAllocManaged", bytes,
                   [=] { return HOTPACK_NEXT(cuMemAllocManaged)(address, bytes, flags); });
 }
 
 CUresult Hook_cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   HookScope scope;
-  return WithRoom(scope, "cuMemPoolCreate", kUnknownBytes, [=] { return HOTPACK_NEXT(cuMemPoolCreate)(pool, props); });
+  return RetryAfterTrim(scope, "cuMemPoolCreate", kUnknownBytes, [=] { return HOTPACK_NEXT(cuMemPoolCreate)(pool, props); });
 }
 
 CUresult Hook_cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
   HookScope scope;
-  return WithRoom(scope, "cuArrayCreate", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuArrayCreate", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuArrayCreate_v2)(array, descriptor); });
 }
 
 CUresult Hook_cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
   HookScope scope;
-  return WithRoom(scope, "cuArray3DCreate", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuArray3DCreate", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuArray3DCreate_v2)(array, descriptor); });
 }
 
 CUresult Hook_cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor,
                                      unsigned int levels) {
   HookScope scope;
-  return WithRoom(scope, "cuMipmappedArrayCreate", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuMipmappedArrayCreate", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuMipmappedArrayCreate)(array, descriptor, levels); });
 }
 
 CUresult Hook_cuModuleLoad(CUmodule* module, const char* file) {
   HookScope scope;
-  return WithRoom(scope, "cuModuleLoad", kUnknownBytes, [=] { return HOTPACK_NEXT(cuModuleLoad)(module, file); });
+  return RetryAfterTrim(scope, "cuModuleLoad", kUnknownBytes, [=] { return HOTPACK_NEXT(cuModuleLoad)(module, file); });
 }
 
 CUresult Hook_cuModuleLoadData(CUmodule* module, const void* image) {
   HookScope scope;
-  return WithRoom(scope, "cuModuleLoadData", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuModuleLoadData", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuModuleLoadData)(module, image); });
 }
 
@@ -91,7 +91,7 @@ CUresult Hook_cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned i
                                  void** values) {
   HookScope scope;
   JitValues given(values, count);
-  return WithRoom(scope, "cuModuleLoadDataEx", kUnknownBytes, [=, &given] {
+  return RetryAfterTrim(scope, "cuModuleLoadDataEx", kUnknownBytes, [=, &given] {
     given.Restore();
     return HOTPACK_NEXT(cuModuleLoadDataEx)(module, image, count, options, values);
   });
@@ -99,7 +99,7 @@ CUresult Hook_cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned i
 
 CUresult Hook_cuModuleLoadFatBinary(CUmodule* module, const void* image) {
   HookScope scope;
-  return WithRoom(scope, "cuModuleLoadFatBinary", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuModuleLoadFatBinary", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuModuleLoadFatBinary)(module, image); });
 }
 
@@ -107,7 +107,7 @@ CUresult Hook_cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_opti
                                 unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
   HookScope scope;
   JitValues given(jit_values, jit_count);
-  return WithRoom(scope, "cuLibraryLoadData", kUnknownBytes, [=, &given] {
+  return RetryAfterTrim(scope, "cuLibraryLoadData", kUnknownBytes, [=, &given] {
     given.Restore();
     return HOTPACK_NEXT(cuLibraryLoadData)(library, code, jit, jit_values, jit_count, options, values, count);
   });
@@ -118,7 +118,7 @@ CUresult Hook_cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_
                                     unsigned int count) {
   HookScope scope;
   JitValues given(jit_values, jit_count);
-  return WithRoom(scope, "cuLibraryLoadFromFile", kUnknownBytes, [=, &given] {
+  return RetryAfterTrim(scope, "cuLibraryLoadFromFile", kUnknownBytes, [=, &given] {
     given.Restore();
     return HOTPACK_NEXT(cuLibraryLoadFromFile)(library, file, jit, jit_values, jit_count, options, values, count);
   });
@@ -126,33 +126,33 @@ CUresult Hook_cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_
 
 CUresult Hook_cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, CUgraphNode* node, char* log, size_t bytes) {
   HookScope scope;
-  return WithRoom(scope, "cuGraphInstantiate", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuGraphInstantiate", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuGraphInstantiate)(executable, graph, node, log, bytes); });
 }
 
 CUresult Hook_cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* node, char* log,
                                     size_t bytes) {
   HookScope scope;
-  return WithRoom(scope, "cuGraphInstantiate", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuGraphInstantiate", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuGraphInstantiate_v2)(executable, graph, node, log, bytes); });
 }
 
 CUresult Hook_cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
   HookScope scope;
-  return WithRoom(scope, "cuGraphInstantiateWithFlags", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuGraphInstantiateWithFlags", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuGraphInstantiateWithFlags)(executable, graph, flags); });
 }
 
 CUresult Hook_cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   HookScope scope;
-  return WithRoom(scope, "cuGraphInstantiateWithParams", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuGraphInstantiateWithParams", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuGraphInstantiateWithParams)(executable, graph, parameters); });
 }
 
 CUresult Hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* executable, CUgraph graph,
                                                 CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   HookScope scope;
-  return WithRoom(scope, "cuGraphInstantiateWithParams", kUnknownBytes,
+  return RetryAfterTrim(scope, "cuGraphInstantiateWithParams", kUnknownBytes,
                   [=] { return HOTPACK_NEXT(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters); });
 }

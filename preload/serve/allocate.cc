@@ -36,7 +36,7 @@ namespace {
   if (!simple) [[unlikely]] Order().Drain(stream);
   ReuseAfter after;
   EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
-  if (status == EngineStatus::kOutOfMemory && MakeRoomIn(arena, bytes)) [[unlikely]] {
+  if (status == EngineStatus::kOutOfMemory && TrimOtherArenas(arena, bytes)) [[unlikely]] {
     status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   }
   if (status == EngineStatus::kOk) {

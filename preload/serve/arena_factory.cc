@@ -134,7 +134,7 @@ ContextArena* Make(const CudaDriver* driver, CUcontext context) {
     options.plan_time_limit_ns = kLogicalPlanLimitNs;
   }
   options.managed_limit = ManagedLimit(GetOptions(), arena->memory->TotalBytes());
-  options.say = Say;
+  options.log = Say;
   if (PlanStore* store = NewPlanStore(*driver, *arena->memory)) {
     options.sink = store;
     options.plan = store->Load();

@@ -112,7 +112,7 @@ bool MayReport(uint64_t* left_out) {
 
 }  // namespace
 
-bool MakeRoomIn(const ContextArena* arena, uint64_t bytes) noexcept try {
+bool TrimOtherArenas(const ContextArena* arena, uint64_t bytes) noexcept try {
   const CUdevice device = arena->memory->device();
   if (CanNeverFit(device, bytes)) return false;
   const bool blocks = TrimDriverBlocks();
@@ -121,7 +121,7 @@ bool MakeRoomIn(const ContextArena* arena, uint64_t bytes) noexcept try {
   return false;
 }
 
-bool MakeRoom(CUdevice device, uint64_t bytes, int attempt) noexcept try {
+bool TrimDevice(CUdevice device, uint64_t bytes, int attempt) noexcept try {
   constexpr uint64_t kSlack = 32u << 20;  // the driver rounds up
   device = Resolve(device);
   if (device < 0 || CanNeverFit(device, bytes)) return false;

@@ -13,12 +13,12 @@ inline constexpr CUdevice kCurrentDevice = -1;
 
 // What an arena lacks is taken from the idle memory of the device's other ones. True: something was given back, so that
 // another attempt may succeed. Waits for the device as far as that is possible now.
-bool MakeRoomIn(const ContextArena* arena, uint64_t bytes) noexcept;
+bool TrimOtherArenas(const ContextArena* arena, uint64_t bytes) noexcept;
 
 // A call that asked for `bytes` (kUnknownBytes: the driver alone knows) on `device` has run out of memory. `attempt`
 // counts from 0: first about as much is given back as was asked for, then everything idle. False: there is nothing to
 // give back, or it would not be enough.
-bool MakeRoom(CUdevice device, uint64_t bytes, int attempt) noexcept;
+bool TrimDevice(CUdevice device, uint64_t bytes, int attempt) noexcept;
 
 // Why `call` failed: what was asked for, and who holds what on the device; one line without its end, at most `size` bytes
 // with the closing zero. Returns its length, 0 if the driver says nothing of the device. Makes driver calls.
@@ -32,13 +32,13 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
 // `call()` -> CUresult, made again with more room if it gives CUDA_ERROR_OUT_OF_MEMORY: twice at most. A call that the
 // driver has refused has no effect, so it may be made again.
 template <typename Call>
-CUresult WithRoom(const HookScope& scope, const char* name, uint64_t bytes, Call call,
+CUresult RetryAfterTrim(const HookScope& scope, const char* name, uint64_t bytes, Call call,
                   CUdevice device = kCurrentDevice) {
   CUresult result = call();
   if (result != CUDA_ERROR_OUT_OF_MEMORY || !scope.Active()) [[likely]]
     return result;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (!MakeRoom(device, bytes, attempt)) continue;
+    if (!TrimDevice(device, bytes, attempt)) continue;
     result = call();
     if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
   }

@@ -116,7 +116,7 @@ void PlanStore::Save(const SavedPlan& plan) {
   Log("no plan is saved: cannot write %s: %s", path_.c_str(), strerror(error));
 }
 
-void PlanStore::NotUsed() {
+void PlanStore::OnRejected() {
   Log("the plan in %s does not fit what this program asks for and is not used", path_.c_str());
 }
 

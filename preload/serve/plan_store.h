@@ -21,7 +21,7 @@ class PlanStore : public PlanSink {
   // The plan of an earlier run; null if there is none, or none that can be used, with one line then. Call once.
   std::shared_ptr<const SavedPlan> Load();
   void Save(const SavedPlan& plan) override;  // waits for the disk
-  void NotUsed() override;
+  void OnRejected() override;
 
  private:
   const std::string path_;

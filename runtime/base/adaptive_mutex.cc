@@ -46,16 +46,16 @@ void SleepUntilCalled(std::atomic<uint32_t>* calls) {
 }  // namespace
 
 // The look that a wait begins with: 0 if the one before it was long ago. (Waits at the same time may lose a count: no matter.)
-uint32_t Lock::FirstLook() {
+uint32_t AdaptiveMutex::FirstLook() {
   const int64_t now = RequestTimer::Now();
   const bool soon = now - waited_at_.load(std::memory_order_relaxed) < kSoon;
-  const uint32_t heat = soon ? std::min(heat_.load(std::memory_order_relaxed) + 1, kHottest) : 0;
+  const uint32_t heat = soon ? std::min(contention_.load(std::memory_order_relaxed) + 1, kHottest) : 0;
   waited_at_.store(now, std::memory_order_relaxed);
-  heat_.store(heat, std::memory_order_relaxed);
+  contention_.store(heat, std::memory_order_relaxed);
   return heat;
 }
 
-void Lock::LockSlow() {
+void AdaptiveMutex::LockSlow() {
   constexpr uint32_t kNone = UINT32_MAX;
   uint32_t mine = 0;  // kWoken: this thread is the one that was woken
   uint32_t look = kNone;
@@ -69,7 +69,7 @@ void Lock::LockSlow() {
       look = FirstLook();
     } else if (look >= kLooks) {
       if (!state_.compare_exchange_weak(state, (state & ~mine) + kSleeper, std::memory_order_relaxed)) continue;
-      SleepUntilCalled(&calls_);
+      SleepUntilCalled(&pending_wakeups_);
       mine = kWoken;
       look = kNone;
       continue;
@@ -79,13 +79,13 @@ void Lock::LockSlow() {
 }
 
 // The lock has been given up. Somebody sleeps, or was woken.
-void Lock::UnlockSlow() {
+void AdaptiveMutex::UnlockSlow() {
   uint32_t state = state_.load(std::memory_order_relaxed);
   // Held again: its holder will look. Woken: that one will take it, or sleep again and leave this to the holder.
   while (state >= kSleeper && (state & (kHeld | kWoken)) == 0) {
     if (!state_.compare_exchange_weak(state, (state - kSleeper) | kWoken, std::memory_order_relaxed)) continue;
-    calls_.fetch_add(1);
-    Futex(&calls_, FUTEX_WAKE, 1);
+    pending_wakeups_.fetch_add(1);
+    Futex(&pending_wakeups_, FUTEX_WAKE, 1);
     return;
   }
 }

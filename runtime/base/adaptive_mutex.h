@@ -13,7 +13,7 @@ namespace hotpack {
 // ever more rarely, and more rarely still where waits have come one after the other, which lets the holder go on
 // undisturbed for a while; then it sleeps. One sleeper is woken at a time: while one is on its way, whoever unlocks makes no
 // system call.
-class Lock {
+class AdaptiveMutex {
  public:
   void lock() {
     uint32_t expected = 0;
@@ -38,8 +38,8 @@ class Lock {
   [[gnu::cold, gnu::noinline]] void UnlockSlow();
   uint32_t FirstLook();
   std::atomic<uint32_t> state_{0};
-  std::atomic<uint32_t> calls_{0};  // sleepers that were told to get up and have not done so
-  std::atomic<uint32_t> heat_{0};   // waits that each came soon after the one before
+  std::atomic<uint32_t> pending_wakeups_{0};  // sleepers that were told to get up and have not done so
+  std::atomic<uint32_t> contention_{0};   // waits that each came soon after the one before
   std::atomic<int64_t> waited_at_{0};  // when one last began, ns
 };
 

@@ -12,8 +12,8 @@ Engine::Impl::Impl(DeviceMemory* memory, const EngineOptions& options, std::atom
     : memory_(memory),
       options_(options),
       history_(options.window),
-      guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.say) : nullptr),
-      spill_(memory, options.managed_limit, options.say),
+      guards_(options.guard.on() ? std::make_unique<Guards>(memory, options.guard, options.log) : nullptr),
+      spill_(memory, options.managed_limit, options.log),
       stats_(options.stats),
       blocks_(&nodes_),
       scripts_(&history_, &pages_, &blocks_, &stats_, &fast_, options.load),
@@ -315,7 +315,7 @@ void Engine::Impl::EndIteration(EngineLock& lock) {
 void Engine::Impl::ReportRejected(EngineLock& lock) {
   if (options_.sink == nullptr) return;
   lock.unlock();
-  options_.sink->NotUsed();
+  options_.sink->OnRejected();
   lock.lock();
 }
 

@@ -57,7 +57,7 @@ struct EngineOptions {
   uint64_t never_hot_requests = 1 << 20;  // by best fit without a plan, after which the driver's pool is compared
   GuardOptions guard;                   // debug mode
   uint64_t managed_limit = 0;           // bytes of managed memory that may back blocks while there is no plan; 0: none
-  void (*say)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
+  void (*log)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
   std::shared_ptr<const SavedPlan> plan;  // of an earlier run, to begin with; null: none. Forgotten if it does not fit
   PlanSink* sink = nullptr;             // takes plans that are worth keeping; null: nobody. Not owned
 };

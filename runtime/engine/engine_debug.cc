@@ -17,8 +17,8 @@ EngineStatus Engine::Impl::ReleaseGuarded(DeviceAddress address, uint32_t stream
 }
 
 // The request whose block lies at `outer`.
-RequestName Engine::Impl::NameRequest(DeviceAddress outer) {
-  RequestName name;
+GuardedRequest Engine::Impl::NameRequest(DeviceAddress outer) {
+  GuardedRequest name;
   EngineLock lock(mutex_);
   Follower& follower = scripts_.follower();
   uint32_t entry = follower.active() && pages_.InReservation(outer) ? follower.LiveAt(pages_.OffsetOf(outer)) : kNone;

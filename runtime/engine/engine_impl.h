@@ -129,7 +129,7 @@ class Engine::Impl {
   // engine_debug.cc: guard gaps and poison
   DeviceAddress GiveGuarded(DeviceAddress outer, uint64_t bytes);
   EngineStatus ReleaseGuarded(DeviceAddress address, uint32_t stream, const ReuseAfter* after);
-  RequestName NameRequest(DeviceAddress outer);
+  GuardedRequest NameRequest(DeviceAddress outer);
 
   // engine_queries.cc: figures, and the plan for a later run
   void FlushStats();
@@ -138,7 +138,7 @@ class Engine::Impl {
 
   DeviceMemory* const memory_;
   const EngineOptions options_;
-  Lock mutex_;
+  AdaptiveMutex mutex_;
   OwnedRange owned_;
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served

@@ -22,7 +22,7 @@ void EngineStats::RecountIterations(const Profile& profile, uint64_t count) {
 void EngineStats::BeginSteady(uint64_t driver_calls) {
   steady_iteration_ = static_cast<int64_t>(iterations_);
   steady_began_now_ = true;
-  before_ = {Requests(), planned_, driver_calls, heap_allocations_, passed_through_};
+  before_ = {Requests(), planned_requests_, driver_calls, heap_allocations_, passed_through_};
 }
 
 void EngineStats::EndHeapScope(uint64_t allocations) {
@@ -33,9 +33,9 @@ void EngineStats::EndHeapScope(uint64_t allocations) {
 
 void EngineStats::AddTo(hotpack_stats* stats, uint64_t driver_calls) {
   stats->requests = Requests();
-  stats->planned = planned_;
+  stats->planned = planned_requests_;
   stats->displaced = displaced_;
-  stats->dynamic = dynamic_ - displaced_;
+  stats->dynamic = dynamic_requests_ - displaced_;
   stats->passed_through = passed_through_;
   stats->iterations = iterations_;
   stats->steady_iteration = steady_iteration_;
@@ -44,7 +44,7 @@ void EngineStats::AddTo(hotpack_stats* stats, uint64_t driver_calls) {
   stats->ns_per_request = timer_.Median();
   if (!steady()) return;
   stats->requests_steady = Requests() - before_.requests;
-  stats->planned_steady = planned_ - before_.planned;
+  stats->planned_steady = planned_requests_ - before_.planned;
   stats->retained = retained_;
   stats->heap_allocations_steady = heap_allocations_ - before_.heap_allocations;
   const uint64_t calls = driver_calls - before_.driver_calls + passed_through_ - before_.passed_through;

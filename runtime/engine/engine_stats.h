@@ -17,12 +17,12 @@ class EngineStats {
   explicit EngineStats(hotpack_stats* shared) : shared_(shared != nullptr ? shared : &own_) {}
 
   // --- requests -----------------------------------------------------------------------------------------------------
-  uint64_t NotePlanned() { return ++planned_; }  // served by script; returns how many were
-  void NoteDynamic() { ++dynamic_; }             // served by best fit
+  uint64_t NotePlanned() { return ++planned_requests_; }  // served by script; returns how many were
+  void NoteDynamic() { ++dynamic_requests_; }             // served by best fit
   void NoteDisplaced() { ++displaced_; }         // ... although the script has a place for it
   void NotePassedThrough() { ++passed_through_; }
-  uint64_t planned() const { return planned_; }
-  uint64_t dynamic() const { return dynamic_; }
+  uint64_t planned() const { return planned_requests_; }
+  uint64_t dynamic() const { return dynamic_requests_; }
   uint64_t displaced() const { return displaced_; }
   uint64_t passed_through() const { return passed_through_; }
   void AddTime(int64_t nanoseconds) { timer_.Add(nanoseconds); }  // of a request served by script
@@ -71,12 +71,12 @@ class EngineStats {
   const hotpack_stats& published() const { return *shared_; }
 
  private:
-  uint64_t Requests() const { return planned_ + dynamic_; }
+  uint64_t Requests() const { return planned_requests_ + dynamic_requests_; }
   void EndHeapScope(uint64_t allocations);
 
   hotpack_stats own_{};
   hotpack_stats* const shared_;
-  uint64_t planned_ = 0, dynamic_ = 0, displaced_ = 0, passed_through_ = 0;
+  uint64_t planned_requests_ = 0, dynamic_requests_ = 0, displaced_ = 0, passed_through_ = 0;
   uint64_t plans_ = 0, reoptimizations_ = 0;
   uint64_t marks_ = 0;
   uint64_t iterations_ = 0;

@@ -176,7 +176,7 @@ bool PlanScheduler::Improve(bool displaced) {
   const Arena& arena = parts_.pages->arena();
   const uint64_t number = scripts.number();
   Variant* variant = scripts.variants().Find(number);
-  const bool may_replan = !scripts.pending() && !worker_.Busy() && (variant == nullptr || variant->MayRefine());
+  const bool may_replan = !scripts.pending() && !worker_.Busy() && (variant == nullptr || variant->MayReplan());
   bool posted = false;
   // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
   // is dearer than that.)
@@ -209,7 +209,7 @@ bool PlanScheduler::Improve(bool displaced) {
       posted = improving = Post(std::move(job), number);
     }
   }
-  if (posted && variant != nullptr) variant->NoteRefine();
+  if (posted && variant != nullptr) variant->NoteReplan();
   return improving;
 }
 

@@ -25,7 +25,7 @@ class PlanScheduler {
  public:
   // The engine's parts. All outlive this.
   struct Parts {
-    Lock* mutex;  // the engine's lock
+    AdaptiveMutex* mutex;  // the engine's lock
     const History* history;
     PageManager* pages;
     DynamicBlocks* blocks;

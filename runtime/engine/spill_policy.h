@@ -13,7 +13,7 @@
 namespace hotpack {
 
 // The engine's lock, held. A function that takes one may let go of it meanwhile, and holds it again on return.
-using EngineLock = std::unique_lock<Lock>;
+using EngineLock = std::unique_lock<AdaptiveMutex>;
 
 // All functions but Owns need the engine's lock. The ones that take it make driver calls without it.
 class SpillPolicy {

@@ -106,7 +106,7 @@ bool WarmStart::FollowOpening(uint32_t units, bool* by_script) {
   *by_script = entry != kNone;
   if (entry == kNone) return true;
   if (!in_force_) {
-    TakeUp(saved_->scripts[opening.script], entry);
+    StartFollowing(saved_->scripts[opening.script], entry);
     if (!in_force_) return match_.holds = false;
     expected_peak_ = std::min(saved_->live_peak_bytes, device_bytes_);
     if (match_.missed_in_all == 0) saver_->SetSaved(scripts_->variants().newest());
@@ -117,7 +117,7 @@ bool WarmStart::FollowOpening(uint32_t units, bool* by_script) {
 }
 
 // The next request is entry `position` of `script`.
-void WarmStart::TakeUp(const std::shared_ptr<const Script>& script, uint32_t position) {
+void WarmStart::StartFollowing(const std::shared_ptr<const Script>& script, uint32_t position) {
   if (pages_->zone_pinned()) return;
   Script own = *script;  // it counts requests of this run
   own.profile.first_ordinal = kOfSavedPlan;
@@ -185,7 +185,7 @@ void WarmStart::Recognise(uint32_t units) {
     uint32_t last = 0;
     const uint32_t length = LongestAgreement(*script, units, &last);
     if (length < Recognisable(*script) || !LivesAgree(*script, last, length)) continue;
-    TakeUp(script, last);
+    StartFollowing(script, last);
     if (on_trial_) saved_.reset();
     return;
   }

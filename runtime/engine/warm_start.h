@@ -71,7 +71,7 @@ class WarmStart {
   uint32_t MatchOpening(uint32_t units);
   bool OpeningHolds() const;
   bool FollowOpening(uint32_t units, bool* by_script);
-  void TakeUp(const std::shared_ptr<const Script>& script, uint32_t position);
+  void StartFollowing(const std::shared_ptr<const Script>& script, uint32_t position);
   uint32_t LongestAgreement(const Script& script, uint32_t units, uint32_t* last) const;
   bool LivesAgree(const Script& script, uint32_t last, uint32_t length) const;
   void Recognise(uint32_t units);

@@ -25,7 +25,7 @@ bool Guards::Fill(DeviceAddress address, const Block& block) {
          memory_->Fill(address + block.bytes, Tail(block), kGuardByte) == MemoryStatus::kOk;
 }
 
-DeviceAddress Guards::Given(DeviceAddress outer, uint64_t bytes, const RequestName& request) {
+DeviceAddress Guards::Given(DeviceAddress outer, uint64_t bytes, const GuardedRequest& request) {
   const DeviceAddress address = outer + options_.gap_bytes;
   Block block{bytes, request, 0, false};
   block.guarded = Fill(address, block);
@@ -113,7 +113,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
   }
   if (say_ == nullptr || count > kMaxReports) return;
   char request[64] = "a request outside the monitored ones";
-  const RequestName& name = block.request;
+  const GuardedRequest& name = block.request;
   const auto ordinal = static_cast<unsigned long long>(name.ordinal);
   if (name.ordinal != UINT64_MAX && name.has_iteration) {
     snprintf(request, sizeof(request), "request %llu (%llu of the iteration)", ordinal,

@@ -26,7 +26,7 @@ struct GuardOptions {
 };
 
 // A request in words of the run: its ordinal, and where it is in the iteration if there is a script.
-struct RequestName {
+struct GuardedRequest {
   uint64_t ordinal = 0;         // of the run; UINT64_MAX: not monitored
   uint64_t in_iteration = 0;    // from 0
   bool has_iteration = false;
@@ -46,7 +46,7 @@ class Guards {
   uint64_t Padded(uint64_t bytes) const { return bytes + 2 * options_.gap_bytes; }
 
   // The engine gave the block at `outer`; returns where the program's `bytes` begin. Fills the gaps.
-  DeviceAddress Given(DeviceAddress outer, uint64_t bytes, const RequestName& request);
+  DeviceAddress Given(DeviceAddress outer, uint64_t bytes, const GuardedRequest& request);
   // The program gives the block at `address` back: its gaps are looked at, and it is poisoned. False: no block of the
   // program begins there. *outer: the engine's block.
   bool Returned(DeviceAddress address, DeviceAddress* outer);
@@ -63,7 +63,7 @@ class Guards {
  private:
   struct Block {
     uint64_t bytes = 0;
-    RequestName request;
+    GuardedRequest request;
     uint64_t serial = 0;   // tells it from later blocks at its address
     bool guarded = false;  // the gaps have been filled, and nothing was found yet
   };

@@ -46,7 +46,7 @@ class PlanSink {
   // On the planner's thread, or on the one that ends the process or the context; from several threads at a time.
   virtual void Save(const SavedPlan& plan) = 0;
   // The plan that the engine began with does not fit what is asked for. At most once; on a thread of the job.
-  virtual void NotUsed() = 0;
+  virtual void OnRejected() = 0;
 };
 
 inline constexpr uint64_t kMaxOpening = 1 << 18;  // requests: 2 MiB of a file

@@ -30,7 +30,7 @@ bool IsKnown(const HistoryTail& tail, const Script& known) {
 
 // Whether `period` is a reason to leave a script that is being followed, if not always closely: it is longer, or it is
 // as long but another one, or it has been repeated for longer than the script's own iteration would allow.
-bool IsNews(const HistoryTail& tail, const Period& period, const Script& known) {
+bool IsNewPeriod(const HistoryTail& tail, const Period& period, const Script& known) {
   uint64_t length = known.profile.period;
   if (period.length > length) return true;
   if (period.length == length) return !IsKnown(tail, known);
@@ -49,7 +49,7 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   } else {
     period = FindPeriod(tail);
     if (period.length == 0) return std::nullopt;
-    if (!job.replace && job.known != nullptr && !IsNews(tail, period, *job.known)) return std::nullopt;
+    if (!job.replace && job.known != nullptr && !IsNewPeriod(tail, period, *job.known)) return std::nullopt;
   }
   Profile profile = BuildProfile(tail, period);
   for (const ProfileBlock& block : profile.blocks) {
@@ -58,7 +58,7 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job) {
   return std::nullopt;
 }
 
-bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t max_units) {
+bool ClampToKnownLoad(Profile* learned, const Profile& known, uint64_t max_units) {
   const std::vector<ProfileBlock>& old = known.blocks;
   if (old.size() != learned->blocks.size()) return true;
   if (PeakUnits(*learned) <= std::max(PeakUnits(known), max_units)) return true;
@@ -213,7 +213,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const RelatedScripts& kin, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
-  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, NearlyNoMore(max_units, chunk_bytes))));
+  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   for (const ZoneRange& place : kin.reserved_ranges) {
@@ -280,7 +280,7 @@ std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, c
   // Lives that repeat only after more periods than have been seen: the longest of each block's are too much together.
   if (!job.profile && profile.unroll > 1 && PeakUnits(profile) > most + most / 2) return nullptr;
   if (job.profile && job.known &&
-      !KeepNearLoad(&profile, job.known->profile, NearlyNoMore(most, settings.chunk_bytes)) && !job.replace) {
+      !ClampToKnownLoad(&profile, job.known->profile, LoadLimit(most, settings.chunk_bytes)) && !job.replace) {
     return nullptr;
   }
   RelatedScripts kin;

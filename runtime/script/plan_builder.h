@@ -53,14 +53,14 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
                                          const RelatedScripts& kin = {}, WorkClock* clock = nullptr);
 
 // What a plan's load may be where the job was never seen to need more than `units`: a little more, or two chunks.
-inline uint64_t NearlyNoMore(uint64_t units, uint64_t chunk_bytes) {
+inline uint64_t LoadLimit(uint64_t units, uint64_t chunk_bytes) {
   return units + std::max(units / 32, 2 * chunk_bytes / kUnitBytes);
 }
 
 // A profile that has learned from iterations of different shapes may add up lives that never were together. If its load,
 // PeakUnits(), is above `max_units` and above that of the profile it began as, `known`, it keeps the lives of that one and
 // takes the sizes alone. False: nothing is new then. Both have the same requests, else nothing is changed. O(requests).
-bool KeepNearLoad(Profile* learned, const Profile& known, uint64_t max_units);
+bool ClampToKnownLoad(Profile* learned, const Profile& known, uint64_t max_units);
 
 // What of a run a plan depends on, besides its profile: copied under the engine's lock.
 struct PlanSnapshot {

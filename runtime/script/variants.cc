@@ -8,13 +8,13 @@ void Variant::NotePass(bool clean) {
   constexpr uint32_t kHelped = 16;  // iterations
   ++passes;
   clean_passes = clean ? clean_passes + 1 : 0;
-  if (clean_passes % kHelped == kHelped - 1) refines /= 2;
+  if (clean_passes % kHelped == kHelped - 1) replans /= 2;
 }
 
-void Variant::NoteRefine() {
+void Variant::NoteReplan() {
   constexpr uint32_t kFree = 4, kMax = 16;  // after a few, each waits for twice as many iterations
-  ++refines;
-  refine_from = passes + (refines <= kFree ? 0 : uint64_t{1} << std::min(refines - kFree, kMax));
+  ++replans;
+  refine_from = passes + (replans <= kFree ? 0 : uint64_t{1} << std::min(replans - kFree, kMax));
 }
 
 uint64_t Variants::BytesOf(const Script& script) {

@@ -22,11 +22,11 @@ struct Variant {
   // Reoptimisation (Sekiyama 2018, §4.3): ever rarer while it does not help.
   uint64_t passes = 0;       // iterations of it that have ended
   uint32_t clean_passes = 0; // ... of the last ones, in a row, without a request displaced
-  uint32_t refines = 0;      // plans in its place lately
+  uint32_t replans = 0;      // plans in its place lately
   uint64_t refine_from = 0;  // passes before the next
   void NotePass(bool clean);
-  bool MayRefine() const { return passes >= refine_from; }
-  void NoteRefine();
+  bool MayReplan() const { return passes >= refine_from; }
+  void NoteReplan();
 
   Follower parked;         // its follower's memory while another one is followed: taking it up again needs no new one
 };

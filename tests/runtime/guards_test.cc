@@ -55,7 +55,7 @@ class GuardsTest : public testing::Test {
   EngineOptions Options(uint64_t gap, bool poison) {
     EngineOptions options;
     options.guard = {gap, poison};
-    options.say = Say;
+    options.log = Say;
     return options;
   }
   Bytes memory_;

@@ -11,8 +11,8 @@
 namespace hotpack {
 namespace {
 
-TEST(Lock, TryLockSaysWhetherItIsHeld) {
-  Lock lock;
+TEST(AdaptiveMutex, TryLockSaysWhetherItIsHeld) {
+  AdaptiveMutex lock;
   EXPECT_TRUE(lock.try_lock());
   EXPECT_FALSE(lock.try_lock());
   lock.unlock();
@@ -21,16 +21,16 @@ TEST(Lock, TryLockSaysWhetherItIsHeld) {
 }
 
 // Short sections, with a long one now and then, so that waiters spin, sleep, are woken in vain and sleep again.
-TEST(Lock, OneAtATimeAndNobodySleepsForEver) {
+TEST(AdaptiveMutex, OneAtATimeAndNobodySleepsForEver) {
   constexpr int kThreads = 8, kTimes = 20000;
-  Lock lock;
+  AdaptiveMutex lock;
   int inside = 0, together = 0;
   long count = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kTimes; ++i) {
-        std::lock_guard<Lock> hold(lock);
+        std::lock_guard<AdaptiveMutex> hold(lock);
         together += ++inside != 1 ? 1 : 0;
         ++count;
         if (i % 2000 == t) std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -44,9 +44,9 @@ TEST(Lock, OneAtATimeAndNobodySleepsForEver) {
 }
 
 // All sleep while one holds it; each is woken in the end, though nobody else takes the lock in between.
-TEST(Lock, AllSleepersAreWoken) {
+TEST(AdaptiveMutex, AllSleepersAreWoken) {
   for (int round = 0; round < 20; ++round) {
-    Lock lock;
+    AdaptiveMutex lock;
     std::atomic<int> done{0};
     lock.lock();
     std::vector<std::thread> threads;

@@ -29,7 +29,7 @@ void Say(const char* line) { Lines().push_back(line); }
 EngineOptions Overcommit(uint64_t limit) {
   EngineOptions options;
   options.managed_limit = limit;
-  options.say = Say;
+  options.log = Say;
   Lines().clear();
   return options;
 }

@@ -58,7 +58,7 @@ class PageManagerTest : public testing::Test {
   PageManager pages_{&device_, &abandoned_, &follower_, &blocks_};
   GrowthPolicy policy_;
   std::shared_ptr<const Script> script_;
-  Lock mutex_;
+  AdaptiveMutex mutex_;
 };
 
 TEST_F(PageManagerTest, GrowsByWhatIsAskedForAndGivesItBack) {

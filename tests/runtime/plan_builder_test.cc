@@ -19,25 +19,25 @@ Profile ByTurns() {
   return profile;
 }
 
-TEST(KeepNearLoad, LivesThatWereSeenTogetherAreLearnt) {
+TEST(ClampToKnownLoad, LivesThatWereSeenTogetherAreLearnt) {
   Profile learned = ByTurns();
   learned.blocks[0].age = 2;  // now 300 together
-  EXPECT_TRUE(KeepNearLoad(&learned, ByTurns(), 300));
+  EXPECT_TRUE(ClampToKnownLoad(&learned, ByTurns(), 300));
   EXPECT_EQ(learned.blocks[0].age, 2u);
 }
 
-TEST(KeepNearLoad, LivesThatNeverWereTogetherAreNot) {
+TEST(ClampToKnownLoad, LivesThatNeverWereTogetherAreNot) {
   Profile learned = ByTurns();
   learned.blocks[0].age = 2;
-  EXPECT_FALSE(KeepNearLoad(&learned, ByTurns(), 299));
+  EXPECT_FALSE(ClampToKnownLoad(&learned, ByTurns(), 299));
   EXPECT_EQ(learned.blocks[0].age, 1u);
 }
 
-TEST(KeepNearLoad, SizesAreLearntAllTheSame) {
+TEST(ClampToKnownLoad, SizesAreLearntAllTheSame) {
   Profile learned = ByTurns();
   learned.blocks[0].age = 2;
   learned.blocks[1].units = 250;
-  EXPECT_TRUE(KeepNearLoad(&learned, ByTurns(), 299));
+  EXPECT_TRUE(ClampToKnownLoad(&learned, ByTurns(), 299));
   EXPECT_EQ(learned.blocks[0].age, 1u);
   EXPECT_EQ(learned.blocks[1].units, 250u);
 }

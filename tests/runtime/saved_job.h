@@ -26,7 +26,7 @@ class Keeper : public PlanSink {
     plan_ = std::move(read);
     ++saves_;
   }
-  void NotUsed() override {
+  void OnRejected() override {
     std::lock_guard lock(mutex_);
     ++not_used_;
   }

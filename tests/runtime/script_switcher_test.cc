@@ -25,7 +25,7 @@ std::shared_ptr<const Script> Sizes(const std::vector<uint32_t>& units) {
 class ScriptSwitcherTest : public testing::Test {
  protected:
   ScriptSwitcherTest() {
-    Lock mutex;
+    AdaptiveMutex mutex;
     EngineLock lock(mutex);
     EXPECT_EQ(pages_.Open(lock), MemoryStatus::kOk);
   }
@@ -147,7 +147,7 @@ TEST_F(ScriptSwitcherTest, LiveBlocksOutliveTheScript) {
   Request(10);
   const Follower::Answer answer = scripts_.follower().Next(10, history_.Count() - 1, history_);
   ASSERT_EQ(answer.outcome, Follower::Outcome::kUnmapped);
-  Lock mutex;
+  AdaptiveMutex mutex;
   {
     EngineLock lock(mutex);
     ASSERT_TRUE(pages_.MapEntry(lock, answer.entry, {}));

@@ -24,7 +24,7 @@ class SpillPolicyTest : public testing::Test {
  protected:
   SpillPolicyTest() { lines = &lines_; }
   ManagedDeviceMemory memory_;
-  Lock mutex_;
+  AdaptiveMutex mutex_;
   std::vector<std::string> lines_;
 };
 

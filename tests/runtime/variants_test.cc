@@ -170,8 +170,8 @@ TEST(Variants, ReoptimisationBacksOff) {
   for (int half = 0; half < 2; ++half) {
     for (int k = 0; k < 500; ++k) {
       variant.NotePass(/*clean=*/false);
-      if (!variant.MayRefine()) continue;
-      variant.NoteRefine();
+      if (!variant.MayReplan()) continue;
+      variant.NoteReplan();
       ++made[half];
     }
   }
@@ -179,7 +179,7 @@ TEST(Variants, ReoptimisationBacksOff) {
   EXPECT_LE(made[0], 14u);
   EXPECT_LE(made[1], 2u);
   for (int k = 0; k < 200; ++k) variant.NotePass(/*clean=*/true);
-  EXPECT_EQ(variant.refines, 0u);
+  EXPECT_EQ(variant.replans, 0u);
 }
 
 }  // namespace
