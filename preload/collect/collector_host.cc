@@ -38,7 +38,7 @@ struct State {
   int end_count = 0;
   bool ended = false;
 };
-constinit MadeOnce<State> the_state;
+constinit NoDestructor<State> the_state;
 
 Engine* FirstRecording() {
   Engine* first = nullptr;

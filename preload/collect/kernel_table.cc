@@ -24,7 +24,7 @@ struct State {
   std::unordered_map<const void*, std::shared_ptr<const Kernel>> kernels;
   std::atomic<bool> layout_missed{false};
 };
-constinit MadeOnce<State> the_state;
+constinit NoDestructor<State> the_state;
 
 // cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4); cuFuncGetName, cuKernelGetName (12.3). The handles of both kinds are
 // pointers.

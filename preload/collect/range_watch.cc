@@ -60,7 +60,7 @@ struct State {
   std::atomic<bool> iteration_matched{false}, interrupt_matched{false};
   std::atomic<uint64_t> next_id{uint64_t{1} << 63};  // of ranges of named domains, which are noted as start and end
 };
-constinit MadeOnce<State> the_state;
+constinit NoDestructor<State> the_state;
 State& TheState() { return the_state.Get(); }
 
 constinit std::atomic<int8_t> wanted{-1};  // -1: not known yet

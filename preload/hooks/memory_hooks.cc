@@ -44,7 +44,7 @@ bool CurrentPoolIsDefault() {
 bool Serve(CUdeviceptr* address, size_t bytes) noexcept try {
   DeviceAddress served = 0;
   if (address == nullptr || bytes == 0) return false;
-  if (hotpack::KeptOutside(bytes)) [[unlikely]] {
+  if (hotpack::IsExcluded(bytes)) [[unlikely]] {
     hotpack::NotePassedThrough();
     return false;
   }

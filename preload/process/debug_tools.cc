@@ -25,7 +25,7 @@ bool Set(const char* variable) {
 
 }  // namespace
 
-const char* ToolInProcess() {
+const char* DetectInProcess() {
   // What compute-sanitizer gives its target; CUDA_MEMCHECK was its predecessor's.
   if (Set("NV_SANITIZER_INJECTION_PORT_BASE") || Set("NV_SANITIZER_INJECTION_PORT_RANGE_BEGIN")) return kSanitizer;
   if (Set("CUDA_MEMCHECK")) return "cuda-memcheck";
@@ -39,8 +39,8 @@ const char* ToolInProcess() {
   return found != 0 ? kSanitizer : nullptr;
 }
 
-const char* ToolAtDriver(void* driver) {
-  if (const char* tool = ToolInProcess()) return tool;
+const char* DetectAtDriver(void* driver) {
+  if (const char* tool = DetectInProcess()) return tool;
   // cudadebugger.h, CUDBG_IPC_FLAG_NAME: "set by the API client to indicate that it is ready to attach".
   const auto* flag = driver != nullptr ? static_cast<const uint32_t*>(RealDlsym()(driver, "cudbgIpcFlag")) : nullptr;
   return flag != nullptr && *static_cast<const volatile uint32_t*>(flag) != 0 ? "cuda-gdb" : nullptr;

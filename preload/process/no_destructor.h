@@ -9,9 +9,9 @@ namespace hotpack {
 // Nobody waits for anybody, other than at a static variable of a function: a thread that is at it at the moment of a fork does
 // not exist in the child, where its lock would stay taken.
 template <typename T>
-class MadeOnce {
+class NoDestructor {
  public:
-  constexpr MadeOnce() = default;
+  constexpr NoDestructor() = default;
 
   // Thread-safe. Throws bad_alloc.
   T& Get() {

@@ -66,7 +66,7 @@ void Read() {
   }
   if (options.enabled && !IsChosen(options)) options.enabled = false;
   if (options.enabled) {
-    if (const char* tool = ToolInProcess()) {
+    if (const char* tool = DetectInProcess()) {
       options.enabled = false;
       Log("%s is active: allocations are left to the driver", tool);
     }

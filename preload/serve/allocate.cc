@@ -28,7 +28,7 @@ namespace {
     return false;
   }
   if (stream != kNoStream && arena->engine->service() != Engine::Service::kServe &&
-      BetterLeftToPool(arena, bytes, stream)) [[unlikely]] {
+      DriverPoolIsFaster(arena, bytes, stream)) [[unlikely]] {
     arena->engine->NotePassedThrough();
     return false;
   }

@@ -149,7 +149,7 @@ bool LeftToTool() {
   static constinit std::atomic<int> answer{-1};
   int known = answer.load();
   if (known >= 0) return known != 0;
-  const char* tool = ToolAtDriver(DriverLibrary());
+  const char* tool = DetectAtDriver(DriverLibrary());
   if (answer.compare_exchange_strong(known, tool != nullptr ? 1 : 0)) {
     if (tool != nullptr) Log("%s is active: allocations are left to the driver", tool);
     return tool != nullptr;

@@ -30,7 +30,7 @@ uint64_t MeasurePool(const CudaDriver& driver, uint64_t bytes, CUstream stream) 
 
 }  // namespace
 
-bool BetterLeftToPool(ContextArena* arena, uint64_t bytes, CUstream stream) {
+bool DriverPoolIsFaster(ContextArena* arena, uint64_t bytes, CUstream stream) {
   if (arena->engine->service() == Engine::Service::kLeave) return true;
   uint64_t ours = 0;
   if (!arena->engine->BeginComparison(&ours)) return false;

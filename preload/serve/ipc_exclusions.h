@@ -19,7 +19,7 @@ bool IsOutsideSize(uint64_t bytes);
 
 // Whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512. Lock-free; one load and
 // one compare while there are none.
-inline bool KeptOutside(uint64_t bytes) {
+inline bool IsExcluded(uint64_t bytes) {
   return outside_sizes.load(std::memory_order_acquire) != 0 && IsOutsideSize(bytes);
 }
 

@@ -49,7 +49,7 @@ struct Recordings {
   std::unordered_map<CUdeviceptr, Block> blocks;
 };
 
-constinit MadeOnce<Recordings> recordings;
+constinit NoDestructor<Recordings> recordings;
 constinit __attribute__((tls_model("initial-exec"))) thread_local Request request = {};
 
 // Called with the lock held.

@@ -23,7 +23,7 @@ struct ContextArena {
   const CUcontext context;
   const std::unique_ptr<ContextMemory> memory;
   Engine* engine = nullptr;  // set before the arena is published
-  OriginMarks origins;       // which blocks were asked for as memory of a pool
+  PoolOrigins origins;       // which blocks were asked for as memory of a pool
 
  private:
   static uint32_t NextNumber() {

@@ -11,7 +11,7 @@ constexpr uint64_t kUnit = 512;  // blocks start at multiples of it
 
 }  // namespace
 
-bool OriginMarks::Make(const Engine& engine) {
+bool PoolOrigins::Make(const Engine& engine) {
   DeviceAddress base = 0;
   uint64_t bytes = 0;
   if (!engine.Reservation(&base, &bytes)) return false;
@@ -25,7 +25,7 @@ bool OriginMarks::Make(const Engine& engine) {
   return true;
 }
 
-void OriginMarks::Set(DeviceAddress address, bool of_pool) {
+void PoolOrigins::Set(DeviceAddress address, bool of_pool) {
   uint8_t* const marks = marks_.load(std::memory_order_acquire);
   if (address - base_.load() >= bytes_.load()) return;  // a block in managed memory
   std::atomic_ref<uint8_t> mark(marks[(address - base_.load()) / kUnit]);
@@ -33,7 +33,7 @@ void OriginMarks::Set(DeviceAddress address, bool of_pool) {
   if ((mark.load(std::memory_order_relaxed) != 0) != of_pool) mark.store(of_pool ? 1 : 0, std::memory_order_relaxed);
 }
 
-bool OriginMarks::OfPool(DeviceAddress address) const {
+bool PoolOrigins::OfPool(DeviceAddress address) const {
   uint8_t* marks = marks_.load(std::memory_order_acquire);
   if (marks == nullptr || address - base_.load() >= bytes_.load()) return false;
   return std::atomic_ref<uint8_t>(marks[(address - base_.load()) / kUnit]).load(std::memory_order_relaxed) != 0;

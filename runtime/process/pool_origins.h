@@ -14,7 +14,7 @@ class Engine;
 // A byte for each 512 of the arena's addresses, made when the first block of a pool is served: a program that uses none
 // pays one load and one compare a request. The bytes are address space (a 512th of the arena's); only pages with the
 // mark of a block that was served become memory. Thread-safe; whoever hands a block to another thread orders its calls.
-class OriginMarks {
+class PoolOrigins {
  public:
   // The block at `address` has just been served by `engine`.
   void Note(const Engine& engine, DeviceAddress address, bool of_pool) {

@@ -23,10 +23,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
-Picture PictureOf(const TraceFile& file) {
-  absl::StatusOr<Picture> picture = MakePicture(file, {});
+ReportModel PictureOf(const TraceFile& file) {
+  absl::StatusOr<ReportModel> picture = MakePicture(file, {});
   EXPECT_TRUE(picture.ok()) << picture.status();
-  return picture.ok() ? *std::move(picture) : Picture{};
+  return picture.ok() ? *std::move(picture) : ReportModel{};
 }
 
 std::vector<uint64_t> Read(const Json& column) {
@@ -137,11 +137,11 @@ TEST(ReportTest, OccurrencesDoNotOverlap) {
 
 TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
   const TraceFile file = hotpack_test::Sample();
-  const Picture picture = PictureOf(file);
+  const ReportModel picture = PictureOf(file);
   ASSERT_EQ(picture.blocks.size(), 8u);
   EXPECT_EQ(picture.period, 8u);
-  EXPECT_EQ(picture.beside.blocks, 3u);
-  EXPECT_EQ(picture.beside.most, 3 << 20);
+  EXPECT_EQ(picture.unplanned.blocks, 3u);
+  EXPECT_EQ(picture.unplanned.most, 3 << 20);
   auto name = [&](NameOrdinal ordinal) { return ordinal == kNoName ? std::string("-") : picture.names[ordinal]; };
   std::map<std::string, int> ranges;
   for (size_t i = 0; i < picture.blocks.size(); ++i) {
@@ -168,7 +168,7 @@ TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
 }
 
 TEST(ReportTest, CurvesAreLoadAndTop) {
-  const Picture picture = PictureOf(hotpack_test::Sample());
+  const ReportModel picture = PictureOf(hotpack_test::Sample());
   EXPECT_EQ(Validate(picture.instance, picture.packed.placement), "");
   const PlacementCurves& curves = picture.curves;
   Bytes most = 0, top = 0;
@@ -192,7 +192,7 @@ TEST(ReportTest, CurvesAreLoadAndTop) {
 
 TEST(ReportTest, WhatDoesNotRepeatIsPackedWhole) {
   const TraceFile file = Steps({{1024, 4096, 512, 9000}}, 2);
-  const Picture picture = PictureOf(file);
+  const ReportModel picture = PictureOf(file);
   EXPECT_EQ(picture.period, 0u);
   EXPECT_THAT(picture.what, HasSubstr("no iteration repeats"));
   ASSERT_EQ(picture.blocks.size(), 4u);
@@ -213,7 +213,7 @@ TEST(ReportTest, APlanIsNeverAStackOfAllBlocks) {
     block.residency.push_back({i, i + 2});
     instance.blocks.push_back(block);
   }
-  const absl::StatusOr<Picture> picture = MakePicture(instance, {}, {.time_limit_ns = 1});
+  const absl::StatusOr<ReportModel> picture = MakePicture(instance, {}, {.time_limit_ns = 1});
   ASSERT_TRUE(picture.ok());
   EXPECT_EQ(Validate(picture->instance, picture->packed.placement), "");
   EXPECT_LE(picture->packed.placement.height, 3 * 512);
@@ -225,7 +225,7 @@ TEST(ReportTest, APlanFileIsRefusedAsOne) {
   EXPECT_THAT(ReadPicture(path, {}).status().message(), HasSubstr("a plan file has no recording in it"));
 }
 
-PageInput InputOf(const TraceFile& file, const Picture& picture) {
+PageInput InputOf(const TraceFile& file, const ReportModel& picture) {
   PageInput input;
   input.name = "sample.trace";
   input.file = &file;
@@ -235,7 +235,7 @@ PageInput InputOf(const TraceFile& file, const Picture& picture) {
 
 TEST(ReportTest, ThePageHoldsEveryBlockExactly) {
   const TraceFile file = hotpack_test::Sample();
-  const Picture picture = PictureOf(file);
+  const ReportModel picture = PictureOf(file);
   const Json data = PageData(InputOf(file, picture));
   const uint64_t unit = data["unit"];
   const auto index = Read(data["blocks"]["index"]), begin = Read(data["blocks"]["begin"]), end = Read(data["blocks"]["end"]);
@@ -256,7 +256,7 @@ TEST(ReportTest, ThePageHoldsEveryBlockExactly) {
 
 TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
   const TraceFile file = hotpack_test::Sample();
-  const Picture picture = PictureOf(file);
+  const ReportModel picture = PictureOf(file);
   PageInput input = InputOf(file, picture);
   input.block_limit = 2;
   const Json data = PageData(input);
@@ -271,7 +271,7 @@ TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
 TEST(ReportTest, ThePageSaysWhatIsMissingAndRoundsNothingUpToAll) {
   TraceFile file = hotpack_test::Sample();
   file.origin.end = TraceOrigin::End::kNotClosed;
-  const Picture picture = PictureOf(file);
+  const ReportModel picture = PictureOf(file);
   PageInput input = InputOf(file, picture);
   input.stats = {{"requests", 100'000}, {"planned", 99'999}};
   const std::string page = Page(input);
@@ -283,7 +283,7 @@ TEST(ReportTest, ThePageSaysWhatIsMissingAndRoundsNothingUpToAll) {
 
 TEST(ReportTest, ThePageNeedsNothingElseAndRunsNothingOfTheRecording) {
   const TraceFile file = hotpack_test::Sample();
-  const Picture picture = PictureOf(file);
+  const ReportModel picture = PictureOf(file);
   PageInput input = InputOf(file, picture);
   input.command = "hotpack run -- 'a<b'";
   std::string page = Page(input);
@@ -342,7 +342,7 @@ size_t Rectangles(const std::string& svg, const std::string& name) {
 }
 
 TEST(SvgTest, OneRectangleABlockAndValidXml) {
-  const Picture picture = PictureOf(hotpack_test::Sample());
+  const ReportModel picture = PictureOf(hotpack_test::Sample());
   const std::string svg = Svg(picture, {});
   EXPECT_EQ(XmlFault(svg), "");
   EXPECT_EQ(Rectangles(svg, "blocks"), 8u);
@@ -361,7 +361,7 @@ TEST(SvgTest, TinyBlocksAreMergedAndABlockAloneIsDrawn) {
     many.blocks.push_back(block);
   }
   many.blocks[0].size = 512 * 2000;
-  const absl::StatusOr<Picture> picture = MakePicture(many, {}, {});
+  const absl::StatusOr<ReportModel> picture = MakePicture(many, {}, {});
   ASSERT_TRUE(picture.ok());
   const std::string svg = Svg(*picture, {});
   EXPECT_EQ(XmlFault(svg), "");
@@ -369,7 +369,7 @@ TEST(SvgTest, TinyBlocksAreMergedAndABlockAloneIsDrawn) {
   EXPECT_GT(Rectangles(svg, "merged"), 0u);
   Instance one;
   one.blocks.push_back(many.blocks[0]);
-  const absl::StatusOr<Picture> alone = MakePicture(one, {}, {});
+  const absl::StatusOr<ReportModel> alone = MakePicture(one, {}, {});
   ASSERT_TRUE(alone.ok());
   EXPECT_EQ(Rectangles(Svg(*alone, {}), "blocks"), 1u);
 }

@@ -54,6 +54,6 @@ class ChainerPool : public SegmentPolicy {
 
 }  // namespace
 
-std::unique_ptr<PeerPolicy> MakeChainerPool(PeerDevice* device) { return std::make_unique<ChainerPool>(device); }
+std::unique_ptr<PeerPolicy> MakeChainerPool(ModelDevice* device) { return std::make_unique<ChainerPool>(device); }
 
 }  // namespace hotpack

@@ -7,9 +7,9 @@
 namespace hotpack {
 
 // Not thread-safe.
-class PeerDevice {
+class ModelDevice {
  public:
-  explicit PeerDevice(uint64_t capacity) : capacity_(capacity) {}  // bytes; 0: no limit
+  explicit ModelDevice(uint64_t capacity) : capacity_(capacity) {}  // bytes; 0: no limit
 
   // The driver is asked for `bytes`, by so many calls. False: it has not so much left (the calls were made).
   bool Take(uint64_t bytes, uint64_t calls) {

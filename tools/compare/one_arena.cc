@@ -23,7 +23,7 @@ constexpr uint64_t kUnit = 512;
 
 class OneArena : public PeerPolicy {
  public:
-  OneArena(PeerDevice* device, bool best_fit) : device_(device), best_fit_(best_fit) {}
+  OneArena(ModelDevice* device, bool best_fit) : device_(device), best_fit_(best_fit) {}
 
   bool Allocate(uint32_t request, uint64_t bytes, uint32_t) override {
     const uint64_t size = (bytes + kUnit - 1) / kUnit * kUnit;
@@ -93,7 +93,7 @@ class OneArena : public PeerPolicy {
     free_.erase(address);
   }
 
-  PeerDevice* device_;
+  ModelDevice* device_;
   const bool best_fit_;
   std::map<uint64_t, uint64_t> free_;                 // address → size; no two touch
   std::set<std::pair<uint64_t, uint64_t>> by_size_;   // the same: size, address
@@ -103,7 +103,7 @@ class OneArena : public PeerPolicy {
 
 }  // namespace
 
-std::unique_ptr<PeerPolicy> MakeOneArena(PeerDevice* device, bool best_fit) {
+std::unique_ptr<PeerPolicy> MakeOneArena(ModelDevice* device, bool best_fit) {
   return std::make_unique<OneArena>(device, best_fit);
 }
 

@@ -13,7 +13,7 @@ namespace {
 struct Peer {
   const char* name;
   const char* title;
-  std::unique_ptr<PeerPolicy> (*online)(PeerDevice*);
+  std::unique_ptr<PeerPolicy> (*online)(ModelDevice*);
   Placement (*offline)(const Instance&);
 };
 
@@ -22,14 +22,14 @@ constexpr Peer kPeers[] = {
     {"chainer", "Chainer's pool, the paper's baseline", MakeChainerPool, nullptr},
     {"pytorch", "PyTorch's caching allocator", MakePyTorch, nullptr},
     {"pytorch-expandable", "PyTorch with expandable segments", MakePyTorchExpandable, nullptr},
-    {"best-fit", "one arena, best fit", [](PeerDevice* device) { return MakeOneArena(device, true); }, nullptr},
-    {"first-fit", "one arena, first fit", [](PeerDevice* device) { return MakeOneArena(device, false); }, nullptr},
+    {"best-fit", "one arena, best fit", [](ModelDevice* device) { return MakeOneArena(device, true); }, nullptr},
+    {"first-fit", "one arena, first fit", [](ModelDevice* device) { return MakeOneArena(device, false); }, nullptr},
     {"tflite", "TFLite's planner, offline", nullptr, PackAsTflite},
     {"xla", "XLA's heap simulator, offline", nullptr, PackAsXla},
 };
 
 void PlayOnline(const Peer& peer, const PeerRecording& recording, uint64_t capacity, PeerResult* result) {
-  PeerDevice device(capacity);
+  ModelDevice device(capacity);
   std::unique_ptr<PeerPolicy> policy = peer.online(&device);
   const bool windowed = recording.window_begin < recording.window_end;
   for (size_t i = 0; i < recording.events.size(); ++i) {

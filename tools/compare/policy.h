@@ -20,10 +20,10 @@ class PeerPolicy {
 };
 
 // Each is described in the file of its name. `device` must outlive it.
-std::unique_ptr<PeerPolicy> MakeSingleAllocations(PeerDevice* device);
-std::unique_ptr<PeerPolicy> MakeChainerPool(PeerDevice* device);
-std::unique_ptr<PeerPolicy> MakePyTorch(PeerDevice* device);
-std::unique_ptr<PeerPolicy> MakePyTorchExpandable(PeerDevice* device);
-std::unique_ptr<PeerPolicy> MakeOneArena(PeerDevice* device, bool best_fit);  // else first fit
+std::unique_ptr<PeerPolicy> MakeSingleAllocations(ModelDevice* device);
+std::unique_ptr<PeerPolicy> MakeChainerPool(ModelDevice* device);
+std::unique_ptr<PeerPolicy> MakePyTorch(ModelDevice* device);
+std::unique_ptr<PeerPolicy> MakePyTorchExpandable(ModelDevice* device);
+std::unique_ptr<PeerPolicy> MakeOneArena(ModelDevice* device, bool best_fit);  // else first fit
 
 }  // namespace hotpack

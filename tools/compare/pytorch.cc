@@ -57,6 +57,6 @@ class PyTorch : public SegmentPolicy {
 
 }  // namespace
 
-std::unique_ptr<PeerPolicy> MakePyTorch(PeerDevice* device) { return std::make_unique<PyTorch>(device); }
+std::unique_ptr<PeerPolicy> MakePyTorch(ModelDevice* device) { return std::make_unique<PyTorch>(device); }
 
 }  // namespace hotpack

@@ -178,7 +178,7 @@ class PyTorchExpandable : public SegmentPolicy {
 
 }  // namespace
 
-std::unique_ptr<PeerPolicy> MakePyTorchExpandable(PeerDevice* device) {
+std::unique_ptr<PeerPolicy> MakePyTorchExpandable(ModelDevice* device) {
   return std::make_unique<PyTorchExpandable>(device);
 }
 

@@ -13,7 +13,7 @@ namespace hotpack {
 
 class SegmentPolicy : public PeerPolicy {
  public:
-  explicit SegmentPolicy(PeerDevice* device) : device_(device) {}
+  explicit SegmentPolicy(ModelDevice* device) : device_(device) {}
 
   // The block becomes a free chunk, one with its free neighbours.
   void Release(uint32_t request) override {
@@ -76,7 +76,7 @@ class SegmentPolicy : public PeerPolicy {
     });
   }
 
-  PeerDevice* const device_;
+  ModelDevice* const device_;
   Segments segments_;
 
  private:

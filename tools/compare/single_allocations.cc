@@ -14,7 +14,7 @@ constexpr uint64_t kUnit = 512;
 
 class SingleAllocations : public PeerPolicy {
  public:
-  explicit SingleAllocations(PeerDevice* device) : device_(device) {}
+  explicit SingleAllocations(ModelDevice* device) : device_(device) {}
 
   bool Allocate(uint32_t request, uint64_t bytes, uint32_t) override {
     const uint64_t size = (bytes + kUnit - 1) / kUnit * kUnit;
@@ -32,14 +32,14 @@ class SingleAllocations : public PeerPolicy {
   struct Block {
     uint64_t address = 0, size = 0;
   };
-  PeerDevice* device_;
+  ModelDevice* device_;
   std::vector<Block> blocks_;
   uint64_t next_address_ = 0;  // never used twice
 };
 
 }  // namespace
 
-std::unique_ptr<PeerPolicy> MakeSingleAllocations(PeerDevice* device) {
+std::unique_ptr<PeerPolicy> MakeSingleAllocations(ModelDevice* device) {
   return std::make_unique<SingleAllocations>(device);
 }
 

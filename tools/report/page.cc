@@ -36,7 +36,7 @@ std::string Heading(const PageInput& input) {
 }
 
 std::string Subtitle(const PageInput& input) {
-  const Picture& picture = *input.picture;
+  const ReportModel& picture = *input.picture;
   std::string text;
   if (!input.command.empty()) absl::StrAppend(&text, "<code>", EscapeHtml(input.command), "</code> · ");
   absl::StrAppend(&text, EscapeHtml(picture.what), " · ", picture.blocks.size(), picture.blocks.size() == 1 ? " block" : " blocks");
@@ -75,7 +75,7 @@ void AddHeldCards(const Comparison& comparison, Card card) {
 }
 
 std::string Cards(const PageInput& input) {
-  const Picture& picture = *input.picture;
+  const ReportModel& picture = *input.picture;
   const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
   std::string cards;
   auto card = [&](absl::string_view term, const std::string& value, const std::string& below) {
@@ -85,8 +85,8 @@ std::string Cards(const PageInput& input) {
   card("Plan", SizeText(height), absl::StrFormat("of this iteration, %.4f of its lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
                                                   picture.packed.proven_optimal ? ", optimal" : ""));
   card("Lower bound", SizeText(bound), "no placement of this iteration is lower");
-  const Bytes beside = picture.beside.most;
-  if (beside > 0) card("Not in the plan", SizeText(beside), absl::StrCat(picture.beside.blocks, picture.beside.blocks == 1 ? " block" : " blocks", ", such as weights"));
+  const Bytes unplanned = picture.unplanned.most;
+  if (unplanned > 0) card("Not in the plan", SizeText(unplanned), absl::StrCat(picture.unplanned.blocks, picture.unplanned.blocks == 1 ? " block" : " blocks", ", such as weights"));
   Bytes in_all = 0;
   for (const Block& block : picture.instance.blocks) in_all += block.size;
   card("Blocks", std::to_string(picture.blocks.size()), absl::StrCat(SizeText(in_all), " in all, ", absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0), " times the bound"));
@@ -98,7 +98,7 @@ std::string Cards(const PageInput& input) {
 }
 
 std::string Notices(const PageInput& input) {
-  const Picture& picture = *input.picture;
+  const ReportModel& picture = *input.picture;
   std::string notices;
   auto notice = [&](const std::string& text) { absl::StrAppend(&notices, "<p class=\"notice\">", text, "</p>\n"); };
   if (picture.blocks.size() > input.block_limit) {
@@ -119,7 +119,7 @@ std::string Notices(const PageInput& input) {
 
 // Without a script: the picture for paper, and the largest blocks.
 std::string Fallback(const PageInput& input) {
-  const Picture& picture = *input.picture;
+  const ReportModel& picture = *input.picture;
   std::vector<uint32_t> order(picture.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   constexpr size_t kMax = 20;

@@ -20,7 +20,7 @@ struct PageInput {
   std::string name;               // of the recording
   std::string title;              // empty: the recorded program's name, or the recording's
   const TraceFile* file = nullptr;  // null: of a packing instance
-  const Picture* picture = nullptr;
+  const ReportModel* picture = nullptr;
   Comparison comparison;          // with other allocators; of no requests: there is none
   std::string peers_note;         // what there is to say about it
   nlohmann::ordered_json stats;   // of `hotpack run` (docs/statistics.md), null where there was none

@@ -40,7 +40,7 @@ std::vector<uint32_t> ShownBlocks(const Instance& instance, size_t limit) {
 }
 
 // The largest number that divides all sizes and offsets: what the page counts them in.
-uint64_t CommonUnit(const Picture& picture) {
+uint64_t CommonUnit(const ReportModel& picture) {
   uint64_t unit = 0;
   for (const Block& block : picture.instance.blocks) unit = std::gcd(unit, static_cast<uint64_t>(block.size));
   for (Offset offset : picture.packed.placement.offsets) unit = std::gcd(unit, static_cast<uint64_t>(offset));
@@ -65,7 +65,7 @@ Json NumberColumn(const std::vector<T>& numbers, uint64_t unit = 1) {
 }
 
 // Residencies beyond the second (no recording has them) are left to the load curve. A name is its ordinal + 1, 0 for none.
-Json BlockColumns(const Picture& picture, const std::vector<uint32_t>& shown, uint64_t unit) {
+Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown, uint64_t unit) {
   const auto& instance = picture.instance.blocks;
   const auto& facts = picture.blocks;
   auto second = [&](uint32_t i) { return instance[i].residency.size() > 1 ? instance[i].residency[1] : Residency{0, 0}; };
@@ -92,7 +92,7 @@ Json BlockColumns(const Picture& picture, const std::vector<uint32_t>& shown, ui
 }
 
 // Sums that the page states in words.
-Json Figures(const Picture& picture, const std::vector<uint32_t>& shown) {
+Json Figures(const ReportModel& picture, const std::vector<uint32_t>& shown) {
   Bytes sizes = 0, asked = 0, carried_bytes = 0, kept_bytes = 0;
   uint64_t carried = 0, kept = 0;
   for (size_t i = 0; i < picture.blocks.size(); ++i) {
@@ -121,9 +121,9 @@ Json Figures(const Picture& picture, const std::vector<uint32_t>& shown) {
       {"carried_bytes", carried_bytes},
       {"kept_blocks", kept},
       {"kept_bytes", kept_bytes},
-      {"beside_blocks", picture.beside.blocks},
-      {"beside_bytes", picture.beside.most},
-      {"beside_least", picture.beside.least},
+      {"beside_blocks", picture.unplanned.blocks},
+      {"beside_bytes", picture.unplanned.most},
+      {"beside_least", picture.unplanned.least},
       {"live_peak", picture.live_peak},
       {"unplanned_requests", picture.unplanned_requests},
       {"lower_bound", picture.packed.lower_bound},
@@ -196,7 +196,7 @@ Json IterationColumns(const std::vector<RunIteration>& iterations) {
 }  // namespace
 
 Json PageData(const PageInput& input) {
-  const Picture& picture = *input.picture;
+  const ReportModel& picture = *input.picture;
   const std::vector<uint32_t> shown = ShownBlocks(picture.instance, input.block_limit);
   const uint64_t unit = CommonUnit(picture);
   Json data = {{"name", input.name}, {"command", input.command}, {"unit", unit}, {"figures", Figures(picture, shown)}};
@@ -208,8 +208,8 @@ Json PageData(const PageInput& input) {
   data["curves"] = {{"at", NumberColumn(picture.curves.at)},
                     {"load", NumberColumn(picture.curves.load, unit)},
                     {"top", NumberColumn(picture.curves.top, unit)},
-                    {"beside_at", NumberColumn(picture.beside.at)},
-                    {"beside", NumberColumn(picture.beside.bytes, kUnitBytes)},
+                    {"beside_at", NumberColumn(picture.unplanned.at)},
+                    {"unplanned", NumberColumn(picture.unplanned.bytes, kUnitBytes)},
                     {"beside_unit", kUnitBytes}};
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;

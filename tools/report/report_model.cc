@@ -12,7 +12,7 @@
 namespace hotpack {
 namespace {
 
-absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
+absl::Status PackBlocks(const PictureOptions& options, ReportModel* picture) {
   if (picture->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
   WorkClock clock;
   PackOptions pack_options;
@@ -30,7 +30,7 @@ absl::Status PackBlocks(const PictureOptions& options, Picture* picture) {
     return absl::InvalidArgumentError(PackStatusText(picture->packed.status));
   }
   picture->curves = CurvesOf(picture->instance, picture->packed.placement);
-  picture->live_peak = LivePeak(picture->curves, picture->beside);
+  picture->live_peak = LivePeak(picture->curves, picture->unplanned);
   return absl::OkStatus();
 }
 
@@ -79,7 +79,7 @@ void Describe(const TraceFile& file, const RecordedRequest& request, PictureBloc
 }
 
 // What the notes say; events[i] is the allocation that stands for blocks[i], kNever if none does.
-void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, Picture* picture) {
+void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, ReportModel* picture) {
   std::vector<std::pair<uint64_t, size_t>> sorted;
   for (size_t i = 0; i < events.size(); ++i) {
     if (events[i] != kNever) sorted.emplace_back(events[i], i);
@@ -91,7 +91,7 @@ void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, Pictur
   for (size_t k = 0; k < sorted.size(); ++k) picture->blocks[sorted[k].second].notes = notes[k];
 }
 
-void FillIteration(const TraceFile& file, const HotIteration& hot, Picture* picture) {
+void FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* picture) {
   const Profile& profile = hot.profile;
   const RecordedRequests requests = CollectRequests(file.trace);
   picture->period = profile.period;
@@ -102,7 +102,7 @@ void FillIteration(const TraceFile& file, const HotIteration& hot, Picture* pict
   picture->unplanned_requests = profile.blocks.size() - index.size();
   const uint64_t occurrence = ChooseOccurrence(file, picture->iterations, profile.first_ordinal);
   const uint64_t length = profile.blocks.size();
-  picture->beside = BesideOf(file.trace, requests, hot);
+  picture->unplanned = UnplannedLoadOf(file.trace, requests, hot);
   std::vector<uint64_t> events;
   for (uint32_t i : index) {
     PictureBlock block;
@@ -117,7 +117,7 @@ void FillIteration(const TraceFile& file, const HotIteration& hot, Picture* pict
   AddNotes(file, events, picture);
 }
 
-void FillWhole(const TraceFile& file, Picture* picture) {
+void FillWhole(const TraceFile& file, ReportModel* picture) {
   picture->what = "the whole recording: no iteration repeats";
   picture->instance = WholeRecording(file.trace);
   std::vector<uint64_t> events;
@@ -134,8 +134,8 @@ void FillWhole(const TraceFile& file, Picture* picture) {
 
 }  // namespace
 
-absl::StatusOr<Picture> MakePicture(const TraceFile& file, const PictureOptions& options) {
-  Picture picture;
+absl::StatusOr<ReportModel> MakePicture(const TraceFile& file, const PictureOptions& options) {
+  ReportModel picture;
   const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
   if (largest) {
     const HotIteration& hot = largest->hot;
@@ -149,8 +149,8 @@ absl::StatusOr<Picture> MakePicture(const TraceFile& file, const PictureOptions&
   return picture;
 }
 
-absl::StatusOr<Picture> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options) {
-  Picture picture;
+absl::StatusOr<ReportModel> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options) {
+  ReportModel picture;
   picture.what = "a packing instance";
   picture.instance = std::move(instance);
   picture.ids = std::move(ids);

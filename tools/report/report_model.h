@@ -27,10 +27,10 @@ struct PictureBlock {
   uint32_t stream = 0;
   uint16_t thread = 0;
   BlockKind kind = BlockKind::kPacked;
-  BlockNotes notes;       // ordinals in Picture::names
+  BlockNotes notes;       // ordinals in ReportModel::names
 };
 
-struct Picture {
+struct ReportModel {
   std::string what;              // in words, such as "the marked iteration with the highest live load, 306 requests"
   uint64_t period = 0;           // requests of one iteration; 0: none repeats, so all of the recording is packed
   uint64_t unroll = 1;           // iterations that are planned as one
@@ -40,7 +40,7 @@ struct Picture {
   std::vector<std::string> names;
   std::vector<std::string> ids;      // of a packing instance; else empty
   PlacementCurves curves;
-  Beside beside;
+  UnplannedLoad unplanned;
   Bytes live_peak = 0;           // of the plan's blocks and those beside it
   uint64_t unplanned_requests = 0;   // of the iteration itself, served dynamically
   std::vector<RunIteration> iterations;  // empty where none repeats
@@ -55,9 +55,9 @@ struct PictureOptions {
 // Packs the iteration with the highest live load (FindLargestIteration), else all. Where several
 // iterations are equal, streams and notes are those of the one of which most is noted. Errors: no requests, too many
 // bytes (kOverflow). O(events) and the packing.
-absl::StatusOr<Picture> MakePicture(const TraceFile& file, const PictureOptions& options);
+absl::StatusOr<ReportModel> MakePicture(const TraceFile& file, const PictureOptions& options);
 
 // The same of a packing instance, about whose blocks nothing more is known.
-absl::StatusOr<Picture> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options);
+absl::StatusOr<ReportModel> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options);
 
 }  // namespace hotpack

@@ -84,7 +84,7 @@ class Grains {
   std::vector<char> colours_;  // step + 1, 0: nothing
 };
 
-std::string Blocks(const Picture& picture, const Frame& frame) {
+std::string Blocks(const ReportModel& picture, const Frame& frame) {
   const LifeSteps steps(picture.instance);
   std::array<std::string, kRampSteps> framed, bare, grains;  // by colour
   Grains small(frame);
@@ -166,7 +166,7 @@ std::string Grid(const Frame& frame, int lines) {
 }
 
 // Plan and lower bound across a frame, named beside it; their names keep apart.
-std::string Marks(const Picture& picture, const Frame& frame, bool name) {
+std::string Marks(const ReportModel& picture, const Frame& frame, bool name) {
   const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
   const double right = frame.left + frame.width, at = frame.Y(height), below = std::max(frame.Y(bound), at + 14);
   std::string text = absl::StrCat(Line(frame.left, frame.Y(height), right, frame.Y(height), kAccent, 1.4, ""),
@@ -177,7 +177,7 @@ std::string Marks(const Picture& picture, const Frame& frame, bool name) {
 
 }  // namespace
 
-std::string Svg(const Picture& picture, const SvgOptions& options) {
+std::string Svg(const ReportModel& picture, const SvgOptions& options) {
   const double inner = options.height - kTop - kBetween - kFoot, width = options.width - kLeft - kRight;
   const double top = static_cast<double>(std::max<Bytes>(1, picture.packed.placement.height)) * 1.02, end = static_cast<double>(std::max<Clock>(1, picture.curves.end));
   const Frame map{kLeft, kTop, width, inner * (1 - kLoadShare), end, top};

@@ -38,11 +38,11 @@ std::vector<Step> Steps(const RecordedRequests& requests) {
 
 }  // namespace
 
-Beside BesideOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot) {
+UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot) {
   const std::vector<bool> planned = Planned(trace, requests);
   const uint64_t length = hot.period.length, begin = hot.end - length;
   std::vector<Bytes> by_request(length, 0);  // of the iteration, the most until the next request
-  Beside beside;
+  UnplannedLoad unplanned;
   Bytes live = 0;
   uint64_t blocks = 0, ordinal = 0;
   for (const Step& step : Steps(requests)) {
@@ -55,28 +55,28 @@ Beside BesideOf(const Trace& trace, const RecordedRequests& requests, const HotI
     if (ordinal <= begin || ordinal > hot.end) continue;
     Bytes& most = by_request[ordinal - 1 - begin];
     most = std::max(most, live);
-    if (live <= beside.most) continue;
-    beside.most = live;
-    beside.blocks = blocks;
+    if (live <= unplanned.most) continue;
+    unplanned.most = live;
+    unplanned.blocks = blocks;
   }
   // The plan's clock begins anywhere in the iteration and goes around it, several times if it is unrolled.
   for (uint64_t clock = 0; clock < hot.profile.blocks.size(); ++clock) {
     const Bytes bytes = by_request[(hot.profile.first_ordinal % length + clock + length - begin % length) % length];
-    if (!beside.bytes.empty() && beside.bytes.back() == bytes) continue;
-    beside.at.push_back(static_cast<Clock>(clock));
-    beside.bytes.push_back(bytes);
+    if (!unplanned.bytes.empty() && unplanned.bytes.back() == bytes) continue;
+    unplanned.at.push_back(static_cast<Clock>(clock));
+    unplanned.bytes.push_back(bytes);
   }
-  if (!beside.bytes.empty()) beside.least = *std::min_element(beside.bytes.begin(), beside.bytes.end());
-  return beside;
+  if (!unplanned.bytes.empty()) unplanned.least = *std::min_element(unplanned.bytes.begin(), unplanned.bytes.end());
+  return unplanned;
 }
 
-Bytes LivePeak(const PlacementCurves& curves, const Beside& beside) {
-  Bytes peak = beside.most;
+Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned) {
+  Bytes peak = unplanned.most;
   for (size_t i = 0, k = 0; i < curves.at.size(); ++i) {
     const Clock end = i + 1 < curves.at.size() ? curves.at[i + 1] : curves.end;
-    while (k + 1 < beside.at.size() && beside.at[k + 1] <= curves.at[i]) ++k;
-    peak = std::max(peak, curves.load[i] + (beside.bytes.empty() ? 0 : beside.bytes[k]));
-    for (size_t j = k + 1; j < beside.at.size() && beside.at[j] < end; k = j++) peak = std::max(peak, curves.load[i] + beside.bytes[j]);
+    while (k + 1 < unplanned.at.size() && unplanned.at[k + 1] <= curves.at[i]) ++k;
+    peak = std::max(peak, curves.load[i] + (unplanned.bytes.empty() ? 0 : unplanned.bytes[k]));
+    for (size_t j = k + 1; j < unplanned.at.size() && unplanned.at[j] < end; k = j++) peak = std::max(peak, curves.load[i] + unplanned.bytes[j]);
   }
   return peak;
 }

@@ -13,7 +13,7 @@ namespace hotpack {
 
 // From at[i] to at[i + 1], on the clock of the hot iteration, bytes[i] (each block rounded up to 512) are live that the plan
 // has no place for. Empty: there is no iteration, so nothing is beside the plan.
-struct Beside {
+struct UnplannedLoad {
   std::vector<Clock> at;
   std::vector<Bytes> bytes;
   Bytes most = 0;       // what `hotpack compare` calls not planned
@@ -22,9 +22,9 @@ struct Beside {
 };
 
 // Of the iteration `hot`. `requests` are those of the trace. O(events).
-Beside BesideOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot);
+UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& requests, const HotIteration& hot);
 
 // The most that is live at once, planned or not: no allocator holds less.
-Bytes LivePeak(const PlacementCurves& curves, const Beside& beside);
+Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned);
 
 }  // namespace hotpack

@@ -40,7 +40,7 @@ absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const Pic
     return absl::InvalidArgumentError(absl::StrCat(path, ": a plan file has no recording in it; hotpack show prints its figures"));
   }
   ReadPictureResult result;
-  absl::StatusOr<Picture> picture;
+  absl::StatusOr<ReportModel> picture;
   if (RecogniseFormat(*contents) == FileFormat::kOther) {
     absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
     if (!named.ok()) return named.status();
@@ -72,7 +72,7 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   if (options.peers && input.file != nullptr) AddPeers(input.file->trace, &input);
   const std::string page = Page(input);
   const absl::Status status = WriteFile(options.out, page);
-  const Picture& picture = read->picture;
+  const ReportModel& picture = read->picture;
   const auto height = static_cast<uint64_t>(picture.packed.placement.height);
   *summary = absl::StrCat(picture.what, ": ", picture.blocks.size(), " blocks packed into ", FormatSize(height), ", ",
                           absl::StrFormat("%.4f of the lower bound", static_cast<double>(height) /

@@ -14,7 +14,7 @@ namespace hotpack {
 
 struct ReadPictureResult {
   std::optional<TraceFile> file;  // nothing: a packing instance
-  Picture picture;
+  ReportModel picture;
 };
 
 // Reads a recording or a minimalloc CSV and packs it. Errors are one line, "FILE: reason" or as of

@@ -24,8 +24,8 @@ using testing::kKiB;
 using testing::kMiB;
 using testing::PolicyPlayer;
 
-std::unique_ptr<PeerPolicy> MakeBestFit(PeerDevice* device) { return MakeOneArena(device, true); }
-std::unique_ptr<PeerPolicy> MakeFirstFit(PeerDevice* device) { return MakeOneArena(device, false); }
+std::unique_ptr<PeerPolicy> MakeBestFit(ModelDevice* device) { return MakeOneArena(device, true); }
+std::unique_ptr<PeerPolicy> MakeFirstFit(ModelDevice* device) { return MakeOneArena(device, false); }
 constexpr PolicyPlayer::Maker kMakers[] = {MakeSingleAllocations, MakeChainerPool, MakePyTorch, MakePyTorchExpandable,
                                            MakeBestFit,           MakeFirstFit};
 

@@ -12,7 +12,7 @@ inline constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 class PolicyPlayer {
  public:
-  using Maker = std::unique_ptr<PeerPolicy> (*)(PeerDevice*);
+  using Maker = std::unique_ptr<PeerPolicy> (*)(ModelDevice*);
   explicit PolicyPlayer(Maker make, uint64_t capacity = 0) : device_(capacity), policy_(make(&device_)) {}
 
   // The request's name; none if the device had not enough.
@@ -23,10 +23,10 @@ class PolicyPlayer {
   void Give(uint32_t request) { policy_->Release(request); }
   uint64_t At(uint32_t request) const { return policy_->AddressOf(request); }
   double HeldMiB() const { return static_cast<double>(device_.held()) / static_cast<double>(kMiB); }
-  const PeerDevice& device() const { return device_; }
+  const ModelDevice& device() const { return device_; }
 
  private:
-  PeerDevice device_;
+  ModelDevice device_;
   std::unique_ptr<PeerPolicy> policy_;
   uint32_t requests_ = 0;
 };

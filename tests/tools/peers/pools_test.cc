@@ -9,8 +9,8 @@ using testing::PolicyPlayer;
 
 constexpr uint64_t kU = 512;  // the unit of sizes
 
-std::unique_ptr<PeerPolicy> MakeBestFit(PeerDevice* device) { return MakeOneArena(device, true); }
-std::unique_ptr<PeerPolicy> MakeFirstFit(PeerDevice* device) { return MakeOneArena(device, false); }
+std::unique_ptr<PeerPolicy> MakeBestFit(ModelDevice* device) { return MakeOneArena(device, true); }
+std::unique_ptr<PeerPolicy> MakeFirstFit(ModelDevice* device) { return MakeOneArena(device, false); }
 
 TEST(SingleAllocationsTest, HoldsWhatIsLive) {
   PolicyPlayer player(MakeSingleAllocations, 5 * kU);
