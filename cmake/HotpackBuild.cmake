@@ -1,4 +1,4 @@
-# What every room's CMakeLists.txt uses: flags, dependencies, hotpack_library(), hotpack_test().
+# What every layer's CMakeLists.txt uses: flags, dependencies, hotpack_library(), hotpack_test().
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -92,14 +92,14 @@ else()
   message(STATUS "cupti.h was not found: the collector of kernel times (libhotpack_cupti.so) is left out")
 endif()
 
-# What nearly every file of the rooms includes, compiled once; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows an include that
+# What nearly every file includes, compiled once; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows an include that
 # is missing.
 add_library(hotpack_headers STATIC "${CMAKE_CURRENT_LIST_DIR}/precompiled.cc")
 target_link_libraries(hotpack_headers PRIVATE hotpack_flags)
 target_precompile_headers(hotpack_headers PRIVATE <absl/container/inlined_vector.h> <absl/status/statusor.h> <algorithm>
   <atomic> <functional> <map> <memory> <mutex> <optional> <set> <string> <vector>)
 
-# hotpack_library(NAME SOURCES... [LIBS...] [OWN_HEADERS]): one static, position-independent target a room, named
+# hotpack_library(NAME SOURCES... [LIBS...] [OWN_HEADERS]): one static, position-independent target a layer, named
 # hotpack_NAME. OWN_HEADERS: it precompiles others than hotpack_headers.
 function(hotpack_library name)
   cmake_parse_arguments(ARG "OWN_HEADERS" "" "SOURCES;LIBS" ${ARGN})
@@ -116,11 +116,11 @@ function(hotpack_compile_quickly target)
 endfunction()
 
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
-set(HOTPACK_SANITIZED_ROOMS packer profiler remat runtime bench fuzz)
+set(HOTPACK_SANITIZED_LAYERS packer profiler remat runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
 
 # hotpack_test(NAME SOURCES... [LIBS...] [LABELS...]): one GoogleTest program, registered with ctest as NAME. Its labels
-# are the room it lies in, LABELS, and `sanitize` for the rooms whose tests also run under the sanitizer presets.
+# are the layer it lies in, LABELS, and `sanitize` for the layers whose tests also run under the sanitizer presets.
 function(hotpack_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -131,9 +131,9 @@ function(hotpack_test name)
   hotpack_compile_quickly(${name})
   target_precompile_headers(${name} REUSE_FROM hotpack_test_headers)
   add_test(NAME ${name} COMMAND ${name})
-  get_filename_component(room "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
-  set(labels ${room} ${ARG_LABELS})
-  if(room IN_LIST HOTPACK_SANITIZED_ROOMS AND NOT "sanitize" IN_LIST labels)
+  get_filename_component(layer "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  set(labels ${layer} ${ARG_LABELS})
+  if(layer IN_LIST HOTPACK_SANITIZED_LAYERS AND NOT "sanitize" IN_LIST labels)
     list(APPEND labels sanitize)
   endif()
   if("sanitize" IN_LIST labels)

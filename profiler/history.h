@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "packer/block_unit.h"
+
 namespace hotpack {
 
-// Sizes are counted in units of 512 bytes: the driver aligns to that, and so do we.
-inline constexpr uint64_t kUnitBytes = 512;
 inline constexpr uint64_t kMaxRequestBytes = uint64_t{1} << 40;  // larger requests fail as out of memory
-inline constexpr uint32_t UnitsOf(uint64_t bytes) { return static_cast<uint32_t>((bytes + kUnitBytes - 1) / kUnitBytes); }
 
 // Time is counted in requests: λ, over the whole run, from 0. A block asked for by request g that is released when r
 // requests have been made has the age r - g ≥ 1: it meets the requests g, g+1, ..., r-1. (Releases between the same two

@@ -292,8 +292,8 @@ Instance ToInstance(const Profile& profile, std::vector<uint32_t>* index) {
     const ProfileBlock& from = profile.blocks[i];
     if (!from.planned) continue;
     Block block;
-    block.size = static_cast<Bytes>(from.units * kUnitBytes);
-    block.alignment = kUnitBytes;
+    block.size = static_cast<Bytes>(from.units * kBlockUnit);
+    block.alignment = kBlockUnit;
     Clock begin = i, end = begin + from.age;
     if (end > n) block.residency.push_back({0, end - n});
     if (end > n && end - n >= begin) {

@@ -41,7 +41,7 @@ inline constexpr uint8_t kHasTime = 0x10;    // the difference in time_ns (zigza
 inline constexpr uint8_t kNextId = 0x20;     // allocation: id is that of the last allocation + 1, and not written
 inline constexpr uint8_t kUnits = 0x40;      // allocation: the size is written in units of 512 bytes
 inline constexpr uint8_t kReserved = 0x80;
-inline constexpr uint64_t kUnitBytes = 512;
+inline constexpr uint64_t kTraceUnit = 512;
 
 // tag, flags, thread (u16), stream (u32), time, id, bytes (u64)
 inline constexpr size_t kMaxRecordBytes = 1 + 1 + 3 + 5 + 10 + 10 + 10;

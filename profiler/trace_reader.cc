@@ -88,7 +88,7 @@ RecordReader::Fault RecordReader::Allocation(uint8_t tag, Event* event) {
     if (Fault fault = Difference("the id", &difference); fault != Fault::kNone) return fault;
     event->id = last_id_ + difference;
   }
-  uint64_t scale = tag & kUnits ? kUnitBytes : 1;
+  uint64_t scale = tag & kUnits ? kTraceUnit : 1;
   size_t size_at = cursor_;
   uint64_t size;
   if (Fault fault = Varint(kMaxRecordedBytes / scale, "the size", &size); fault != Fault::kNone) return fault;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "packer/block_unit.h"
+
 namespace hotpack {
 namespace {
 
 using namespace trace_format;
+
+static_assert(kTraceUnit == kBlockUnit, "a recording keeps what the engine counts");
 
 unsigned char* PutVarint(unsigned char* out, uint64_t value) {
   while (value >= 0x80) {
@@ -46,9 +50,9 @@ size_t TraceRecordEncoder::Encode(const Event& event, unsigned char* out) const 
     } else {
       at = PutVarint(at, ZigZag(event.id - last_id_));
     }
-    bool units = event.bytes % kUnitBytes == 0;
+    bool units = event.bytes % kTraceUnit == 0;
     if (units) tag |= kUnits;
-    at = PutVarint(at, units ? event.bytes / kUnitBytes : event.bytes);
+    at = PutVarint(at, units ? event.bytes / kTraceUnit : event.bytes);
   } else if (event.kind == EventKind::kRelease) {
     at = PutVarint(at, ZigZag(last_id_ - event.id));
   }

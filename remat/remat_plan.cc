@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "packer/block_unit.h"
 #include "packer/pack.h"
 #include "remat/baselines/memonger.h"
 #include "remat/baselines/superneurons.h"
@@ -44,7 +45,7 @@ struct Packed {
 
 // Storages as large as their blocks: what is live at once is then what the arena has to hold.
 Graph InArena(Graph graph) {
-  constexpr Bytes kGrain = 512;  // of ToInstance()
+  constexpr Bytes kGrain = kBlockUnit;  // of ToInstance()
   for (Storage& storage : graph.storages) storage.bytes = RoundUp(storage.bytes, kGrain);
   for (Operator& op : graph.operators) op.workspace = RoundUp(op.workspace, kGrain);
   return graph;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "packer/block_unit.h"
+
 namespace hotpack::bench {
 
 uint64_t Tape::Allocate(Bytes bytes) {
@@ -14,13 +16,12 @@ void Tape::Release(uint64_t block) { trace_.events.push_back({.kind = EventKind:
 void Tape::Mark() { trace_.events.push_back({.kind = EventKind::kMark}); }
 
 Instance Tape::ToInstance() const {
-  constexpr Bytes kUnit = 512;
   Instance instance;
   Clock clock = 1;
   for (const Event& event : trace_.events) {
     if (event.kind == EventKind::kAllocate) {
       Block block;
-      block.size = (static_cast<Bytes>(event.bytes) + kUnit - 1) / kUnit * kUnit;
+      block.size = static_cast<Bytes>(RoundUpToUnit(event.bytes));
       block.residency.push_back({clock++, 0});
       instance.blocks.push_back(std::move(block));
     } else if (event.kind == EventKind::kRelease) {

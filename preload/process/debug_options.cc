@@ -7,12 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "packer/block_unit.h"
 #include "preload/process/option_table.h"
 
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kUnit = 512, kMaxGap = uint64_t{1} << 30;
+constexpr uint64_t kMaxGap = uint64_t{1} << 30;
 
 // A positive decimal number that ends where `end` is; 0: it is none.
 uint64_t Number(const char* begin, const char* end) {
@@ -38,12 +39,12 @@ bool ReadWord(const char* begin, const char* end, GuardOptions* guard) {
     return true;
   }
   if (Is(begin, end, "guard")) {
-    guard->gap_bytes = kUnit;
+    guard->gap_bytes = kBlockUnit;
     return true;
   }
   if (!StartsWith(begin, end, "guard:")) return false;
   const uint64_t bytes = Number(begin + strlen("guard:"), end);
-  guard->gap_bytes = (bytes + kUnit - 1) / kUnit * kUnit;
+  guard->gap_bytes = RoundUpToUnit(bytes);
   return bytes > 0 && bytes <= kMaxGap;
 }
 

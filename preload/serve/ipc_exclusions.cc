@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "packer/block_unit.h"
 #include "preload/process/log.h"
 #include "preload/process/options.h"
 
@@ -14,7 +15,6 @@ constinit std::atomic<int> outside_sizes{-1};
 
 namespace {
 
-constexpr uint64_t kUnit = 512;
 constexpr int kSizes = 256;
 constexpr int kUnread = -1;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
@@ -22,7 +22,8 @@ constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
 // In units; 0: none. Of the first `outside_sizes` some may still be 0.
 constinit std::atomic<uint64_t> sizes[kSizes] = {};
 
-uint64_t UnitsOf(uint64_t bytes) { return bytes / kUnit + (bytes % kUnit != 0 ? 1 : 0); }
+// Of any number of bytes: UnitsOf() counts up to 2^32 units.
+uint64_t AnyUnitsOf(uint64_t bytes) { return bytes / kBlockUnit + (bytes % kBlockUnit != 0 ? 1 : 0); }
 
 bool Contains(uint64_t units) {
   for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
@@ -51,7 +52,7 @@ void ReadSizes() {
     const unsigned long long bytes = strtoull(text, &end, 10);
     good = *text >= '0' && *text <= '9' && bytes > 0 && bytes <= kMaxBytes && (*end == '\0' || *end == ',');
     if (!good) break;
-    end_of_sizes = std::max(end_of_sizes, Insert(UnitsOf(bytes), &added) + 1);
+    end_of_sizes = std::max(end_of_sizes, Insert(AnyUnitsOf(bytes), &added) + 1);
     text = *end == ',' ? end + 1 : end;
   }
   int unread = kUnread;
@@ -63,13 +64,13 @@ void ReadSizes() {
 
 bool IsOutsideSize(uint64_t bytes) {
   if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
-  return Contains(UnitsOf(bytes));
+  return Contains(AnyUnitsOf(bytes));
 }
 
 bool KeepOutside(uint64_t bytes) {
   if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
   bool added = false;
-  const int place = bytes > 0 && bytes <= kMaxBytes ? Insert(UnitsOf(bytes), &added) : -1;
+  const int place = bytes > 0 && bytes <= kMaxBytes ? Insert(AnyUnitsOf(bytes), &added) : -1;
   if (place < 0) return false;
   for (int seen = outside_sizes.load(); seen <= place && !outside_sizes.compare_exchange_weak(seen, place + 1);) {
   }
@@ -80,7 +81,7 @@ void ListOutside(char* text, size_t size) {
   text[0] = '\0';
   size_t used = 0;
   for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
-    const unsigned long long bytes = sizes[i].load(std::memory_order_relaxed) * kUnit;
+    const unsigned long long bytes = sizes[i].load(std::memory_order_relaxed) * kBlockUnit;
     if (bytes == 0) continue;
     const int length = snprintf(text + used, size - used, "%s%llu", used > 0 ? "," : "", bytes);
     if (length < 0 || static_cast<size_t>(length) >= size - used) {

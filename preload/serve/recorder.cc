@@ -6,6 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "packer/block_unit.h"
 #include "preload/serve/arena_factory.h"
 #include "preload/process/no_destructor.h"
 #include "preload/streams/stream_order.h"
@@ -20,7 +21,6 @@ constinit thread_local bool request_is_recorded = false;
 
 namespace {
 
-constexpr uint64_t kUnit = 512;
 
 // One context's.
 struct ContextRecording {
@@ -71,7 +71,6 @@ void Append(ContextRecording* recording, EventKind kind, const Block& block, CUs
   recording->trace->Append(event);
 }
 
-uint64_t Rounded(uint64_t bytes) { return (bytes + kUnit - 1) / kUnit * kUnit; }
 
 // A finished figure may be read at any moment by another process.
 void Set(uint64_t* figure, uint64_t value) { std::atomic_ref<uint64_t>(*figure).store(value, std::memory_order_relaxed); }
@@ -107,7 +106,7 @@ void RecordGiven(CUresult result, CUdeviceptr address) noexcept try {
   const Block block = {request.context, recording->next_id++, request.bytes};
   all->blocks[address] = block;
   Append(recording, EventKind::kAllocate, block, request.stream);
-  recording->live += Rounded(block.bytes);
+  recording->live += RoundUpToUnit(block.bytes);
   if (recording->figures != nullptr && recording->live > recording->figures->live_peak) {
     Set(&recording->figures->live_peak, recording->live);
   }
@@ -124,7 +123,7 @@ void RecordRelease(CUdeviceptr address, CUstream stream) noexcept {
   all->blocks.erase(found);
   const auto recording = all->contexts.find(block.context);
   if (recording == all->contexts.end()) return;
-  recording->second.live -= Rounded(block.bytes);
+  recording->second.live -= RoundUpToUnit(block.bytes);
   Append(&recording->second, EventKind::kRelease, block, stream);
 }
 

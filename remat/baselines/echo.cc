@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "packer/block_unit.h"
 #include "packer/pack.h"
 #include "remat/chen/segments.h"
 #include "remat/core/load.h"
@@ -15,7 +16,6 @@ namespace {
 
 constexpr int32_t kNone = -1;
 constexpr int64_t kPackNs = 100'000'000;
-constexpr Bytes kGranularity = 512;
 
 class Analysis {
  public:
@@ -207,7 +207,7 @@ bool Any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags
 
 // What no arena for these stays is below, bytes.
 Bytes LeastArena(std::vector<StorageResidency> residencies) {
-  for (StorageResidency& stay : residencies) stay.bytes = (stay.bytes + kGranularity - 1) / kGranularity * kGranularity;
+  for (StorageResidency& stay : residencies) stay.bytes = static_cast<Bytes>(RoundUpToUnit(static_cast<uint64_t>(stay.bytes)));
   const std::vector<Bytes> load = LoadOf(residencies);
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
@@ -226,7 +226,7 @@ class Promise {
     const Schedule schedule = OnceOnThePath(plan);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok() || outcome->live_peak > program_.live_peak) return false;
-    if (!Fits(ToInstance(outcome->residencies, kGranularity))) return false;
+    if (!Fits(ToInstance(outcome->residencies))) return false;
     plan->outcome = *std::move(outcome);
     return true;
   }

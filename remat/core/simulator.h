@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "packer/block_unit.h"
 #include "packer/types.h"
 #include "remat/core/graph.h"
 #include "remat/core/schedule.h"
@@ -54,6 +55,6 @@ absl::StatusOr<Outcome> Simulate(const Graph& graph, const Schedule& schedule, c
 
 // The arena's blocks: one a stay, sizes rounded up to `granularity`; a stay that continues
 // another one is of its block. Storages and workspaces without bytes are left out. O(stays).
-Instance ToInstance(const std::vector<StorageResidency>& residencies, Bytes granularity = 512);
+Instance ToInstance(const std::vector<StorageResidency>& residencies, Bytes granularity = kBlockUnit);
 
 }  // namespace hotpack::remat

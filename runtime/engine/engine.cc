@@ -132,7 +132,7 @@ EngineStatus Engine::Impl::AllocateLocked(const EngineRequest& request, DeviceAd
   EngineStatus status = AllocateSlow(lock, request, address);
   if (status == EngineStatus::kOk && !stamps_.empty()) {
     ReuseAfter nobody_asks;
-    stamps_.Take(*address, *address + request.units * kUnitBytes, request.after != nullptr ? request.after : &nobody_asks);
+    stamps_.Take(*address, *address + request.units * kBlockUnit, request.after != nullptr ? request.after : &nobody_asks);
   }
   if (scripts_.follower().ended()) EndIteration(lock);
   UpdateState();
@@ -236,7 +236,7 @@ EngineStatus Engine::Impl::ServeByScript(EngineLock& lock, EngineRequest& reques
 
 EngineStatus Engine::Impl::PlaceDynamic(EngineLock& lock, const EngineRequest& request, DeviceAddress* address) {
   DynamicBlock block;
-  block.bytes = request.units * kUnitBytes;
+  block.bytes = request.units * kBlockUnit;
   block.units = request.units;
   block.entry = request.entry;
   block.ordinal = request.ordinal;
@@ -265,7 +265,7 @@ EngineStatus Engine::Impl::Grow(EngineLock& lock, const EngineRequest& request, 
   if (status == Status::kGone) return EngineStatus::kPassThrough;
   // A place in managed memory, as long as no plan is in force.
   const auto may_spill = [this] { return !scripts_.follower().active() || !stats_.steady(); };
-  return spill_.Allocate(lock, request.units * kUnitBytes, may_spill, address) ? EngineStatus::kOk : EngineStatus::kOutOfMemory;
+  return spill_.Allocate(lock, request.units * kBlockUnit, may_spill, address) ? EngineStatus::kOk : EngineStatus::kOutOfMemory;
 }
 
 // A request has been served by best fit.
@@ -323,13 +323,13 @@ void Engine::Impl::ReportRejected(EngineLock& lock) {
 void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept {
   EngineStats::HeapScope heap(&stats_);
   ReuseAfter nobody_asks;
-  stamps_.Take(address, address + units * kUnitBytes, after != nullptr ? after : &nobody_asks);
+  stamps_.Take(address, address + units * kBlockUnit, after != nullptr ? after : &nobody_asks);
 }
 
 // The lock is held.
 void Engine::Impl::PutStamps(DeviceAddress address, uint64_t units, const ReuseAfter& after) noexcept {
   EngineStats::HeapScope heap(&stats_);
-  stamps_.Put(address, address + units * kUnitBytes, after);
+  stamps_.Put(address, address + units * kBlockUnit, after);
 }
 
 void Engine::Impl::SettleReuse(uint64_t tick) {
@@ -349,7 +349,7 @@ inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream
   if (abandoned()) [[unlikely]] return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
-  bool released = fast_.releases() && address % kUnitBytes == 0 && scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
+  bool released = fast_.releases() && address % kBlockUnit == 0 && scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
   if (!released) [[unlikely]] return ReleaseSlow(address, stream, after);
   blocks_.RemoveLive(units);
   if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);
@@ -374,7 +374,7 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, c
   EngineLock lock(mutex_, std::adopt_lock);
   if (abandoned()) return EngineStatus::kOk;
   Follower& follower = scripts_.follower();
-  const bool by_script = follower.active() && address % kUnitBytes == 0 && pages_.InReservation(address);
+  const bool by_script = follower.active() && address % kBlockUnit == 0 && pages_.InReservation(address);
   const uint32_t entry = by_script ? follower.LiveAt(pages_.OffsetOf(address)) : kNone;
   if (entry == kNone) return ReleaseDynamic(address, stream, after);
   const uint64_t ordinal = follower.Ordinal(entry);
@@ -383,7 +383,7 @@ EngineStatus Engine::Impl::ReleaseSlow(DeviceAddress address, uint32_t stream, c
   follower.NoteAge(entry, age);
   blocks_.RemoveLive(units);
   if (after != nullptr) PutStamps(address, units, *after);
-  Record(EventKind::kRelease, ordinal, units * kUnitBytes, stream, address);
+  Record(EventKind::kRelease, ordinal, units * kBlockUnit, stream, address);
   follower.Release(entry);
   return EngineStatus::kOk;
 } catch (...) {
@@ -396,7 +396,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   DynamicBlock block;
   if (!blocks_.Remove(address, &block)) return EngineStatus::kInvalidValue;
   blocks_.RemoveLive(block.units);
-  if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);
+  if (after != nullptr) stamps_.Put(address, address + block.units * kBlockUnit, *after);
   if (block.ordinal != kUnmonitored) {
     const uint32_t age = history_.Released(block.ordinal);
     scripts_.RecordLifetime(age);
@@ -409,7 +409,7 @@ EngineStatus Engine::Impl::ReleaseDynamic(DeviceAddress address, uint32_t stream
   } else {
     spill_.Free(address, block.bytes);
   }
-  Record(EventKind::kRelease, block.trace_id, block.units * kUnitBytes, stream, address);
+  Record(EventKind::kRelease, block.trace_id, block.units * kBlockUnit, stream, address);
   return EngineStatus::kOk;
 }
 

@@ -18,16 +18,16 @@ bool Engine::Impl::FindBlock(DeviceAddress address, DeviceAddress* base, uint64_
   const bool in_zone = follower.active() && pages_.InReservation(address);
   auto planned = [&](uint32_t entry) {
     *base = pages_.AddressOf(follower.Offset(entry));
-    *bytes = follower.Units(entry) * kUnitBytes;
+    *bytes = follower.Units(entry) * kBlockUnit;
     if (id != nullptr) *id = follower.Ordinal(entry);
     return true;
   };
-  if (in_zone && address % kUnitBytes == 0) {
+  if (in_zone && address % kBlockUnit == 0) {
     if (uint32_t entry = follower.LiveAt(pages_.OffsetOf(address)); entry != kNone) return planned(entry);
   }
   if (const auto it = blocks_.FindContaining(address); it != blocks_.all().end()) {
     *base = it->first;
-    *bytes = it->second.units * kUnitBytes;
+    *bytes = it->second.units * kBlockUnit;
     if (id != nullptr) *id = it->second.trace_id;
     return true;
   }
@@ -48,8 +48,8 @@ EngineUsage Engine::Impl::Usage() {
   usage.held = pages_.arena().held();
   usage.held_peak = pages_.held_peak();
   // A request is counted live before it has its pages.
-  usage.live = std::min(blocks_.live_units() * kUnitBytes, usage.held);
-  usage.outside_plan = std::min(blocks_.Units() * kUnitBytes, usage.live);
+  usage.live = std::min(blocks_.live_units() * kBlockUnit, usage.held);
+  usage.outside_plan = std::min(blocks_.Units() * kBlockUnit, usage.live);
   usage.plan = scripts_.PlanBytes();
   usage.followed = scripts_.follower().active();
   usage.may_shrink = !memory_->Fixed();
@@ -68,12 +68,12 @@ void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped
   if (abandoned()) return;
   EngineLock lock(mutex_);
   if (pages_.base() == 0) return;
-  for (const auto& [address, block] : blocks_.all()) blocks->push_back({address, block.units * kUnitBytes, false});
+  for (const auto& [address, block] : blocks_.all()) blocks->push_back({address, block.units * kBlockUnit, false});
   const Follower& follower = scripts_.follower();
   if (follower.active()) {
     for (const Follower::Range& range : follower.LiveRanges()) {
       if (range.entry == kNone) continue;  // a displaced or foreign block: listed above
-      blocks->push_back({pages_.AddressOf(follower.Offset(range.entry)), follower.Units(range.entry) * kUnitBytes, true});
+      blocks->push_back({pages_.AddressOf(follower.Offset(range.entry)), follower.Units(range.entry) * kBlockUnit, true});
     }
   }
   std::sort(blocks->begin(), blocks->end(), [](const auto& a, const auto& b) { return a.address < b.address; });
@@ -90,7 +90,7 @@ void Engine::Impl::FlushStats() {
   scripts_.AddTo(&stats);
   scheduler_.AddTo(&stats);
   stream_order_.AddTo(&stats);
-  stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kUnitBytes;  // what was asked for
+  stats.live_peak = guards_ ? guards_->live_peak() : blocks_.live_peak_units() * kBlockUnit;  // what was asked for
   stats.managed_peak = spill_.peak_bytes();
   stats_.Publish(stats);
 }
@@ -120,7 +120,7 @@ std::shared_ptr<const SavedPlan> Engine::Impl::PlanToSave(int64_t pack_limit_ns)
   {
     EngineLock lock(mutex_);
     if (warm_.on_trial()) return nullptr;
-    run = {scripts_.ScriptsByUse(), warm_.anchor(), blocks_.live_peak_units() * kUnitBytes, pages_.arena().chunk(),
+    run = {scripts_.ScriptsByUse(), warm_.anchor(), blocks_.live_peak_units() * kBlockUnit, pages_.arena().chunk(),
            memory_->TotalBytes()};
   }
   return saver_.Make(std::move(run), history_, pack_limit_ns);

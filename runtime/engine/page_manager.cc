@@ -55,7 +55,7 @@ class PageManager::PageScope {
 
 // The largest load so far and a part of it, with something for the chunks' ends: bytes.
 uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
-  uint64_t live = std::max(blocks_->live_peak_units(), blocks_->live_units()) * kUnitBytes;
+  uint64_t live = std::max(blocks_->live_peak_units(), blocks_->live_units()) * kBlockUnit;
   return live + live / divisor + 2 * arena_.chunk();
 }
 
@@ -95,7 +95,7 @@ MemoryStatus PageManager::Open(EngineLock& lock) {
 
 PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy,
                                           bool zone_given, bool* foreign, DeviceAddress* address) {
-  const uint64_t bytes = request.units * kUnitBytes;
+  const uint64_t bytes = request.units * kBlockUnit;
   if (bytes > memory_->TotalBytes()) return GrowStatus::kOutOfMemory;  // before all pages there are have been made
   PageScope scope(this, lock);
   if (arena_.TryAllocate(bytes, address)) return GrowStatus::kOk;  // something was released meanwhile
@@ -153,7 +153,7 @@ uint64_t PageManager::MissingChunksAtOwnPlace(const EngineRequest& request) cons
   if (!request.displaced || request.entry == kNone || !follower_->active() || mapping_entries_ != 0) return UINT64_MAX;
   const uint32_t begin = follower_->Offset(request.entry);
   if (begin == kNone || follower_->PlannedUnits(request.entry) < request.units) return UINT64_MAX;
-  const AddressRange place{AddressOf(begin), request.units * kUnitBytes};
+  const AddressRange place{AddressOf(begin), request.units * kBlockUnit};
   if (!InZone(place)) return UINT64_MAX;
   for (const Follower::Range& live : follower_->LiveRanges()) {
     if (live.begin < begin + request.units && live.end > begin) return UINT64_MAX;
@@ -167,7 +167,7 @@ bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, ui
   *address = AddressOf(begin);
   follower_->AddForeign(begin, begin + request.units);  // at once: others may come in while pages are made
   PageWork work;
-  bool ok = !arena_.BeginMap(*address, request.units * kUnitBytes, create_up_to, &work);
+  bool ok = !arena_.BeginMap(*address, request.units * kBlockUnit, create_up_to, &work);
   if (!ok) {
     TakeFromZone(EmptyInZone(arena_.Shortfall(work, create_up_to)), &work);
     ok = scope.Run(&work);
@@ -201,7 +201,7 @@ bool PageManager::PlaceInIdleRange(const EngineRequest& request, DeviceAddress* 
 
 // A place in the zone, with pages, where nothing lives and no entry comes for the next `age` requests.
 bool PageManager::ClaimIdleRange(uint32_t units, uint32_t age, DeviceAddress* address) {
-  uint32_t begin = follower_->FindIdleRange(units, age, static_cast<uint32_t>(zone_used_ / kUnitBytes), WithoutPages());
+  uint32_t begin = follower_->FindIdleRange(units, age, static_cast<uint32_t>(zone_used_ / kBlockUnit), WithoutPages());
   if (begin == kNone) return false;
   follower_->AddForeign(begin, begin + units);
   *address = AddressOf(begin);
@@ -263,7 +263,7 @@ bool PageManager::TakeZone(const Script& script) {
 // (Its holes may lie next to blocks that stay in that zone.)
 bool PageManager::FitsZone(const Script& script) const {
   return script.height_bytes <= zone_.bytes && std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
-           return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kUnitBytes;
+           return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kBlockUnit;
          });
 }
 
@@ -278,14 +278,14 @@ void PageManager::BeginScript() {
 
 bool PageManager::FragmentsHavePages(const Script& script) const {
   return std::all_of(script.fragments.begin(), script.fragments.end(),
-                     [&](const Fragment& hole) { return arena_.Mapped(hole.address, hole.units * kUnitBytes); });
+                     [&](const Fragment& hole) { return arena_.Mapped(hole.address, hole.units * kBlockUnit); });
 }
 
 // (Scripts that are followed by turns use the same fragments, but not each all of them.)
 bool PageManager::HaveFragments(const Script& script) const {
   return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
     return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& held) {
-      return held.begin <= hole.address && hole.address + hole.units * kUnitBytes <= held.begin + held.bytes;
+      return held.begin <= hole.address && hole.address + hole.units * kBlockUnit <= held.begin + held.bytes;
     });
   });
 }
@@ -306,7 +306,7 @@ void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
 // The script's holes are its own from now on. Blocks that still lie there are waited for.
 void PageManager::TakeFragments() {
   for (const Fragment& hole : follower_->script().fragments) {
-    AddressRange range{hole.address, hole.units * kUnitBytes};
+    AddressRange range{hole.address, hole.units * kBlockUnit};
     if (!arena_.TakeRange(range)) continue;  // FragmentsHavePages was true: all have their pages
     fragments_.push_back(range);
     blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
@@ -339,7 +339,7 @@ void PageManager::FreeOutside(const AddressRange& range) {
 }
 
 AddressRange PageManager::EntryRange(uint32_t entry) const {
-  return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kUnitBytes};
+  return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kBlockUnit};
 }
 
 // Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it is held

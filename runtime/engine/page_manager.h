@@ -49,8 +49,8 @@ class PageManager {
   const AddressRange& zone() const { return zone_; }  // of the followed script
   bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }
   bool InReservation(DeviceAddress address) const { return base_ != 0 && address - base_ < arena_.bytes(); }
-  uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kUnitBytes); }
-  DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kUnitBytes; }
+  uint32_t OffsetOf(DeviceAddress address) const { return static_cast<uint32_t>((address - base_) / kBlockUnit); }
+  DeviceAddress AddressOf(uint32_t offset) const { return base_ + offset * kBlockUnit; }
 
   // --- memory for blocks --------------------------------------------------------------------------------------------
   MemoryStatus Open(EngineLock& lock);

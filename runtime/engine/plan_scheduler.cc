@@ -338,7 +338,7 @@ PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
   snapshot.fragments = arena.Fragments(kept);
   uint64_t sum = 0;
   for (const AddressRange& range : snapshot.fragments) sum += range.bytes;
-  if (sum < 2 * arena.chunk() || sum < peak * kUnitBytes / 200) snapshot.fragments.clear();
+  if (sum < 2 * arena.chunk() || sum < peak * kBlockUnit / 200) snapshot.fragments.clear();
   return snapshot;
 }
 

@@ -112,12 +112,12 @@ bool ScriptSwitcher::TakeReclaimDue() { return std::exchange(reclaim_due_, false
 // --- taking a script up ----------------------------------------------------------------------------------------------
 
 AddressRange ScriptSwitcher::PlaceOf(const Follower::Range& range) const {
-  return {pages_->AddressOf(range.begin), uint64_t{range.end - range.begin} * kUnitBytes};
+  return {pages_->AddressOf(range.begin), uint64_t{range.end - range.begin} * kBlockUnit};
 }
 
 DynamicBlock ScriptSwitcher::ToDynamic(uint32_t entry) const {
   DynamicBlock block;
-  block.bytes = follower_.PlannedUnits(entry) * kUnitBytes;
+  block.bytes = follower_.PlannedUnits(entry) * kBlockUnit;
   block.units = follower_.Units(entry);
   block.ordinal = block.trace_id = follower_.Ordinal(entry);
   return block;

@@ -8,7 +8,7 @@
 namespace hotpack {
 namespace {
 
-uint64_t RoundedUp(uint64_t bytes) { return (bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes; }
+uint64_t RoundedUp(uint64_t bytes) { return (bytes + kBlockUnit - 1) / kBlockUnit * kBlockUnit; }
 
 }  // namespace
 

@@ -73,7 +73,7 @@ uint8_t* PutScript(uint8_t* at, const Script& script) {
   Put(at + 8, script.profile.unroll);
   Put(at + 12, uint32_t{0});
   Put(at + 16, script.height_bytes);
-  Put(at + 24, PeakUnits(script.profile) * kUnitBytes);
+  Put(at + 24, PeakUnits(script.profile) * kBlockUnit);
   Put(at + 32, script.lower_bound_bytes);
   at += kScriptBytes;
   for (uint32_t i = 0; i < script.size(); ++i, at += kEntryBytes) {
@@ -93,10 +93,10 @@ bool GetBlock(const uint8_t* at, uint32_t n, ProfileBlock* block, uint32_t* offs
   block->min_age = Get<uint32_t>(at + 8);
   *offset = Get<uint32_t>(at + 12);
   block->planned = block->age != 0;
-  if (block->units == 0 || block->units > kMaxRequestBytes / kUnitBytes) return false;
+  if (block->units == 0 || block->units > kMaxRequestBytes / kBlockUnit) return false;
   if (!block->planned) return block->min_age == 0 && *offset == kNone;
   if (block->age > n || block->min_age == 0 || block->min_age > block->age) return false;
-  return *offset + uint64_t{block->units} <= kMaxArenaBytes / kUnitBytes;
+  return *offset + uint64_t{block->units} <= kMaxArenaBytes / kBlockUnit;
 }
 
 // What is live where the cycle begins.
@@ -131,12 +131,12 @@ std::shared_ptr<const Script> GetScript(const uint8_t** at, size_t* left) {
   if (index.empty() || CheckInstance(instance) != PackStatus::kOk) return nullptr;
   Placement placement;
   for (uint32_t i : index) {
-    placement.offsets.push_back(static_cast<Offset>(places[i] * kUnitBytes));
+    placement.offsets.push_back(static_cast<Offset>(places[i] * kBlockUnit));
     placement.height = std::max(placement.height, placement.offsets.back() + instance.blocks[placement.offsets.size() - 1].size);
   }
   const auto height = Get<uint64_t>(head + 16), load = Get<uint64_t>(head + 24), bound = Get<uint64_t>(head + 32);
   if (static_cast<uint64_t>(placement.height) != height || load > bound || bound > height) return nullptr;
-  if (PeakUnits(profile) * kUnitBytes != load || !Validate(instance, placement).empty()) return nullptr;
+  if (PeakUnits(profile) * kBlockUnit != load || !Validate(instance, placement).empty()) return nullptr;
   CountCarried(&profile);
   *at += kScriptBytes + n * kEntryBytes;
   *left -= kScriptBytes + n * kEntryBytes;

@@ -199,7 +199,7 @@ namespace {
 // The holes one above the other, over the zone.
 std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& index) {
   std::vector<uint64_t> base;
-  uint64_t top = script.height_bytes / kUnitBytes;
+  uint64_t top = script.height_bytes / kBlockUnit;
   for (const Fragment& hole : script.fragments) {
     base.push_back(top);
     top += hole.units;
@@ -213,7 +213,7 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
                                    [](uint32_t at, const Fragment& h) { return at < h.offset; }) - 1;
       units = base[static_cast<size_t>(hole - script.fragments.begin())] + offset - hole->offset;
     }
-    offsets.push_back(static_cast<Offset>(units * kUnitBytes));
+    offsets.push_back(static_cast<Offset>(units * kBlockUnit));
   }
   return offsets;
 }

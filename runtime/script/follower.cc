@@ -9,7 +9,7 @@ constexpr uint32_t kLongest = 64;  // requests that are compared: no more than t
 
 // Entries become cells: from the script's own space of offsets to units from `base`.
 void Follower::Place(uint64_t base, uint64_t zone) {
-  zone_begin_ = static_cast<uint32_t>((zone - base) / kUnitBytes);
+  zone_begin_ = static_cast<uint32_t>((zone - base) / kBlockUnit);
   cell_storage_.assign(size_, Cell{});
   cells_ = cell_storage_.data();
   std::vector<uint32_t> offsets;
@@ -28,7 +28,7 @@ void Follower::Place(uint64_t base, uint64_t zone) {
     } else {
       auto hole = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
                                    [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) - 1;
-      cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kUnitBytes);
+      cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kBlockUnit);
     }
     offsets.push_back(cell.offset);
   }

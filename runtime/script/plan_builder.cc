@@ -107,13 +107,13 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock lengt
   std::vector<Fragment> fragments;
   uint32_t at = 0;
   for (const AddressRange& range : spare) {
-    auto units = static_cast<uint32_t>(range.bytes / kUnitBytes);
+    auto units = static_cast<uint32_t>(range.bytes / kBlockUnit);
     if (units == 0) continue;
     holes.push_back({at, units, range.begin});
     at += units;
     Block wall;
-    wall.size = kUnitBytes;
-    wall.pinned = static_cast<Offset>(at * kUnitBytes);
+    wall.size = kBlockUnit;
+    wall.pinned = static_cast<Offset>(at * kBlockUnit);
     wall.residency.push_back({0, length});
     instance->blocks.push_back(wall);
     ++at;
@@ -130,9 +130,9 @@ std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRang
   start.height = static_cast<Bytes>(old.height_bytes);
   for (uint32_t i : index) {
     uint32_t offset = old.entries[i].offset;
-    start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kUnitBytes));
+    start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kBlockUnit));
   }
-  for (const ZoneRange& wall : reserved_ranges) start.offsets.push_back(static_cast<Offset>(wall.offset * kUnitBytes));
+  for (const ZoneRange& wall : reserved_ranges) start.offsets.push_back(static_cast<Offset>(wall.offset * kBlockUnit));
   return start;
 }
 
@@ -154,7 +154,7 @@ bool PinCommon(const Script& other, const Profile& profile, const std::vector<ui
     const ScriptEntry& entry = other.entries[j];
     if (entry.offset == kNone || entry.offset < other.zone_offset) continue;
     if (j + entry.age <= (in_head ? other_parted : m) || i + profile.blocks[i].age <= (in_head ? parted : n)) continue;
-    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset + zone_offset) * kUnitBytes);
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - other.zone_offset + zone_offset) * kBlockUnit);
     any = true;
   }
   return any;
@@ -170,7 +170,7 @@ bool PinCarried(const Script& old, const Profile& profile, const std::vector<uin
     const ScriptEntry& entry = old.entries[i];
     if (entry.offset == kNone || entry.offset < old.zone_offset || entry.units != profile.blocks[i].units) continue;
     if (i + entry.age <= n || i + profile.blocks[i].age <= n) continue;
-    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - old.zone_offset) * kUnitBytes);
+    instance->blocks[k].pinned = static_cast<Offset>((entry.offset - old.zone_offset) * kBlockUnit);
     any = true;
   }
   return any;
@@ -200,7 +200,7 @@ PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>
   Instance pinned = instance;
   if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
     PackResult result = Pack(pinned, options);
-    auto most = static_cast<Bytes>(kin.beside->height_bytes + zone_offset * kUnitBytes);
+    auto most = static_cast<Bytes>(kin.beside->height_bytes + zone_offset * kBlockUnit);
     most = std::max(most, result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
   }
@@ -218,8 +218,8 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
   Instance instance = ToInstance(profile, &index);
   for (const ZoneRange& place : kin.reserved_ranges) {
     Block wall;
-    wall.size = static_cast<Bytes>(place.units * kUnitBytes);
-    wall.pinned = static_cast<Offset>(place.offset * kUnitBytes);
+    wall.size = static_cast<Bytes>(place.units * kBlockUnit);
+    wall.pinned = static_cast<Offset>(place.offset * kBlockUnit);
     wall.residency.push_back({0, static_cast<Clock>(profile.blocks.size())});
     instance.blocks.push_back(wall);
   }
@@ -239,7 +239,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
     PackResult filled = PackWithFragments(profile, index, instance, kin, zone_offset, options);
-    Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kUnitBytes);
+    Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
           CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));

@@ -54,7 +54,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
 
 // What a plan's load may be where the job was never seen to need more than `units`: a little more, or two chunks.
 inline uint64_t LoadLimit(uint64_t units, uint64_t chunk_bytes) {
-  return units + std::max(units / 32, 2 * chunk_bytes / kUnitBytes);
+  return units + std::max(units / 32, 2 * chunk_bytes / kBlockUnit);
 }
 
 // A profile that has learned from iterations of different shapes may add up lives that never were together. If its load,

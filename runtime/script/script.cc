@@ -115,10 +115,10 @@ void Measure(const std::vector<Fragment>& fragments, Script* script) {
     auto k = static_cast<size_t>(it - holes.begin()) - 1;
     top[k] = std::max(top[k], end - holes[k].offset);
   }
-  script->height_bytes = height * kUnitBytes;
+  script->height_bytes = height * kBlockUnit;
   for (size_t k = 0; k < holes.size(); ++k) {
     if (top[k] > 0) script->fragments.push_back(holes[k]);
-    script->fragment_bytes += top[k] * kUnitBytes;
+    script->fragment_bytes += top[k] * kBlockUnit;
   }
 }
 
@@ -129,7 +129,7 @@ void NarrowLoad(Script* script) {
   for (size_t c = 0; c < kLoadColumns; ++c) {
     const size_t begin = c * units.size() / kLoadColumns, end = (c + 1) * units.size() / kLoadColumns;
     const auto from = units.begin() + static_cast<std::ptrdiff_t>(begin);
-    script->load[c] = *std::max_element(from, from + static_cast<std::ptrdiff_t>(std::max<size_t>(1, end - begin))) * kUnitBytes;
+    script->load[c] = *std::max_element(from, from + static_cast<std::ptrdiff_t>(std::max<size_t>(1, end - begin))) * kBlockUnit;
   }
 }
 
@@ -148,7 +148,7 @@ Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index,
     script.entries[i].age = profile.blocks[i].planned ? profile.blocks[i].age : 0;
   }
   for (size_t k = 0; k < index.size(); ++k) {
-    script.entries[index[k]].offset = static_cast<uint32_t>(static_cast<uint64_t>(offsets[k]) / kUnitBytes);
+    script.entries[index[k]].offset = static_cast<uint32_t>(static_cast<uint64_t>(offsets[k]) / kBlockUnit);
   }
   Measure(holes, &script);
   NarrowLoad(&script);

@@ -33,7 +33,7 @@ void RequireSound(const Script& script) {
   Require(!index.empty(), "something is planned");
   Placement placement;
   placement.height = static_cast<Bytes>(script.height_bytes);
-  for (uint32_t i : index) placement.offsets.push_back(static_cast<Offset>(script.entries[i].offset * kUnitBytes));
+  for (uint32_t i : index) placement.offsets.push_back(static_cast<Offset>(script.entries[i].offset * kBlockUnit));
   const std::string fault = Validate(instance, placement);
   Require(fault.empty(), "a script is a valid placement", fault);
   Require(script.holes.empty() && script.zone_offset == 0, "a script has no holes");

@@ -309,7 +309,7 @@ TEST(ToInstance, HasThePeakOfTheProfile) {
     }
     std::vector<uint32_t> index;
     Instance instance = ToInstance(profile, &index);
-    EXPECT_EQ(static_cast<uint64_t>(MaxLoad(instance)), PeakUnits(profile) * kUnitBytes);
+    EXPECT_EQ(static_cast<uint64_t>(MaxLoad(instance)), PeakUnits(profile) * kBlockUnit);
     uint64_t peak = 0;  // counted by hand
     for (uint32_t t = 0; t < n; ++t) {
       uint64_t load = 0;

@@ -143,7 +143,7 @@ mutant "no event edge, a barrier that nobody waits for" preload/streams/stream_e
 mutant "no event edge, blocks of the script" runtime/engine/engine.cc \
   "if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);" ""
 mutant "no event edge, blocks beside the script" runtime/engine/engine.cc \
-  "if (after != nullptr) stamps_.Put(address, address + block.units * kUnitBytes, *after);" ""
+  "if (after != nullptr) stamps_.Put(address, address + block.units * kBlockUnit, *after);" ""
 mutant "no event edge, blocks put aside during a capture" preload/streams/stream_captures.cc \
   "const ReuseAfter after = StampOf(kNoStream, batch[i].address, ReleaseKind::kOrdered);" "const ReuseAfter after{};"
 check=streams_that_go

@@ -12,7 +12,7 @@ namespace {
 DynamicBlock Block(uint64_t bytes, uint64_t ordinal = 0, bool foreign = false) {
   DynamicBlock block;
   block.bytes = bytes;
-  block.units = static_cast<uint32_t>(bytes / kUnitBytes);
+  block.units = static_cast<uint32_t>(bytes / kBlockUnit);
   block.ordinal = ordinal;
   block.foreign = foreign;
   return block;

@@ -127,7 +127,7 @@ TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
     Job with(4096 * kMiB, With(&keeper, plan)), without(4096 * kMiB, With(nullptr));
     auto step = [&](Job* job) {
       std::vector<DeviceAddress> live;
-      for (int k = 0; k < same; ++k) live.push_back(job->Ask(plan->opening.units[12 + static_cast<size_t>(k)] * kUnitBytes));
+      for (int k = 0; k < same; ++k) live.push_back(job->Ask(plan->opening.units[12 + static_cast<size_t>(k)] * kBlockUnit));
       for (int k = 0; k < 100; ++k) {
         live.push_back(job->Ask(20 * kMiB / 512 * (1 + static_cast<uint64_t>(k * 37 % 101))));
         if (k % 3 == 2) {
@@ -164,7 +164,7 @@ TEST(EngineSaved, AFailedTrialLeavesNoParkedScript) {
     training.Weights();
     job->Give(job->Ask(200 * kMiB));
     std::mt19937 random(1);
-    for (size_t k = 0; k < 15; ++k) job->Give(job->Ask(plan->opening.units[12 + k] * kUnitBytes));
+    for (size_t k = 0; k < 15; ++k) job->Give(job->Ask(plan->opening.units[12 + k] * kBlockUnit));
     std::vector<DeviceAddress> live;
     for (int k = 0; k < 60000; ++k) {
       live.push_back(job->Ask(512 * (1 + random() % 20000)));
@@ -319,7 +319,7 @@ TEST(EngineSaved, AnyPlanIsSafe) {
     auto noise = [&] {
       const size_t at = random() % plan.opening.units.size();
       for (size_t k = at; k < std::min(at + random() % 12, plan.opening.units.size()); ++k) {
-        if (DeviceAddress address = job.TryAsk(plan.opening.units[k] * kUnitBytes)) loose.push_back(address);
+        if (DeviceAddress address = job.TryAsk(plan.opening.units[k] * kBlockUnit)) loose.push_back(address);
       }
       std::shuffle(loose.begin(), loose.end(), random);
       while (loose.size() > 12) {

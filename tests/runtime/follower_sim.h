@@ -24,7 +24,7 @@ class FollowerSim {
 
   FollowerSim(std::shared_ptr<const Script> script, uint32_t position, bool map_all = true) : script_(std::move(script)) {
     follower_.Start(script_, position, 0, 0);
-    owner_.assign(script_->height_bytes / kUnitBytes, 0);
+    owner_.assign(script_->height_bytes / kBlockUnit, 0);
     if (map_all) {
       for (uint32_t i = 0; i < script_->size(); ++i) {
         if (script_->entries[i].offset != kNone) follower_.SetMapped(i);
@@ -65,7 +65,7 @@ class FollowerSim {
   }
   // A block from elsewhere is put into a hole of the zone, if there is one.
   bool PutIntoHole(uint32_t units, uint32_t expected_age, uint64_t age) {
-    uint32_t begin = follower_.FindIdleRange(units, expected_age, static_cast<uint32_t>(follower_.script().height_bytes / kUnitBytes), {});
+    uint32_t begin = follower_.FindIdleRange(units, expected_age, static_cast<uint32_t>(follower_.script().height_bytes / kBlockUnit), {});
     if (begin == kNone) return false;
     Live block{kForeign + foreign_++, begin, begin + units, kNone, false, history_.Count() + age};
     EXPECT_LE(block.end, owner_.size());

@@ -13,7 +13,7 @@ namespace hotpack {
 namespace {
 
 constexpr uint64_t kChunk = 64 << 10;
-constexpr uint32_t kChunkUnits = kChunk / kUnitBytes;
+constexpr uint32_t kChunkUnits = kChunk / kBlockUnit;
 
 class PageManagerTest : public testing::Test {
  protected:
@@ -26,7 +26,7 @@ class PageManagerTest : public testing::Test {
   PageManager::GrowStatus Grow(uint32_t units, DeviceAddress* address, bool zone_given = false) {
     EngineLock lock(mutex_);
     EngineRequest request;
-    request.bytes = units * kUnitBytes;
+    request.bytes = units * kBlockUnit;
     request.units = units;
     bool foreign = false;
     const auto status = pages_.Grow(lock, request, policy_, zone_given, &foreign, address);

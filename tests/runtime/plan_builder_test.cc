@@ -71,7 +71,7 @@ TEST(MakeScript, NothingIsPutWhereWallsAre) {
 TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
   auto script = MakeScript(Sizes(std::vector<uint32_t>(2000, 100), 10), 10'000, {}, 65536, 1, nullptr);
   ASSERT_NE(script, nullptr);
-  EXPECT_EQ(script->height_bytes, 1000 * kUnitBytes);
+  EXPECT_EQ(script->height_bytes, 1000 * kBlockUnit);
 }
 
 // Two shapes that begin alike: what is live where they part has the same place in both.
@@ -90,7 +90,7 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
 // beside the zone too, where that costs no chunk.
 TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
-  const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kUnitBytes}}};
+  const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kBlockUnit}}};
   for (const auto& spare : spares) {
     auto one = MakeScript(Sizes(units, 6), 10'000, {}, 512, 50'000'000, nullptr);
     ASSERT_NE(one, nullptr);
@@ -150,7 +150,7 @@ TEST(BuildScript, OfWhatRepeats) {
   const auto script = BuildScript(*profile, job, Seen(1000), kSettings, nullptr);
   ASSERT_NE(script, nullptr);
   EXPECT_EQ(script->size() % kSizes.size(), 0u);
-  EXPECT_EQ(script->height_bytes, PeakUnits(*profile) * kUnitBytes);
+  EXPECT_EQ(script->height_bytes, PeakUnits(*profile) * kBlockUnit);
 }
 
 TEST(BuildScript, NothingOfWhatDoesNotRepeat) {

@@ -15,7 +15,7 @@ namespace hotpack {
 // A script of a helper, with the bound that belongs to it.
 inline std::shared_ptr<const Script> WithBound(const std::shared_ptr<const Script>& script) {
   Script copy = *script;
-  copy.lower_bound_bytes = PeakUnits(copy.profile) * kUnitBytes;
+  copy.lower_bound_bytes = PeakUnits(copy.profile) * kBlockUnit;
   return std::make_shared<const Script>(std::move(copy));
 }
 

@@ -32,7 +32,7 @@ std::vector<uint32_t> Iteration() {
 }
 
 RunToSave RunOf(std::vector<std::shared_ptr<const Script>> scripts) {
-  return {std::move(scripts), kNoAnchor, 1000 * kUnitBytes, 2 << 20, uint64_t{1} << 30};
+  return {std::move(scripts), kNoAnchor, 1000 * kBlockUnit, 2 << 20, uint64_t{1} << 30};
 }
 
 TEST(PlanSaver, ALaterRunBeginsWithTheIterationAndNotWithAPartOfIt) {
@@ -47,7 +47,7 @@ TEST(PlanSaver, ALaterRunBeginsWithTheIterationAndNotWithAPartOfIt) {
     ASSERT_EQ(plan->scripts.size(), 2u);
     EXPECT_EQ(plan->scripts[0]->size(), Iteration().size());
     EXPECT_EQ(plan->opening.before, 3u);
-    EXPECT_EQ(plan->live_peak_bytes, 1000 * kUnitBytes);
+    EXPECT_EQ(plan->live_peak_bytes, 1000 * kBlockUnit);
     EXPECT_EQ(plan->chunk_bytes, uint64_t{2} << 20);
   }
 }

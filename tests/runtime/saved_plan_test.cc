@@ -192,7 +192,7 @@ TEST(WithoutHoles, IsAPlacementOfTheSame) {
     for (uint32_t i : index) cut = std::max(cut, script->entries[i].units);
     const uint32_t zone = cut + 1;
     std::vector<Offset> offsets;
-    for (uint32_t i : index) offsets.push_back(static_cast<Offset>((script->entries[i].offset + uint64_t{zone}) * kUnitBytes));
+    for (uint32_t i : index) offsets.push_back(static_cast<Offset>((script->entries[i].offset + uint64_t{zone}) * kBlockUnit));
     offsets[0] = 0;
     const Script holed = CompileScript(script->profile, index, offsets, {{0, cut, uint64_t{1} << 40}}, zone, 0);
     ASSERT_EQ(holed.fragments.size(), 1u);
@@ -200,10 +200,10 @@ TEST(WithoutHoles, IsAPlacementOfTheSame) {
     ASSERT_NE(flat, nullptr);
     EXPECT_TRUE(flat->holes.empty());
     EXPECT_EQ(flat->zone_offset, 0u);
-    EXPECT_LE(flat->height_bytes, holed.height_bytes + cut * kUnitBytes);
+    EXPECT_LE(flat->height_bytes, holed.height_bytes + cut * kBlockUnit);
     Placement placement;
     placement.height = static_cast<Bytes>(flat->height_bytes);
-    for (uint32_t i : index) placement.offsets.push_back(static_cast<Offset>(flat->entries[i].offset * kUnitBytes));
+    for (uint32_t i : index) placement.offsets.push_back(static_cast<Offset>(flat->entries[i].offset * kBlockUnit));
     EXPECT_EQ(Validate(instance, placement), "");
   }
   auto none = RandomScript(random, 10, 3);

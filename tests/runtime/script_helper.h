@@ -25,7 +25,7 @@ inline std::shared_ptr<const Script> ScriptOf(const std::vector<TestBlock>& bloc
     profile.blocks.push_back({b.units, b.age, b.age, b.age != 0});
     if (b.age == 0) continue;
     index.push_back(i);
-    offsets.push_back(static_cast<Offset>(b.offset * kUnitBytes));
+    offsets.push_back(static_cast<Offset>(b.offset * kBlockUnit));
   }
   profile.period = static_cast<uint32_t>(blocks.size());
   return std::make_shared<const Script>(CompileScript(profile, index, offsets, {}, 0, 0));

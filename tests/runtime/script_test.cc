@@ -32,7 +32,7 @@ TEST(CompileScript, PredecessorsOnTheCycle) {
   EXPECT_EQ(Successors(*script, 3), std::vector<uint32_t>{3});
   uint32_t predecessors[] = {2, 1, 1, 1};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(script->entries[i].predecessors, predecessors[i]) << i;
-  EXPECT_EQ(script->height_bytes, 9 * kUnitBytes);
+  EXPECT_EQ(script->height_bytes, 9 * kBlockUnit);
 }
 
 TEST(CompileScript, UnplannedEntriesHaveNoPlaceAndNoNeighbours) {
@@ -86,8 +86,8 @@ TEST(CompileScript, HolesThatAreNotUsedAreDropped) {
   Script script = CompileScript(profile, {0, 1, 2}, offsets, holes, 20, 77);
   ASSERT_EQ(script.fragments.size(), 1u);
   EXPECT_EQ(script.fragments[0].offset, 9u);
-  EXPECT_EQ(script.fragment_bytes, 4 * kUnitBytes);
-  EXPECT_EQ(script.height_bytes, 8 * kUnitBytes);
+  EXPECT_EQ(script.fragment_bytes, 4 * kBlockUnit);
+  EXPECT_EQ(script.height_bytes, 8 * kBlockUnit);
   EXPECT_EQ(script.zone_offset, 20u);
   EXPECT_EQ(script.lower_bound_bytes, 77u);
 }
@@ -97,9 +97,9 @@ TEST(CompileScript, TheLoadInColumns) {
   std::vector<TestBlock> blocks(640, TestBlock{1, 1, 0});
   blocks[637] = {9, 2, 1};
   auto script = ScriptOf(blocks);
-  for (uint32_t c = 0; c < kLoadColumns; ++c) EXPECT_EQ(script->load[c], (c == 63 ? 10 : 1) * kUnitBytes) << c;
+  for (uint32_t c = 0; c < kLoadColumns; ++c) EXPECT_EQ(script->load[c], (c == 63 ? 10 : 1) * kBlockUnit) << c;
   auto small = ScriptOf({{4, 1, 0}, {2, 1, 0}});
-  for (uint32_t c = 0; c < kLoadColumns; ++c) EXPECT_EQ(small->load[c], (c < 32 ? 4 : 2) * kUnitBytes) << c;
+  for (uint32_t c = 0; c < kLoadColumns; ++c) EXPECT_EQ(small->load[c], (c < 32 ? 4 : 2) * kBlockUnit) << c;
   EXPECT_EQ(ScriptOf({{4, 0, 0}})->load, LoadColumns{}) << "nothing is planned";
 }
 

@@ -48,13 +48,13 @@ Figures FiguresOf(const HotIteration& hot) {
   figures.unroll = profile.unroll;
   figures.begins_at = profile.first_ordinal;
   figures.carried_blocks = profile.carried_blocks;
-  figures.carried_bytes = profile.carried_units * kUnitBytes;
+  figures.carried_bytes = profile.carried_units * kBlockUnit;
   for (const ProfileBlock& block : profile.blocks) {
     if (block.planned) continue;
     ++figures.retained_blocks;
-    figures.retained_bytes += block.units * kUnitBytes;
+    figures.retained_bytes += block.units * kBlockUnit;
   }
-  figures.peak = PeakUnits(profile) * kUnitBytes;
+  figures.peak = PeakUnits(profile) * kBlockUnit;
   std::vector<uint32_t> index;
   figures.lower_bound = static_cast<uint64_t>(MaxLoad(ToInstance(profile, &index)));
   return figures;

@@ -178,8 +178,8 @@ Instance WholeRecording(const Trace& trace) {
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::kAllocate) {
       Block block;
-      block.size = static_cast<Bytes>(UnitsOf(event.bytes) * kUnitBytes);
-      block.alignment = kUnitBytes;
+      block.size = static_cast<Bytes>(UnitsOf(event.bytes) * kBlockUnit);
+      block.alignment = kBlockUnit;
       block.residency.push_back({clock++, 0});
       live[event.id] = instance.blocks.size();
       instance.blocks.push_back(block);

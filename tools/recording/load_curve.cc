@@ -69,7 +69,7 @@ std::string CurveText(const std::vector<uint64_t>& values, size_t width, size_t 
 
 std::vector<uint64_t> LoadOf(const Profile& profile) {
   std::vector<uint64_t> load = LoadUnits(profile);
-  for (uint64_t& bytes : load) bytes *= kUnitBytes;
+  for (uint64_t& bytes : load) bytes *= kBlockUnit;
   return load;
 }
 
@@ -78,7 +78,7 @@ std::vector<uint64_t> LoadOf(const Trace& trace) {
   uint64_t live = 0;
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kAllocate && event.kind != EventKind::kRelease) continue;
-    const uint64_t bytes = uint64_t{UnitsOf(event.bytes)} * kUnitBytes;
+    const uint64_t bytes = uint64_t{UnitsOf(event.bytes)} * kBlockUnit;
     live = event.kind == EventKind::kAllocate ? live + bytes : live - bytes;
     load.push_back(live);
   }

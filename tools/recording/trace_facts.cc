@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "packer/block_unit.h"
+
 namespace hotpack {
 
 TraceFacts CountFacts(const Trace& trace) {
@@ -11,7 +13,7 @@ TraceFacts CountFacts(const Trace& trace) {
   std::unordered_set<uint16_t> threads;
   uint64_t live = 0, earliest = UINT64_MAX, latest = 0;
   for (const Event& event : trace.events) {
-    uint64_t rounded = (event.bytes + 511) / 512 * 512;
+    uint64_t rounded = RoundUpToUnit(event.bytes);
     ++facts.events;
     threads.insert(event.thread);
     earliest = std::min(earliest, event.time_ns);

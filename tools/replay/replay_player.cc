@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "packer/block_unit.h"
 #include "tools/replay/replay_sizes.h"
 
 namespace hotpack {
@@ -12,8 +13,6 @@ uint64_t Now() {
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
-
-uint64_t RoundUp(uint64_t bytes) { return (bytes + 511) / 512 * 512; }
 
 // The step that optimizer state is allocated in: the first marked one with requests, else the first one at all.
 size_t FirstStep(const RecordedSteps& recorded) {
@@ -39,7 +38,7 @@ bool Player::Allocate(uint64_t bytes, uint32_t stream, ReplayBlock* block) {
   std::string error = device_->Allocate(bytes, stream, &block->address);
   if (!error.empty()) return Fail(what, error);
   ++result_.requests;
-  live_bytes_ += RoundUp(bytes);
+  live_bytes_ += RoundUpToUnit(bytes);
   result_.live_peak = std::max(result_.live_peak, live_bytes_);
   if (!options_.touch) return true;
   error = device_->Fill(*block);
@@ -51,7 +50,7 @@ bool Player::Release(ReplayBlock* block, uint32_t stream) {
   if (options_.touch) error = device_->Check(*block);
   if (error.empty()) error = device_->Release(*block, stream);
   if (!error.empty()) return Fail("release of a block of " + std::to_string(block->bytes) + " bytes", error);
-  live_bytes_ -= RoundUp(block->bytes);
+  live_bytes_ -= RoundUpToUnit(block->bytes);
   block->address = 0;
   return true;
 }

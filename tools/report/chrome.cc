@@ -85,7 +85,7 @@ class ChromeWriter {
   void AddEvent(uint64_t e) {
     const Event& event = file_.trace.events[e];
     const double time = Time(e);
-    const uint64_t rounded = uint64_t{UnitsOf(event.bytes)} * kUnitBytes;
+    const uint64_t rounded = uint64_t{UnitsOf(event.bytes)} * kBlockUnit;
     if (event.kind == EventKind::kAllocate) {
       live_[event.id] = event.bytes;
       Block("b", event.id, time, {{"request", counts_->blocks}, {"bytes", event.bytes}, {"stream", event.stream}, {"thread", event.thread}});

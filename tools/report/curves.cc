@@ -65,7 +65,7 @@ RunCurve CurveOfRun(const Trace& trace, size_t columns) {
   uint64_t live = 0;
   for (uint64_t e = 0; e < curve.events; ++e) {
     const Event& event = trace.events[e];
-    const uint64_t bytes = uint64_t{UnitsOf(event.bytes)} * kUnitBytes;
+    const uint64_t bytes = uint64_t{UnitsOf(event.bytes)} * kBlockUnit;
     if (event.kind == EventKind::kAllocate) live += bytes;
     if (event.kind == EventKind::kRelease) live -= bytes;
     const auto column = static_cast<size_t>(e * columns / curve.events);

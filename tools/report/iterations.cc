@@ -76,7 +76,7 @@ void SetLivePeaks(const Trace& trace, std::vector<RunIteration>* iterations) {
   for (uint64_t e = 0; e < trace.events.size() && current < iterations->size(); ++e) {
     const Event& event = trace.events[e];
     while (current + 1 < iterations->size() && e >= (*iterations)[current].end_event) ++current;
-    const uint64_t bytes = uint64_t{UnitsOf(event.bytes)} * kUnitBytes;
+    const uint64_t bytes = uint64_t{UnitsOf(event.bytes)} * kBlockUnit;
     if (event.kind == EventKind::kAllocate) live += bytes;
     if (event.kind == EventKind::kRelease) live -= bytes;
     (*iterations)[current].live_peak = std::max((*iterations)[current].live_peak, live);

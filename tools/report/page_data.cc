@@ -153,9 +153,9 @@ Json RunFacts(const PageInput& input) {
               {"ranges", input.file->notes.ranges.size()}};
   const RunCurve curve = CurveOfRun(input.file->trace, kRunColumns);
   run["events"] = curve.events;
-  run["least"] = NumberColumn(curve.least, kUnitBytes);
-  run["most"] = NumberColumn(curve.most, kUnitBytes);
-  run["unit"] = kUnitBytes;
+  run["least"] = NumberColumn(curve.least, kBlockUnit);
+  run["most"] = NumberColumn(curve.most, kBlockUnit);
+  run["unit"] = kBlockUnit;
   return run;
 }
 
@@ -209,8 +209,8 @@ Json PageData(const PageInput& input) {
                     {"load", NumberColumn(picture.curves.load, unit)},
                     {"top", NumberColumn(picture.curves.top, unit)},
                     {"beside_at", NumberColumn(picture.unplanned.at)},
-                    {"unplanned", NumberColumn(picture.unplanned.bytes, kUnitBytes)},
-                    {"beside_unit", kUnitBytes}};
+                    {"unplanned", NumberColumn(picture.unplanned.bytes, kBlockUnit)},
+                    {"beside_unit", kBlockUnit}};
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;
   data["live_steady"] = input.comparison.live_steady;

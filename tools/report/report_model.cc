@@ -107,7 +107,7 @@ void FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* 
   for (uint32_t i : index) {
     PictureBlock block;
     block.request = i;
-    block.asked = static_cast<Bytes>(profile.blocks[i].units * kUnitBytes);
+    block.asked = static_cast<Bytes>(profile.blocks[i].units * kBlockUnit);
     block.kind = i + uint64_t{profile.blocks[i].age} > length ? BlockKind::kCarried : BlockKind::kPacked;
     const std::optional<uint64_t> stands_for = RequestOf(file, requests, profile, occurrence, i);
     if (stands_for) Describe(file, requests.all[*stands_for], &block);

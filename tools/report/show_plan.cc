@@ -30,9 +30,9 @@ Figures FiguresOf(const Script& script) {
   for (const ProfileBlock& block : script.profile.blocks) {
     if (!block.planned) continue;
     ++figures.planned;
-    figures.bytes += block.units * kUnitBytes;
+    figures.bytes += block.units * kBlockUnit;
   }
-  figures.load = PeakUnits(script.profile) * kUnitBytes;
+  figures.load = PeakUnits(script.profile) * kBlockUnit;
   return figures;
 }
 
@@ -55,7 +55,7 @@ Json ToJson(const Script& script) {
           {"planned", figures.planned},
           {"planned_bytes", figures.bytes},
           {"carried_blocks", script.profile.carried_blocks},
-          {"carried_bytes", script.profile.carried_units * kUnitBytes},
+          {"carried_bytes", script.profile.carried_units * kBlockUnit},
           {"peak", figures.load},
           {"lower_bound", script.lower_bound_bytes},
           {"height", script.height_bytes}};
@@ -107,7 +107,7 @@ void PrintText(const SavedPlan& plan) {
     if (script.profile.unroll > 1) printf(", planned %u iterations at a time", script.profile.unroll);
     printf("; %llu of %llu planned, %s in all\n", u(figures.planned), u(figures.requests), FormatSize(figures.bytes).c_str());
     printf("  carried      %u blocks, %s\n", script.profile.carried_blocks,
-           FormatSize(script.profile.carried_units * kUnitBytes).c_str());
+           FormatSize(script.profile.carried_units * kBlockUnit).c_str());
     printf("  peak         %llu (%s)\n", u(figures.load), FormatSize(figures.load).c_str());
     printf("  lower bound  %llu (%s)\n", u(script.lower_bound_bytes), FormatSize(script.lower_bound_bytes).c_str());
     printf("  height       %llu (%s)\n", u(script.height_bytes), FormatSize(script.height_bytes).c_str());

@@ -48,7 +48,7 @@ UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& reques
   for (const Step& step : Steps(requests)) {
     if (!step.release && !requests.all[step.request].interrupted) ++ordinal;
     if (!planned[step.request]) {
-      const auto size = static_cast<Bytes>(uint64_t{UnitsOf(trace.events[requests.all[step.request].event].bytes)} * kUnitBytes);
+      const auto size = static_cast<Bytes>(uint64_t{UnitsOf(trace.events[requests.all[step.request].event].bytes)} * kBlockUnit);
       live += step.release ? -size : size;
       blocks += step.release ? uint64_t{0} - 1 : 1;
     }
