@@ -113,7 +113,7 @@ def peers_header(rows: list[Row]) -> str:
     lines = [
         f"The same requests under every policy: MiB {HELD}. hotpack: most physical memory. PyTorch, "
         f"expandable, {TITLES[ASYNC]}: torch.cuda.max_memory_reserved() of a run of its own, the last with "
-        "backend:cudaMallocAsync. The others are simulated on the requests that the hotpack run recorded (docs/peers.md)."]
+        "backend:cudaMallocAsync. The others are simulated on the requests that the hotpack run recorded (docs/compare.md)."]
     if any(name.startswith("rmm") for row in rows for name in row.peers):
         lines.append("RMM pool, RMM arena: runs of their own; the most that they took from the driver. The pool began empty; the "
                      "arena takes half of the free memory at once.")

@@ -158,7 +158,7 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}))->type_name("N")->capture_default_str();
   command->add_flag("--json", options->json, "Print one object; bytes");
   command->footer("Example:\n  hotpack compare job.trace --peers pytorch,pytorch-expandable\n"
-                  "Each policy is simulated on the recording's own events (docs/peers.md).");
+                  "Each policy is simulated on the recording's own events (docs/compare.md).");
   command->callback([options, exit_code] { *exit_code = RunCompare(*options); });
 }
 

@@ -1,5 +1,5 @@
 // What other allocators would hold on the same events: their policies, simulated. Each file of this folder is one policy
-// (or a family of them) and says where its rules come from; docs/peers.md has them side by side.
+// (or a family of them) and says where its rules come from; docs/compare.md has them side by side.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What PyTorch's caching allocator does alike with and without expandable segments. Sources: PyTorch's documentation ("CUDA
 // semantics", memory management and PYTORCH_ALLOC_CONF) and the behaviour of torch.cuda's allocator, which
-// bench/torch/peers_agree holds against these simulations; docs/peers.md. Options have their defaults: no maximal size
+// bench/torch/peers_agree holds against these simulations; docs/compare.md. Options have their defaults: no maximal size
 // of a split, no rounding to parts of powers of two, no garbage collection.
 #pragma once
 

@@ -41,7 +41,7 @@ struct PytorchHeld {
   uint64_t expandable = 0;  // with expandable segments
 };
 
-// Simulated on the recording of the process with most requests (tools/peers). Nothing where that is not known: nothing was
+// Simulated on the recording of the process with most requests (tools/compare). Nothing where that is not known: nothing was
 // recorded or not all of it, there is more than one context, PyTorch's caching was left on (its requests are of whole segments then), or the recording is
 // too large to be played while somebody waits. O(recorded events).
 std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,

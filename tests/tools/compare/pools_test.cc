@@ -1,6 +1,6 @@
 // Single allocations, Chainer's pool and one arena, by hand.
 #include "gtest/gtest.h"
-#include "tests/tools/peers/policy_player.h"
+#include "tests/tools/compare/policy_player.h"
 
 namespace hotpack {
 namespace {

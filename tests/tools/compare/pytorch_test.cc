@@ -1,6 +1,6 @@
 // PyTorch's allocator, simulated: sequences worked out by hand from its rules. bench/torch/peers_agree asks PyTorch itself.
 #include "gtest/gtest.h"
-#include "tests/tools/peers/policy_player.h"
+#include "tests/tools/compare/policy_player.h"
 
 namespace hotpack {
 namespace {

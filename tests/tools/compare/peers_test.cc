@@ -11,7 +11,7 @@
 #include "profiler/trace_file.h"
 #include "tests/packer/random_instance.h"
 #include "tests/packer/shared_data.h"
-#include "tests/tools/peers/policy_player.h"
+#include "tests/tools/compare/policy_player.h"
 #include "tools/compare/engine_replay.h"
 #include "tools/compare/recording.h"
 #include "tools/replay/repeat_step.h"
