@@ -13,7 +13,7 @@ enum class GapAction : uint8_t {
   kKeep,
   kRecompute,      // let go where the gap begins; made again for the use at its end, or before if something else needs it: then held
   kRecomputeOnce,  // the same, but not held: what is made again for others in the gap goes at once
-  kSwap,       // copied to the host where the gap begins, and brought back in time for its end
+  kOffload,       // copied to the host where the gap begins, and brought back in time for its end
 };
 
 struct BuiltSchedule {

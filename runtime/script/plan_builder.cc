@@ -101,7 +101,7 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   return second.status == PackStatus::kOk ? second : first;
 }
 
-// The space of offsets with the holes in front: hole, wall of one unit, hole, wall, ..., zone. The reserved_ranges are blocks that
+// The space of offsets with the fragments in front: hole, wall of one unit, hole, wall, ..., zone. The reserved_ranges are blocks that
 // are always there, so that nothing is placed across.
 std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
   std::vector<Fragment> fragments;
@@ -109,7 +109,7 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock lengt
   for (const AddressRange& range : spare) {
     auto units = static_cast<uint32_t>(range.bytes / kBlockUnit);
     if (units == 0) continue;
-    holes.push_back({at, units, range.begin});
+    fragments.push_back({at, units, range.begin});
     at += units;
     Block wall;
     wall.size = kBlockUnit;
@@ -119,7 +119,7 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock lengt
     ++at;
   }
   *zone_offset = at;
-  return holes;
+  return fragments;
 }
 
 // Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
@@ -193,7 +193,7 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
   return PackForPages(instance, chunk_bytes, time_limit_ns, options);
 }
 
-// The solve with holes in front; with what is common with another script where that one has it, if the zone becomes no
+// The solve with fragments in front; with what is common with another script where that one has it, if the zone becomes no
 // higher than that one's, or hardly.
 PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
                            const RelatedScripts& kin, uint32_t zone_offset, const PackOptions& options) {
@@ -242,7 +242,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
-          CompileScript(profile, index, filled.placement.offsets, holes, zone_offset, plain.lower_bound));
+          CompileScript(profile, index, filled.placement.offsets, fragments, zone_offset, plain.lower_bound));
     }
   }
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);

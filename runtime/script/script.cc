@@ -101,7 +101,7 @@ namespace {
 
 // What the plan takes up: of the zone its height, of each hole the part below its highest block.
 void Measure(const std::vector<Fragment>& fragments, Script* script) {
-  std::vector<uint32_t> top(holes.size(), 0);
+  std::vector<uint32_t> top(fragments.size(), 0);
   uint32_t height = 0;
   for (const ScriptEntry& entry : script->entries) {
     if (entry.offset == kNone) continue;
@@ -110,14 +110,14 @@ void Measure(const std::vector<Fragment>& fragments, Script* script) {
       height = std::max(height, end - script->zone_offset);
       continue;
     }
-    auto it = std::upper_bound(holes.begin(), holes.end(), entry.offset,
+    auto it = std::upper_bound(fragments.begin(), fragments.end(), entry.offset,
                                [](uint32_t offset, const Fragment& hole) { return offset < hole.offset; });
-    auto k = static_cast<size_t>(it - holes.begin()) - 1;
-    top[k] = std::max(top[k], end - holes[k].offset);
+    auto k = static_cast<size_t>(it - fragments.begin()) - 1;
+    top[k] = std::max(top[k], end - fragments[k].offset);
   }
   script->height_bytes = height * kBlockUnit;
-  for (size_t k = 0; k < holes.size(); ++k) {
-    if (top[k] > 0) script->fragments.push_back(holes[k]);
+  for (size_t k = 0; k < fragments.size(); ++k) {
+    if (top[k] > 0) script->fragments.push_back(fragments[k]);
     script->fragment_bytes += top[k] * kBlockUnit;
   }
 }
@@ -150,7 +150,7 @@ Script CompileScript(const Profile& profile, const std::vector<uint32_t>& index,
   for (size_t k = 0; k < index.size(); ++k) {
     script.entries[index[k]].offset = static_cast<uint32_t>(static_cast<uint64_t>(offsets[k]) / kBlockUnit);
   }
-  Measure(holes, &script);
+  Measure(fragments, &script);
   NarrowLoad(&script);
   Connect(&script);
   IndexContexts(&script);
