@@ -63,9 +63,9 @@ class BestFitMap {
     return by_start_.erase(hole);
   }
 
-  Holes by_start_;                                // start → bytes
+  Holes by_start_;                                   // start → bytes
   std::set<std::pair<uint64_t, uint64_t>> by_size_;  // (bytes, start)
-  std::map<uint64_t, uint64_t> live_;             // start → bytes
+  std::map<uint64_t, uint64_t> live_;                // start → bytes
 };
 
 }  // namespace hotpack::bench

@@ -40,9 +40,11 @@ std::vector<std::vector<int32_t>> ListConflicts(const Instance& instance) {
   };
   std::vector<Entry> entries;
   for (size_t block = 0; block < instance.blocks.size(); ++block) {
-    for (const Residency& residency : instance.blocks[block].residency) entries.push_back({residency, static_cast<int32_t>(block)});
+    for (const Residency& residency : instance.blocks[block].residency)
+      entries.push_back({residency, static_cast<int32_t>(block)});
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.residency.begin < b.residency.begin; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.residency.begin < b.residency.begin; });
   std::vector<std::vector<int32_t>> conflicts(instance.blocks.size());
   std::vector<Entry> live;
   for (const Entry& entry : entries) {
@@ -67,7 +69,8 @@ std::vector<int32_t> OrderBySize(const Instance& instance) {
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     const auto i = static_cast<size_t>(a), j = static_cast<size_t>(b);
-    return std::make_tuple(-instance.blocks[i].size, -conflicts[i], a) < std::make_tuple(-instance.blocks[j].size, -conflicts[j], b);
+    return std::make_tuple(-instance.blocks[i].size, -conflicts[i], a) <
+           std::make_tuple(-instance.blocks[j].size, -conflicts[j], b);
   });
   return order;
 }
@@ -90,7 +93,8 @@ Offset TopTree::Highest(size_t node, int32_t low, int32_t high, int32_t begin, i
   if (end <= low || high <= begin) return 0;
   if (begin <= low && high <= end) return highest_[node];
   const int32_t middle = low + (high - low) / 2;
-  return std::max({floor_[node], Highest(2 * node, low, middle, begin, end), Highest(2 * node + 1, middle, high, begin, end)});
+  return std::max(
+      {floor_[node], Highest(2 * node, low, middle, begin, end), Highest(2 * node + 1, middle, high, begin, end)});
 }
 
 void TopTree::Raise(size_t node, int32_t low, int32_t high, int32_t begin, int32_t end, Offset top) {

@@ -10,7 +10,8 @@
 
 namespace hotpack::bench {
 
-// By block: how many others it meets. Counted by residency: of two blocks with several that meet each pair counts. O(n log n).
+// By block: how many others it meets. Counted by residency: of two blocks with several that meet each pair counts. O(n
+// log n).
 std::vector<int64_t> CountConflicts(const Instance& instance);
 
 // By block: the others it meets, ascending. O(n log n + pairs) time and memory.

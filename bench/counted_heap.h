@@ -1,5 +1,5 @@
-// The program's own heap in bytes, counted by its operator new: what a table takes, allocator's rounding included. To be linked into
-// one program as a whole (counted_heap.cc replaces the global operators). Thread-safe.
+// The program's own heap in bytes, counted by its operator new: what a table takes, allocator's rounding included. To
+// be linked into one program as a whole (counted_heap.cc replaces the global operators). Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,8 @@ Instance CutInstance(int64_t n) {
     pieces.push_back(rest);
   }
   Instance instance;
-  for (const Piece& piece : pieces) instance.blocks.push_back({.size = 512 * piece.units, .residency = {{piece.begin, piece.end}}});
+  for (const Piece& piece : pieces)
+    instance.blocks.push_back({.size = 512 * piece.units, .residency = {{piece.begin, piece.end}}});
   return instance;
 }
 

@@ -44,13 +44,14 @@ Placement FirstFitInOrder(const Instance& instance) {
   return PlaceLowest(timeline, InOrderOfUse(instance));
 }
 
-// ONNX Runtime's memory pattern planner (onnxruntime/core/framework/mem_pattern_planner.h): the requests of one iteration as
-// they come, each in the smallest gap between what is live that holds it, of equal ones the lowest, else above the topmost. (Blocks
-// placed before that are not live any more meet none that comes, so placing offline in that order is the same.)
+// ONNX Runtime's memory pattern planner (onnxruntime/core/framework/mem_pattern_planner.h): the requests of one
+// iteration as they come, each in the smallest gap between what is live that holds it, of equal ones the lowest, else
+// above the topmost. (Blocks placed before that are not live any more meet none that comes, so placing offline in that
+// order is the same.)
 Placement OnnxRuntime(const Instance& instance) { return PlaceInSmallestGaps(instance, InOrderOfUse(instance)); }
 
-// TVM's unified static memory planner (src/tir/usmp/algo/greedy.cc): blocks in a fixed order, each directly above the highest
-// of those placed before that it meets; gaps below are not looked at.
+// TVM's unified static memory planner (src/tir/usmp/algo/greedy.cc): blocks in a fixed order, each directly above the
+// highest of those placed before that it meets; gaps below are not looked at.
 Placement AboveWhatItMeets(const Instance& instance, const std::vector<int32_t>& order) {
   const Timeline timeline = MakeTimeline(instance);
   TopTree tops(timeline.slots);
@@ -59,7 +60,8 @@ Placement AboveWhatItMeets(const Instance& instance, const std::vector<int32_t>&
   for (int32_t block : order) {
     const auto b = static_cast<size_t>(block);
     Offset top = 0;
-    tops.ForEachSpan(timeline.arcs_of(block), [&](int32_t begin, int32_t end) { top = std::max(top, tops.Highest(begin, end)); });
+    tops.ForEachSpan(timeline.arcs_of(block),
+                     [&](int32_t begin, int32_t end) { top = std::max(top, tops.Highest(begin, end)); });
     const Offset offset = RoundUp(top, timeline.alignments[b]);
     const Offset new_top = offset + timeline.sizes[b];
     tops.ForEachSpan(timeline.arcs_of(block), [&](int32_t begin, int32_t end) { tops.Raise(begin, end, new_top); });
@@ -78,19 +80,26 @@ Placement TvmByConflicts(const Instance& instance) {
   std::vector<int32_t> order = InOrderOfUse(instance);
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     const auto i = static_cast<size_t>(a), j = static_cast<size_t>(b);
-    return std::make_tuple(-conflicts[i], -instance.blocks[i].size, a) < std::make_tuple(-conflicts[j], -instance.blocks[j].size, b);
+    return std::make_tuple(-conflicts[i], -instance.blocks[i].size, a) <
+           std::make_tuple(-conflicts[j], -instance.blocks[j].size, b);
   });
   return AboveWhatItMeets(instance, order);
 }
 
-// PlaceInSmallestGaps lists the blocks that each one meets, and first-fit what lies below: quadratic where outputs nest.
+// PlaceInSmallestGaps lists the blocks that each one meets, and first-fit what lies below: quadratic where outputs
+// nest.
 constexpr int64_t kMany = 10'000'000, kSome = 10'000, kFew = 1'000;
 constexpr Heuristic kHeuristics[] = {
-    {"hotpack best-fit", BestFit, kMany},      {"hotpack auto", Auto, kMany},
-    {"hotpack exact", Exact, kSome},           {"first-fit", FirstFitInOrder, kSome},
-    {"ONNX Runtime", OnnxRuntime, kSome},      {"TFLite", PackAsTflite, kSome},
-    {"XLA", PackAsXla, kSome},                 {"TVM greedy by size", TvmBySize, kMany},
-    {"TVM greedy by conflicts", TvmByConflicts, kMany}, {"TVM hill climb", PackByHillClimb, kFew},
+    {"hotpack best-fit", BestFit, kMany},
+    {"hotpack auto", Auto, kMany},
+    {"hotpack exact", Exact, kSome},
+    {"first-fit", FirstFitInOrder, kSome},
+    {"ONNX Runtime", OnnxRuntime, kSome},
+    {"TFLite", PackAsTflite, kSome},
+    {"XLA", PackAsXla, kSome},
+    {"TVM greedy by size", TvmBySize, kMany},
+    {"TVM greedy by conflicts", TvmByConflicts, kMany},
+    {"TVM hill climb", PackByHillClimb, kFew},
 };
 
 }  // namespace

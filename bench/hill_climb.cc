@@ -15,7 +15,10 @@ constexpr int kAttempts = 500;
 class HillClimb {
  public:
   explicit HillClimb(const Instance& instance)
-      : timeline_(MakeTimeline(instance)), conflicts_(ListConflicts(instance)), order_(OrderBySize(instance)), places_(order_.size()) {
+      : timeline_(MakeTimeline(instance)),
+        conflicts_(ListConflicts(instance)),
+        order_(OrderBySize(instance)),
+        places_(order_.size()) {
     for (size_t i = 0; i < order_.size(); ++i) places_[static_cast<size_t>(order_[i])] = i;
   }
 

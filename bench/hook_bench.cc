@@ -1,6 +1,6 @@
-// A request and its release through the driver's interface: cuMemAlloc and cuMemFree, and their Async forms. What answers is
-// what the program runs under: a driver alone, or hotpack's preload (README.md here). Under the preload every figure is of
-// requests served by script, or the program fails.
+// A request and its release through the driver's interface: cuMemAlloc and cuMemFree, and their Async forms. What
+// answers is what the program runs under: a driver alone, or hotpack's preload (README.md here). Under the preload
+// every figure is of requests served by script, or the program fails.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <benchmark/benchmark.h>
 #include <cuda.h>
@@ -21,8 +21,10 @@ constexpr int kMaxSteps = 50;
 // hotpack's own functions, where its library is in the process and serves.
 struct Own {
   decltype(&hotpack_step) step = reinterpret_cast<decltype(&hotpack_step)>(dlsym(RTLD_DEFAULT, "hotpack_step"));
-  decltype(&hotpack_wait_plan) wait = reinterpret_cast<decltype(&hotpack_wait_plan)>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));
-  decltype(&hotpack_get_stats) stats = reinterpret_cast<decltype(&hotpack_get_stats)>(dlsym(RTLD_DEFAULT, "hotpack_get_stats"));
+  decltype(&hotpack_wait_plan) wait =
+      reinterpret_cast<decltype(&hotpack_wait_plan)>(dlsym(RTLD_DEFAULT, "hotpack_wait_plan"));
+  decltype(&hotpack_get_stats) stats =
+      reinterpret_cast<decltype(&hotpack_get_stats)>(dlsym(RTLD_DEFAULT, "hotpack_get_stats"));
 
   // Figures of the process's arenas; all zero where there is none.
   hotpack_stats Stats() const {

@@ -1,5 +1,5 @@
-// Serves exactly PAIRS pairs of cuMemAlloc and cuMemFree by script, through the hooks, for an instruction count by callgrind
-// (README.md here). To be run under the preload, on the simulated device.
+// Serves exactly PAIRS pairs of cuMemAlloc and cuMemFree by script, through the hooks, for an instruction count by
+// callgrind (README.md here). To be run under the preload, on the simulated device.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <cuda.h>
 #include <dlfcn.h>
@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   const auto get_stats = Own(&hotpack_get_stats, "hotpack_get_stats");
   const long pairs = argc == 2 ? strtol(argv[1], nullptr, 10) : 0;
   if (pairs <= 0 || pairs % sequence.slots != 0 || step == nullptr || wait == nullptr || get_stats == nullptr) {
-    fprintf(stderr, "hook_callgrind: give the number of pairs, a multiple of %d, under the preload\n", static_cast<int>(sequence.slots));
+    fprintf(stderr, "hook_callgrind: give the number of pairs, a multiple of %d, under the preload\n",
+            static_cast<int>(sequence.slots));
     return 2;
   }
   if (!OnDevice()) return 3;
@@ -52,7 +53,8 @@ int main(int argc, char** argv) {
     step();
     if (!PlayStep(sequence, &addresses)) return 3;
     wait(-1);
-    if (get_stats(&stats, sizeof(stats)) == 0 && stats.requests_steady < static_cast<uint64_t>(sequence.slots)) stats.planned_steady = 0;
+    if (get_stats(&stats, sizeof(stats)) == 0 && stats.requests_steady < static_cast<uint64_t>(sequence.slots))
+      stats.planned_steady = 0;
   }
   for (int i = 0; i < 8; ++i) {  // what is still being planned is taken up
     if (!PlayStep(sequence, &addresses)) return 3;

@@ -27,7 +27,8 @@ std::shared_ptr<const Script> ScriptOf(const Profile& profile) {
   const Instance instance = ToInstance(profile, &index);
   const PackResult packed = Pack(instance, {.algorithm = Algorithm::kBestFit, .time_limit_ns = INT64_MAX / 2});
   if (packed.status != PackStatus::kOk) return nullptr;
-  return std::make_shared<const Script>(CompileScript(profile, index, packed.placement.offsets, {}, 0, packed.lower_bound));
+  return std::make_shared<const Script>(
+      CompileScript(profile, index, packed.placement.offsets, {}, 0, packed.lower_bound));
 }
 
 }  // namespace hotpack::bench

@@ -1,5 +1,5 @@
-// Our packer and the heuristics of other systems on the same instances: the time of a solve, and how near it comes to the lower
-// bound (counter `ratio`: height / lower bound).
+// Our packer and the heuristics of other systems on the same instances: the time of a solve, and how near it comes to
+// the lower bound (counter `ratio`: height / lower bound).
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -54,8 +54,9 @@ void Enroll(const std::shared_ptr<Case>& which, int64_t blocks) {
   for (const Heuristic& heuristic : Heuristics()) {
     if (blocks > heuristic.most_blocks) continue;
     const std::string name = which->name + "/" + heuristic.name;
-    benchmark::RegisterBenchmark(name.c_str(), [which, &heuristic](benchmark::State& state) { Solve(state, *which, heuristic); })
-        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(name.c_str(), [which, &heuristic](benchmark::State& state) {
+      Solve(state, *which, heuristic);
+    })->Unit(benchmark::kMillisecond);
   }
 }
 

@@ -15,10 +15,11 @@ namespace hotpack::bench {
 namespace {
 
 int Usage() {
-  fprintf(stderr,
-          "usage: paper_events NETWORK training|inference BATCH ITERATIONS FILE\n"
-          "       NETWORK: alexnet, googlenet, resnet50, inception_resnet_v1, inception_resnet_v2, seq2seq, seq2seq_tiny\n"
-          "       BATCH from 1 to 65536; seq2seq's inference has a BATCH of 1. ITERATIONS from 1 to 1000\n");
+  fprintf(
+      stderr,
+      "usage: paper_events NETWORK training|inference BATCH ITERATIONS FILE\n"
+      "       NETWORK: alexnet, googlenet, resnet50, inception_resnet_v1, inception_resnet_v2, seq2seq, seq2seq_tiny\n"
+      "       BATCH from 1 to 65536; seq2seq's inference has a BATCH of 1. ITERATIONS from 1 to 1000\n");
   return 2;
 }
 
@@ -30,8 +31,9 @@ bool ReadNumber(const std::string& text, int64_t most, int64_t* number) {
 // False: there is no such network.
 bool Record(const std::string& name, bool training, int64_t batch, int iterations, Trace* trace) {
   if (name == "seq2seq" || name == "seq2seq_tiny") {
-    const Seq2SeqSize size = name == "seq2seq" ? Seq2SeqSize{}
-                                               : Seq2SeqSize{.vocabulary = 500, .units = 32, .layers = 2, .longest = 9, .generated = 20};
+    const Seq2SeqSize size =
+        name == "seq2seq" ? Seq2SeqSize{}
+                          : Seq2SeqSize{.vocabulary = 500, .units = 32, .layers = 2, .longest = 9, .generated = 20};
     *trace = training ? RecordSeq2SeqTraining(size, batch, iterations) : RecordSeq2SeqInference(size, iterations);
     return true;
   }

@@ -60,13 +60,15 @@ void Decode(benchmark::State& state, Lives lives) {
     }
     benchmark::DoNotOptimize(read.scripts.data());
   }
-  if (read.scripts.front()->successors != plan.scripts.front()->successors) state.SkipWithError("another plan was read");
+  if (read.scripts.front()->successors != plan.scripts.front()->successors)
+    state.SkipWithError("another plan was read");
   Report(state, static_cast<double>(state.range(0)), bytes.size());
 }
 
 // From a file that the system has in memory.
 void Load(benchmark::State& state, Lives lives) {
-  const std::string path = std::filesystem::temp_directory_path() / ("hotpack-bench-" + std::to_string(getpid()) + ".plan");
+  const std::string path =
+      std::filesystem::temp_directory_path() / ("hotpack-bench-" + std::to_string(getpid()) + ".plan");
   if (WritePlanFile(path.c_str(), PlanOf(static_cast<uint32_t>(state.range(0)), lives)) != 0) {
     state.SkipWithError("the plan cannot be written");
     return;

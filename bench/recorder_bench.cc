@@ -17,9 +17,9 @@ namespace hotpack::bench {
 namespace {
 
 constexpr int kLayers = 64;
-constexpr int64_t kFixed = 256 * 10'000;                // pairs: as many as a file has room for
+constexpr int64_t kFixed = 256 * 10'000;               // pairs: as many as a file has room for
 constexpr uint64_t kLimitBytes = uint64_t{256} << 20;  // of a file, before a new one is begun
-constexpr double kMaxBytes = 40;                      // an event, by profiler/trace_writer.h
+constexpr double kMaxBytes = 40;                       // an event, by profiler/trace_writer.h
 
 // A file that is there as long as this lives.
 class Scratch {
@@ -61,8 +61,11 @@ void AppendPair(benchmark::State& state) {
   uint64_t id = 0;
   for (auto _ : state) {
     ++id;
-    bool written = writer->Append({.kind = EventKind::kAllocate, .stream = 0, .id = id, .bytes = 512 * (1 + id % 1000), .time_ns = 100 * id});
-    if (id > live) written = writer->Append({.kind = EventKind::kRelease, .stream = 0, .id = id - live, .bytes = 0, .time_ns = 100 * id + 50});
+    bool written = writer->Append(
+        {.kind = EventKind::kAllocate, .stream = 0, .id = id, .bytes = 512 * (1 + id % 1000), .time_ns = 100 * id});
+    if (id > live)
+      written = writer->Append(
+          {.kind = EventKind::kRelease, .stream = 0, .id = id - live, .bytes = 0, .time_ns = 100 * id + 50});
     if (written) continue;
     state.PauseTiming();  // the file is full
     writer = file.Writer(state);
@@ -74,8 +77,8 @@ void AppendPair(benchmark::State& state) {
 }
 BENCHMARK(AppendPair)->Arg(1)->Arg(1000)->ArgName("live")->Iterations(kFixed);
 
-// A request and its release served by script: without a recording, with one, and with the index of live blocks that the launch
-// collector needs. A pair is two events.
+// A request and its release served by script: without a recording, with one, and with the index of live blocks that the
+// launch collector needs. A pair is two events.
 void PairUnrecorded(benchmark::State& state) {
   ServingJob job(kLayers);
   PlayByScript(state, job);
@@ -92,7 +95,8 @@ void RecordedPair(benchmark::State& state, bool launches) {
   ServingJob job(kLayers, options);
   PlayByScript(state, job);
   // What is beyond the file's limit is not written, and would cost nothing.
-  if (writer->EventCount() < 2 * static_cast<uint64_t>(state.iterations())) state.SkipWithError("the file was full before the end");
+  if (writer->EventCount() < 2 * static_cast<uint64_t>(state.iterations()))
+    state.SkipWithError("the file was full before the end");
   CountBytes(state, file, *writer);
 }
 void PairRecorded(benchmark::State& state) { RecordedPair(state, false); }

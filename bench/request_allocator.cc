@@ -11,8 +11,8 @@
 namespace hotpack::bench {
 namespace {
 
-// The runtime's functions by name: its header and its library are not needed to build. cudaError_t is an int; streams and
-// pools are pointers; the values below are those of driver_types.h.
+// The runtime's functions by name: its header and its library are not needed to build. cudaError_t is an int; streams
+// and pools are pointers; the values below are those of driver_types.h.
 constexpr int kReleaseThreshold = 4;  // cudaMemPoolAttrReleaseThreshold, a uint64_t
 constexpr size_t kTouched = 512;      // bytes
 

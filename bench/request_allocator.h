@@ -22,8 +22,9 @@ class RequestDevice {
   static absl::StatusOr<std::unique_ptr<RequestDevice>> Open();
   virtual ~RequestDevice() = default;
 
-  // cuda: cudaMalloc, cudaFree. cuda-async: cudaMallocAsync, cudaFreeAsync; the default pool's release threshold is raised
-  // so that it keeps all it has. hotpack: hotpack_malloc, hotpack_free. none: hands out one address, does nothing.
+  // cuda: cudaMalloc, cudaFree. cuda-async: cudaMallocAsync, cudaFreeAsync; the default pool's release threshold is
+  // raised so that it keeps all it has. hotpack: hotpack_malloc, hotpack_free. none: hands out one address, does
+  // nothing.
   virtual absl::StatusOr<RequestAllocator> Choose(const std::string& name) = 0;
 
   // Submits a write of the block's first bytes to the default stream: its first use. 0, or the runtime's error.

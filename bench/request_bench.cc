@@ -80,7 +80,8 @@ std::vector<Finding> Judge(const Settings& settings, const Measured& measured) {
     findings.push_back({"served_by_script", all ? check::Result::kPass : check::Result::kFail, expected,
                         std::to_string(served.planned) + " of " + std::to_string(served.requests)});
   } else if (settings.allocator == "hotpack") {
-    findings.push_back({"served_by_script", check::Result::kFail, expected, "hotpack answers no request of this process"});
+    findings.push_back(
+        {"served_by_script", check::Result::kFail, expected, "hotpack answers no request of this process"});
   }
   return findings;
 }

@@ -37,14 +37,16 @@ bool RequestPlayer::PlayIteration() {
     void*& pointer = pointers_[call.slot];
     if (call.bytes != 0) {
       const int code = allocator_.allocate(&pointer, call.bytes);
-      if (code != 0) [[unlikely]] return Fail("a request", code, call.bytes);
+      if (code != 0) [[unlikely]]
+        return Fail("a request", code, call.bytes);
       if constexpr (kTouch) {
         const int error = device_.Touch(pointer, call.bytes);
         if (error != 0) return Fail("the first use", error, call.bytes);
       }
     } else if (pointer != nullptr) [[likely]] {
       const int code = allocator_.release(pointer);
-      if (code != 0) [[unlikely]] return Fail("a release", code, call.bytes);
+      if (code != 0) [[unlikely]]
+        return Fail("a release", code, call.bytes);
       pointer = nullptr;
     }
   }

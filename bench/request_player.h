@@ -19,10 +19,10 @@ struct TimingOptions {
 // What hotpack says of itself while the iterations ran. All zero, and not `present`, where hotpack answers nothing.
 struct Served {
   bool present = false;
-  bool by_script = false;   // the last iterations of the warm-up were served by script as a whole
-  uint64_t warm_up = 0;     // iterations it took
-  uint64_t requests = 0;    // in the timed iterations
-  uint64_t planned = 0;     // of these, by script
+  bool by_script = false;  // the last iterations of the warm-up were served by script as a whole
+  uint64_t warm_up = 0;    // iterations it took
+  uint64_t requests = 0;   // in the timed iterations
+  uint64_t planned = 0;    // of these, by script
 };
 
 class RequestPlayer {

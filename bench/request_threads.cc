@@ -1,7 +1,7 @@
 // request_threads: requests a second that several threads get out of one device's arena together, against one thread's.
 //
-// The engine runs on a device of addresses without memory behind them, so the figures are its own: the lock, and what is
-// done under it. In each run one thread and several take turns, so that a noisy machine disturbs both alike.
+// The engine runs on a device of addresses without memory behind them, so the figures are its own: the lock, and what
+// is done under it. In each run one thread and several take turns, so that a noisy machine disturbs both alike.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -63,8 +63,10 @@ class Threads {
     for (uint64_t count : pairs) sum += count;
     Rate rate;
     rate.per_second = static_cast<double>(sum) / took;
-    rate.planned = static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests);
-    rate.slowest = static_cast<double>(*std::min_element(pairs.begin(), pairs.end())) * threads / static_cast<double>(sum);
+    rate.planned =
+        static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests);
+    rate.slowest =
+        static_cast<double>(*std::min_element(pairs.begin(), pairs.end())) * threads / static_cast<double>(sum);
     return rate;
   }
 
@@ -98,10 +100,12 @@ double Median(std::vector<double> values) {
 void PrintText(const Settings& settings, const std::vector<Samples>& samples) {
   for (size_t i = 0; i < samples.size(); ++i) {
     const Samples& of = samples[i];
-    printf("%s: %d threads %8.1f ns a pair, %5.2f of the rate of %d (%.2f to %.2f), %5.1f %% by script, slowest thread %.2f of the mean\n",
-           settings.workload.c_str(), settings.threads[i], Median(of.ns), Median(of.ratio), settings.threads[0],
-           *std::min_element(of.ratio.begin(), of.ratio.end()), *std::max_element(of.ratio.begin(), of.ratio.end()),
-           100 * Median(of.planned), Median(of.slowest));
+    printf(
+        "%s: %d threads %8.1f ns a pair, %5.2f of the rate of %d (%.2f to %.2f), %5.1f %% by script, slowest thread "
+        "%.2f of the mean\n",
+        settings.workload.c_str(), settings.threads[i], Median(of.ns), Median(of.ratio), settings.threads[0],
+        *std::min_element(of.ratio.begin(), of.ratio.end()), *std::max_element(of.ratio.begin(), of.ratio.end()),
+        100 * Median(of.planned), Median(of.slowest));
   }
 }
 
@@ -112,8 +116,8 @@ void PrintJson(const Settings& settings, const std::vector<Samples>& samples) {
     const std::string threads = std::to_string(settings.threads[i]) + " threads";
     json["figures"].push_back(ToJson(check::Summarize(threads, "ns a pair", samples[i].ns)));
     if (i == 0) continue;
-    json["figures"].push_back(
-        ToJson(check::Summarize(threads + " over " + std::to_string(settings.threads[0]), "times the rate", samples[i].ratio)));
+    json["figures"].push_back(ToJson(check::Summarize(threads + " over " + std::to_string(settings.threads[0]),
+                                                      "times the rate", samples[i].ratio)));
   }
   printf("%s\n", json.dump().c_str());
 }
@@ -156,9 +160,15 @@ int Main(int argc, char** argv) {
   app.add_option("--workload", settings.workload, "script (one size: all by script) or mixed (drawn sizes: none)")
       ->check(CLI::IsMember({"script", "mixed"}))
       ->capture_default_str();
-  app.add_option("--seconds", settings.seconds, "Of each measurement")->check(CLI::Range(0.001, 3600.0))->capture_default_str();
-  app.add_option("--held", settings.held, "Blocks that a thread has at a time")->check(CLI::Range(1, 1000))->capture_default_str();
-  app.add_option("--runs", settings.runs, "Medians are taken over these")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--seconds", settings.seconds, "Of each measurement")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str();
+  app.add_option("--held", settings.held, "Blocks that a thread has at a time")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--runs", settings.runs, "Medians are taken over these")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_flag("--json", settings.json, "Print figures as gpu_check reads them (docs/gpu_check.md)");
   CLI11_PARSE(app, argc, argv);
   return Run(settings);

@@ -1,14 +1,13 @@
-// scale_bench: an iteration of n blocks from its first request to being served by script, step by step: time, and the host's
-// memory. bench/cost runs it for several n.
+// scale_bench: an iteration of n blocks from its first request to being served by script, step by step: time, and the
+// host's memory. bench/cost runs it for several n.
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,8 +18,8 @@
 #include "packer/pack.h"
 #include "packer/validator.h"
 #include "runtime/engine/engine.h"
-#include "runtime/script/follower.h"
 #include "runtime/persist/plan_file.h"
+#include "runtime/script/follower.h"
 
 namespace hotpack::bench {
 namespace {
@@ -68,9 +67,9 @@ Step Measure(std::string name, const std::function<void()>& work) {
 
 struct Outcome {
   std::vector<Step> steps;
-  std::string fault;  // empty: none
-  double ratio = 0;   // height / lower bound of the plan in force
-  double by_script = 0;  // share of the requests of the iterations that are timed as served
+  std::string fault;      // empty: none
+  double ratio = 0;       // height / lower bound of the plan in force
+  double by_script = 0;   // share of the requests of the iterations that are timed as served
   int steady_after = -1;  // iterations before the first that was served by script as a whole
   uint64_t plan_file_bytes = 0;
   bool plan_file_read = false;
@@ -88,12 +87,14 @@ void MeasureParts(const Sequence& sequence, Outcome* outcome) {
   steps.push_back(Measure("pack, best fit", [&] {
     packed = Pack(*instance, {.algorithm = Algorithm::kBestFit, .time_limit_ns = INT64_MAX / 2});
   }));
-  outcome->fault = packed.status != PackStatus::kOk ? PackStatusText(packed.status) : Validate(*instance, packed.placement);
+  outcome->fault =
+      packed.status != PackStatus::kOk ? PackStatusText(packed.status) : Validate(*instance, packed.placement);
   if (!outcome->fault.empty()) return;
   steps.push_back(Measure("pack, auto", [&] { Pack(*instance, {}); }));
   std::shared_ptr<const Script> script;
   steps.push_back(Measure("compile", [&] {
-    script = std::make_shared<const Script>(CompileScript(*profile, index, packed.placement.offsets, {}, 0, packed.lower_bound));
+    script = std::make_shared<const Script>(
+        CompileScript(*profile, index, packed.placement.offsets, {}, 0, packed.lower_bound));
   }));
   Follower follower;
   steps.push_back(Measure("follower", [&] { follower.Start(script, 0, 0, 0); }));
@@ -110,7 +111,8 @@ void MeasureParts(const Sequence& sequence, Outcome* outcome) {
 bool Play(const Sequence& sequence, Engine* engine, std::vector<DeviceAddress>* addresses) {
   for (const Call& call : sequence.calls) {
     DeviceAddress& address = (*addresses)[call.slot];
-    const EngineStatus status = call.bytes != 0 ? engine->Allocate(call.bytes, 0, &address) : engine->Release(address, 0);
+    const EngineStatus status =
+        call.bytes != 0 ? engine->Allocate(call.bytes, 0, &address) : engine->Release(address, 0);
     if (status != EngineStatus::kOk) return false;
   }
   return true;
@@ -148,7 +150,8 @@ void MeasureEngine(const Settings& settings, const Sequence& sequence, Outcome* 
     engine.WaitPlan(-1);
   }
   after = engine.Stats();
-  outcome->by_script = static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests);
+  outcome->by_script =
+      static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests);
   outcome->ratio = static_cast<double>(after.plan_height) / static_cast<double>(after.plan_lower_bound);
   std::shared_ptr<const SavedPlan> saved;
   steps.push_back(Measure("save", [&] { saved = engine.PlanToSave(); }));
@@ -156,30 +159,38 @@ void MeasureEngine(const Settings& settings, const Sequence& sequence, Outcome* 
 
 void PrintText(const Settings& settings, const Outcome& outcome) {
   const double n = settings.blocks;
-  printf("%u blocks, %s lives\n%-18s %10s %10s %10s %12s %12s %12s %10s\n", settings.blocks, settings.lives.c_str(), "step", "wall s", "cpu s",
-         "cpu ns/blk", "kept B/blk", "peak B/blk", "resident MB", "by script");
+  printf("%u blocks, %s lives\n%-18s %10s %10s %10s %12s %12s %12s %10s\n", settings.blocks, settings.lives.c_str(),
+         "step", "wall s", "cpu s", "cpu ns/blk", "kept B/blk", "peak B/blk", "resident MB", "by script");
   for (const Step& step : outcome.steps) {
-    printf("%-18s %10.4f %10.4f %10.1f %12.1f %12.1f %12.1f %9.2f%%\n", step.name.c_str(), step.wall_s, step.cpu_s, 1e9 * step.cpu_s / n,
-           static_cast<double>(step.kept) / n, static_cast<double>(step.heap_peak) / n, static_cast<double>(step.resident) / 1e6,
-           100 * step.by_script);
+    printf("%-18s %10.4f %10.4f %10.1f %12.1f %12.1f %12.1f %9.2f%%\n", step.name.c_str(), step.wall_s, step.cpu_s,
+           1e9 * step.cpu_s / n, static_cast<double>(step.kept) / n, static_cast<double>(step.heap_peak) / n,
+           static_cast<double>(step.resident) / 1e6, 100 * step.by_script);
   }
   printf("plan file: %.1f bytes a block, %s\n", static_cast<double>(outcome.plan_file_bytes) / n,
          outcome.plan_file_read ? "read again" : "refused");
   if (outcome.steady_after < 0) {
     printf("no iteration was served by script as a whole\n");
   } else {
-    printf("served by script from iteration %d on: %.4f %% of the requests; height / lower bound %.6f\n", outcome.steady_after + 1,
-           100 * outcome.by_script, outcome.ratio);
+    printf("served by script from iteration %d on: %.4f %% of the requests; height / lower bound %.6f\n",
+           outcome.steady_after + 1, 100 * outcome.by_script, outcome.ratio);
   }
 }
 
 void PrintJson(const Settings& settings, const Outcome& outcome) {
-  nlohmann::ordered_json json = {{"program", "scale_bench"}, {"blocks", settings.blocks}, {"lives", settings.lives},
-                                 {"marks", settings.marks},  {"window", settings.window}};
+  nlohmann::ordered_json json = {{"program", "scale_bench"},
+                                 {"blocks", settings.blocks},
+                                 {"lives", settings.lives},
+                                 {"marks", settings.marks},
+                                 {"window", settings.window}};
   json["steps"] = nlohmann::ordered_json::array();
   for (const Step& step : outcome.steps) {
-    json["steps"].push_back({{"name", step.name}, {"wall_s", step.wall_s}, {"cpu_s", step.cpu_s}, {"kept_bytes", step.kept},
-                             {"peak_bytes", step.heap_peak}, {"resident_bytes", step.resident}, {"by_script", step.by_script}});
+    json["steps"].push_back({{"name", step.name},
+                             {"wall_s", step.wall_s},
+                             {"cpu_s", step.cpu_s},
+                             {"kept_bytes", step.kept},
+                             {"peak_bytes", step.heap_peak},
+                             {"resident_bytes", step.resident},
+                             {"by_script", step.by_script}});
   }
   json["plan_file_bytes"] = outcome.plan_file_bytes;
   json["plan_file_read"] = outcome.plan_file_read;
@@ -193,7 +204,9 @@ int Main(int argc, char** argv) {
   Settings settings;
   bool unmarked = false, smoke = false;
   CLI::App app("An iteration of n blocks, observed, planned and followed: time and the host's memory", "scale_bench");
-  app.add_option("--blocks", settings.blocks, "Requests an iteration")->check(CLI::Range(4, 4'000'000))->capture_default_str();
+  app.add_option("--blocks", settings.blocks, "Requests an iteration")
+      ->check(CLI::Range(4, 4'000'000))
+      ->capture_default_str();
   app.add_option("--lives", settings.lives, "nested (a forward and backward pass) or short (time steps)")
       ->check(CLI::IsMember({"nested", "short"}))
       ->capture_default_str();

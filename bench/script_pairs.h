@@ -7,8 +7,8 @@
 
 namespace hotpack::bench {
 
-// Plays steps of `job` for as long as the benchmark goes on; an iteration is an allocation and its release. An error if a request
-// fails or is not served by script.
+// Plays steps of `job` for as long as the benchmark goes on; an iteration is an allocation and its release. An error if
+// a request fails or is not served by script.
 inline void PlayByScript(benchmark::State& state, ServingJob& job) {
   if (!job.WarmUp()) {
     state.SkipWithError("the engine does not serve the step by script");

@@ -45,7 +45,8 @@ void OnScriptStreams(benchmark::State& state) {
 }
 BENCHMARK(OnScriptStreams)->DenseRange(1, 4)->ArgName("streams");
 
-// A job that leaves its script: one request more, of a size that was never planned, among so many. A pair is any of them.
+// A job that leaves its script: one request more, of a size that was never planned, among so many. A pair is any of
+// them.
 void OffScriptPair(benchmark::State& state) {
   ServingJob job(kLayers);
   const auto every = static_cast<uint64_t>(state.range(0));
@@ -84,8 +85,8 @@ void ThreadPair(benchmark::State& state, bool script) {
   if (state.thread_index() != 0) return;
   const hotpack_stats after = job->engine().Stats();
   const auto of_all = [](double figure) { return benchmark::Counter(figure, benchmark::Counter::kDefaults); };
-  state.counters["by_script"] =
-      of_all(static_cast<double>(after.planned - before.planned) / static_cast<double>(after.requests - before.requests));
+  state.counters["by_script"] = of_all(static_cast<double>(after.planned - before.planned) /
+                                       static_cast<double>(after.requests - before.requests));
 }
 void ScriptThreads(benchmark::State& state) { ThreadPair(state, true); }
 void BestFitThreads(benchmark::State& state) { ThreadPair(state, false); }

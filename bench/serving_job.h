@@ -19,8 +19,8 @@ class ServingJob {
   bool WarmUp();
   // Plays one step; the calls are all that it does. False at the first call that fails.
   bool PlayStep();
-  // The same with so many streams: each block is asked for and released on one of them, in turn, and each release leaves its
-  // point. Adds to *waits what a request had to come after on another stream.
+  // The same with so many streams: each block is asked for and released on one of them, in turn, and each release
+  // leaves its point. Adds to *waits what a request had to come after on another stream.
   bool PlayStepOnStreams(uint32_t streams, uint64_t* waits);
   // The same as PlayStep, but before every `every`-th request one more block of a drawn size is asked for and released.
   bool PlayStepWithOthers(uint64_t every);

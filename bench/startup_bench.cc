@@ -1,6 +1,6 @@
-// From the start of a process to its end, with and without the preload: what it costs a program that never uses CUDA, one that does,
-// and what `hotpack run` adds. Milliseconds of the wall clock, on the simulated device that lies beside the libraries, or with
-// --real-device on the driver's.
+// From the start of a process to its end, with and without the preload: what it costs a program that never uses CUDA,
+// one that does, and what `hotpack run` adds. Milliseconds of the wall clock, on the simulated device that lies beside
+// the libraries, or with --real-device on the driver's.
 #include <benchmark/benchmark.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -107,5 +107,6 @@ int main(int argc, char** argv) {
     if (!real) arguments.push_back(argv[i]);
   }
   arguments.push_back(nullptr);
-  return hotpack::bench::RunBenchmarks(static_cast<int>(arguments.size()) - 1, arguments.data(), hotpack::bench::Enroll);
+  return hotpack::bench::RunBenchmarks(static_cast<int>(arguments.size()) - 1, arguments.data(),
+                                       hotpack::bench::Enroll);
 }

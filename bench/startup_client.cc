@@ -1,4 +1,5 @@
-// What startup_bench starts: a process that does nothing (no argument), or one that asks the device for memory once (`cuda`).
+// What startup_bench starts: a process that does nothing (no argument), or one that asks the device for memory once
+// (`cuda`).
 #include <dlfcn.h>
 
 #include <cstddef>

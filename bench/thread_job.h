@@ -12,8 +12,8 @@ namespace hotpack::bench {
 
 class ThreadJob {
  public:
-  // script: every request is for the same size, so whichever thread is next, its request is the one expected. Else sizes are
-  // drawn, so nothing repeats and all is best fit. held: blocks that a thread has at a time.
+  // script: every request is for the same size, so whichever thread is next, its request is the one expected. Else
+  // sizes are drawn, so nothing repeats and all is best fit. held: blocks that a thread has at a time.
   ThreadJob(bool script, size_t held) : script_(script), held_(held) {}
 
   // Lets the engine see a steady step: as many blocks live as all threads together hold, each released in order.

@@ -27,8 +27,8 @@ enum class Lives : uint8_t {
   kShort,   // a block lives for a few requests: time steps of a recurrent net, a generated loop
 };
 
-// `n` requests (at least 4), each released in the iteration; sizes of 512 bytes to 32 KiB, drawn, so that a million blocks fit a
-// device. No part of it repeats. O(n).
+// `n` requests (at least 4), each released in the iteration; sizes of 512 bytes to 32 KiB, drawn, so that a million
+// blocks fit a device. No part of it repeats. O(n).
 Sequence MakeIteration(uint32_t n, Lives lives);
 
 }  // namespace hotpack::bench

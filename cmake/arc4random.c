@@ -6,6 +6,7 @@
 
 __attribute__((visibility("hidden"))) uint32_t arc4random(void) {
   uint32_t value;
-  if (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) abort(); /* four bytes are never cut or interrupted */
+  if (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value)
+    abort(); /* four bytes are never cut or interrupted */
   return value;
 }

@@ -68,8 +68,9 @@ Bytes LargestAlignedLoad(const Timeline& timeline, Bytes alignment) {
       if (arc.end > timeline.slots) add(0, arc.end - timeline.slots, block);
     }
   }
-  std::sort(changes.begin(), changes.end(),
-            [](const Change& a, const Change& b) { return a.slot != b.slot ? a.slot < b.slot : a.arrives < b.arrives; });
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    return a.slot != b.slot ? a.slot < b.slot : a.arrives < b.arrives;
+  });
   Bytes load = 0;
   Bytes largest = 0;
   std::multiset<Bytes> paddings;
@@ -101,9 +102,7 @@ Bytes LowerBound(const Timeline& timeline) {
   return bound;
 }
 
-Bytes LowerBound(const Instance& instance) {
-  return instance.blocks.empty() ? 0 : LowerBound(MakeTimeline(instance));
-}
+Bytes LowerBound(const Instance& instance) { return instance.blocks.empty() ? 0 : LowerBound(MakeTimeline(instance)); }
 
 Bytes HeightUnit(const Timeline& timeline) {
   Bytes unit = 0;

@@ -62,8 +62,8 @@ void CandidateTree::Clear(Node* node, int32_t lane) const {
 }
 
 bool CandidateTree::Pull(const Node& below, Node* above, int32_t lane) {
-  const auto highest = [](const int32_t (&of)[4]) { return std::max(std::max(of[0], of[1]), std::max(of[2], of[3])); };
-  const auto lowest = [](const int32_t (&of)[4]) { return std::min(std::min(of[0], of[1]), std::min(of[2], of[3])); };
+  const auto highest = [](const int32_t(&of)[4]) { return std::max(std::max(of[0], of[1]), std::max(of[2], of[3])); };
+  const auto lowest = [](const int32_t(&of)[4]) { return std::min(std::min(of[0], of[1]), std::min(of[2], of[3])); };
   const int32_t max_rank = highest(below.max_rank);
   const int32_t min_end = lowest(below.min_end);
   const int32_t max_begin = highest(below.max_begin);

@@ -14,9 +14,9 @@ namespace hotpack {
 // holds both. Slots whose set is part of a neighbour's say nothing new and are left out, so there are at most as many
 // cliques as blocks with one arc each.
 struct Cliques {
-  std::vector<int32_t> clique_starts;  // cliques + 1 entries into `members`
-  std::vector<int32_t> members;        // blocks, by clique
-  std::vector<int32_t> block_starts;   // blocks + 1 entries into `cliques_of_block`
+  std::vector<int32_t> clique_starts;     // cliques + 1 entries into `members`
+  std::vector<int32_t> members;           // blocks, by clique
+  std::vector<int32_t> block_starts;      // blocks + 1 entries into `cliques_of_block`
   std::vector<int32_t> cliques_of_block;  // ascending
 
   int32_t cliques() const { return static_cast<int32_t>(clique_starts.size()) - 1; }

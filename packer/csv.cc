@@ -75,7 +75,9 @@ void SplitFields(absl::string_view line, Fields* fields) {
 }
 
 // Shorter texts first, those of equal length as bytes: numbers counted up come in this order.
-bool ComesBefore(absl::string_view a, absl::string_view b) { return a.size() != b.size() ? a.size() < b.size() : a < b; }
+bool ComesBefore(absl::string_view a, absl::string_view b) {
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
 
 // Finds an id that was given before. Ids that ascend cannot be equal, so the set is made only when one does not.
 class IdSet {
@@ -190,8 +192,7 @@ class Parser {
   bool ParseBlock() {
     SplitFields(line_, &fields_);
     if (fields_.count != field_count_) {
-      const char* const at =
-          fields_.count > field_count_ ? fields_[field_count_].begin : line_.data() + line_.size();
+      const char* const at = fields_.count > field_count_ ? fields_[field_count_].begin : line_.data() + line_.size();
       return Fail(at, absl::StrCat("expected ", field_count_, " fields, found ", fields_.count));
     }
     const auto field = [&](Column column) -> const Field& { return fields_[*positions_[column]]; };

@@ -110,9 +110,7 @@ ModelBlock ToUnits(const Block& block, const ExactModel& model) {
 
 }  // namespace
 
-Bytes ModelUnit(const Instance& instance) {
-  return instance.blocks.empty() ? 1 : HeightUnit(MakeTimeline(instance));
-}
+Bytes ModelUnit(const Instance& instance) { return instance.blocks.empty() ? 1 : HeightUnit(MakeTimeline(instance)); }
 
 absl::StatusOr<ExactModel> BuildExactModel(const Instance& instance, const ModelOptions& options) {
   if (instance.blocks.empty()) return absl::InvalidArgumentError("there are no blocks to place");

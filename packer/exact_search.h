@@ -24,14 +24,15 @@ namespace hotpack {
 // Branches of a clique with floor f: for each block with head f, that it lies there; and, unless the capacity forbids
 // the waste, that none of them does. In the last branch the head of each rises to the lowest top of any unplaced block
 // that meets it. That is complete: push every block of a placement down as long as any can move; then each lies on the
-// bottom, on a placed block (its head) or on an unplaced one (at or above that one's lowest top). A block is placed only
-// where nothing can come to lie under it any more (the ceilings of all its cliques are above its head), which the
+// bottom, on a placed block (its head) or on an unplaced one (at or above that one's lowest top). A block is placed
+// only where nothing can come to lie under it any more (the ceilings of all its cliques are above its head), which the
 // clique of the lowest floor always grants, so cliques far apart in time may be filled to different heights.
 //
 // Pruned by, per clique:
 //  - the one-machine bound with heads (Jackson 1955): blocks one after the other by head, each from its head on;
 //  - not first: a block that could not lie lowest without exceeding the capacity rises to the lowest top of those that
-//    could. For both, where all alignments have a common divisor, sizes are rounded up to it, but for the topmost block's;
+//    could. For both, where all alignments have a common divisor, sizes are rounded up to it, but for the topmost
+//    block's;
 //  - equal blocks (same size, alignment, cliques) are tried once.
 // A state is what is left to place and the heads of it: nothing else decides whether that can be done. States that came
 // to nothing are remembered (packer/state_table.h), over restarts too, so ways to fill the bottom that leave the same
@@ -53,8 +54,8 @@ class ExactSearch {
   // Keeps references. Once `stop` says so it knows no pairs, and must not be run.
   ExactSearch(const Timeline& timeline, const Cliques& cliques, StopCheck* stop);
 
-  // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told to
-  // `stop` in all comes to most_work. offsets: by block, written when found.
+  // ranks: by block, the highest is tried first. It gives up after most_failures (≥ 0) dead ends, or when the work told
+  // to `stop` in all comes to most_work. offsets: by block, written when found.
   Outcome Run(Bytes capacity, std::span<const int32_t> ranks, int64_t most_failures, int64_t most_work, StopCheck* stop,
               std::vector<Offset>* offsets);
 
@@ -66,15 +67,15 @@ class ExactSearch {
     Bytes size;
   };
   struct Clique {
-    int32_t first;        // of its entries in unplaced_
-    int32_t count;        // of the unplaced ones; the placed ones come after
-    int32_t choices;      // blocks with head == floor
-    Bytes unit;           // all alignments here are multiples of it, so offsets are, and sizes may be padded to it
-    Bytes rest;           // sum of the unplaced sizes, padded
-    Bytes most_padding;   // of an unplaced block: what the topmost one may do without
+    int32_t first;       // of its entries in unplaced_
+    int32_t count;       // of the unplaced ones; the placed ones come after
+    int32_t choices;     // blocks with head == floor
+    Bytes unit;          // all alignments here are multiples of it, so offsets are, and sizes may be padded to it
+    Bytes rest;          // sum of the unplaced sizes, padded
+    Bytes most_padding;  // of an unplaced block: what the topmost one may do without
     Offset floor;
     Offset ceiling;
-    Offset next_floor;    // the least that the floor can be when none of the choices is taken
+    Offset next_floor;  // the least that the floor can be when none of the choices is taken
   };
   struct HeadChange {
     int32_t block;
@@ -94,13 +95,13 @@ class ExactSearch {
   struct Frame {
     StateTable::State state;  // before any branch
     int32_t clique;
-    int32_t next;         // index in choices_ of the branch to try; == end: none of them
-    int32_t begin;        // its choices are choices_[begin, end)
+    int32_t next;   // index in choices_ of the branch to try; == end: none of them
+    int32_t begin;  // its choices are choices_[begin, end)
     int32_t end;
-    int32_t placed;       // block placed by the branch in progress, or -1
-    size_t head_trail;    // sizes before the branch
+    int32_t placed;     // block placed by the branch in progress, or -1
+    size_t head_trail;  // sizes before the branch
     size_t clique_trail;
-    bool skipped;         // the branch without any choice has begun
+    bool skipped;  // the branch without any choice has begun
   };
 
   void FindRanges();
@@ -137,31 +138,31 @@ class ExactSearch {
   const std::vector<int32_t> classes_;
   StateTable states_;
   std::vector<int32_t> range_starts_;
-  std::vector<Range> ranges_;           // by block: its cliques as ranges
+  std::vector<Range> ranges_;  // by block: its cliques as ranges
   std::vector<int32_t> pins_met_starts_;
-  std::vector<int32_t> pins_met_;       // by block: pinned blocks that meet it, ascending pin
+  std::vector<int32_t> pins_met_;  // by block: pinned blocks that meet it, ascending pin
 
   Bytes capacity_ = 0;
   std::span<const int32_t> ranks_;
-  std::vector<Spot> spots_;             // by block
+  std::vector<Spot> spots_;  // by block
   std::vector<char> placed_;
   struct Answer {
     int64_t node = -1;
     bool closed = false;
   };
-  std::vector<Answer> answers_;         // of NothingFitsUnder(), by block, for the node given
+  std::vector<Answer> answers_;  // of NothingFitsUnder(), by block, for the node given
   std::vector<Clique> state_;
-  std::vector<int32_t> unplaced_;       // by clique
-  std::vector<double> weights_;         // by clique
-  std::vector<uint64_t> dirty_;         // bit c: clique c is to be visited
-  size_t lowest_marked_ = 0;            // no bit is set in the words before
+  std::vector<int32_t> unplaced_;  // by clique
+  std::vector<double> weights_;    // by clique
+  std::vector<uint64_t> dirty_;    // bit c: clique c is to be visited
+  size_t lowest_marked_ = 0;       // no bit is set in the words before
   std::vector<HeadChange> head_trail_;
   std::vector<CliqueChange> clique_trail_;
   std::vector<Frame> frames_;
   std::vector<int32_t> choices_;
-  std::vector<HeadChange> raises_;      // of the skip in progress: to where
+  std::vector<HeadChange> raises_;  // of the skip in progress: to where
   int32_t unplaced_blocks_ = 0;
-  int64_t work_ = 0;                    // memory words touched since the last look at the clock
+  int64_t work_ = 0;  // memory words touched since the last look at the clock
   int64_t nodes_ = 0;
   int64_t failures_ = 0;
 };

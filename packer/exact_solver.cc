@@ -18,7 +18,9 @@ bool ExactSolver::Takes(const Timeline& timeline, int64_t most_pairs) {
 }
 
 // Long blocks rise with nearly every block placed, so each node visits a fair share of all members.
-int64_t ExactSolver::WorkOfOneDescent(const Timeline& timeline) { return timeline.blocks() * CountMembers(timeline) / 8; }
+int64_t ExactSolver::WorkOfOneDescent(const Timeline& timeline) {
+  return timeline.blocks() * CountMembers(timeline) / 8;
+}
 
 ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best, StopCheck* stop)
     : timeline_(timeline),
@@ -29,15 +31,16 @@ ExactSolver::ExactSolver(const Timeline& timeline, uint64_t seed, int index, Sha
       unit_(HeightUnit(timeline)) {
   const std::vector<Bytes> loads = LargestLoadsMet(timeline);
   for (int32_t block = 0; block < timeline.blocks(); ++block) {
-    features_.push_back({std::log(static_cast<double>(loads[block])), std::log(static_cast<double>(timeline.sizes[block])),
+    features_.push_back({std::log(static_cast<double>(loads[block])),
+                         std::log(static_cast<double>(timeline.sizes[block])),
                          std::log(static_cast<double>(cliques_.CliquesOf(block).size()))});
   }
   // The first thread begins with the bare orders, the others with noise.
   for (Level& level : levels_) level.round = index;
 }
 
-// Of the three heights to ask for: the target, half way down to it, a little less than the best. If only the first counts
-// the others are left out.
+// Of the three heights to ask for: the target, half way down to it, a little less than the best. If only the first
+// counts the others are left out.
 Bytes ExactSolver::HeightOf(size_t level) const {
   const Bytes target = best_.target();
   if (best_.decide()) return target;

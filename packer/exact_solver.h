@@ -16,12 +16,12 @@ namespace hotpack {
 
 // One thread's exact search over many short runs. Each asks whether there is a placement of some height, with blocks
 // tried in some order, and ends after a number of dead ends; the search's time to a solution is heavy-tailed, so many
-// short runs find one far sooner than a long one. How many dead ends follows the sequence of Luby, Sinclair and Zuckerman
-// (1993): 1, 1, 2, 1, 1, 2, 4, ..., so every run length comes back for ever and the search is complete.
+// short runs find one far sooner than a long one. How many dead ends follows the sequence of Luby, Sinclair and
+// Zuckerman (1993): 1, 1, 2, 1, 1, 2, 4, ..., so every run length comes back for ever and the search is complete.
 //
-// While the best height is above the bound, the heights asked for take turns: the target itself (a proof or the end), half
-// way down to it (twice as often), and a little less than the best. What a run proves raises the bound; what it finds
-// lowers the height. Not thread-safe; several solvers may share `best`.
+// While the best height is above the bound, the heights asked for take turns: the target itself (a proof or the end),
+// half way down to it (twice as often), and a little less than the best. What a run proves raises the bound; what it
+// finds lowers the height. Not thread-safe; several solvers may share `best`.
 class ExactSolver {
  public:
   // Pairs of blocks that meet, and members of cliques, with which there is a chance that it comes to something.
@@ -34,8 +34,8 @@ class ExactSolver {
   // About the work of a run without a dead end. Turns shorter than that are of no use. O(n + slots).
   static int64_t WorkOfOneDescent(const Timeline& timeline);
 
-  // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders. Once `stop` says so
-  // there is nothing to search with: Run() with it does nothing.
+  // Keeps a reference to `timeline` and `best`. Solvers with different `index` try different orders. Once `stop` says
+  // so there is nothing to search with: Run() with it does nothing.
   ExactSolver(const Timeline& timeline, uint64_t seed, int index, SharedBest* best, StopCheck* stop);
 
   // Runs until best->done(), `stop`, or about this much work (memory words touched, as told to `stop`) is spent.
@@ -66,7 +66,7 @@ class ExactSolver {
   const Cliques cliques_;
   ExactSearch search_;
   Random random_;
-  Bytes unit_ = 1;  // all heights worth asking for are multiples of it
+  Bytes unit_ = 1;                               // all heights worth asking for are multiples of it
   std::vector<std::array<double, 3>> features_;  // by block: logarithms of largest load met, size and number of cliques
   std::array<Level, 3> levels_;
   size_t next_turn_ = 0;

@@ -109,9 +109,9 @@ void FirstFit::Split(Chunk* lower, Chunk* upper) {
 void FirstFit::InsertEntry(const Entry& entry) {
   if (chunk_order_.empty()) chunk_order_.push_back(NewChunk());
   // The last chunk that begins at or below the entry, else the first one.
-  auto at = std::upper_bound(
-      chunk_order_.begin(), chunk_order_.end(), entry.offset,
-      [&](Offset offset, int index) { return chunks_[index].count > 0 && offset < chunks_[index].offsets[0]; });
+  auto at = std::upper_bound(chunk_order_.begin(), chunk_order_.end(), entry.offset, [&](Offset offset, int index) {
+    return chunks_[index].count > 0 && offset < chunks_[index].offsets[0];
+  });
   if (at != chunk_order_.begin()) --at;
   if (chunks_[*at].count == Chunk::kCapacity) {
     const int lower_index = *at;

@@ -40,7 +40,7 @@ class LoadTree {
   bool AnyBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const;
   int32_t FirstBelow(int32_t node, int32_t from, int32_t to, Bytes limit, int32_t begin, int32_t end) const;
 
-  int32_t leaves_;  // a power of two
+  int32_t leaves_;           // a power of two
   std::vector<Node> nodes_;  // heap order, the root at 1
 };
 

@@ -65,7 +65,8 @@ void UseStart(const Instance& instance, const Timeline& timeline, const Placemen
   std::stable_sort(order.begin(), order.end(),
                    [&](int32_t a, int32_t b) { return start->offsets[a] < start->offsets[b]; });
   Placement placement;
-  if (!FirstFit(timeline).Place(order, incumbent->placement.height - 1, stop, &placement.offsets, &placement.height)) return;
+  if (!FirstFit(timeline).Place(order, incumbent->placement.height - 1, stop, &placement.offsets, &placement.height))
+    return;
   *incumbent = {std::move(placement), "start"};
 }
 
@@ -81,8 +82,10 @@ void SolveInstance(const Instance& instance, const PackOptions& options, int64_t
   if (options.algorithm == Algorithm::kAuto || options.algorithm == Algorithm::kExact) {
     StopCheck stop(deadline_ns, options.cancel, options.clock);
     UseStart(instance, timeline, options.start, &stop, &incumbent);
-    Solution solution = Solve(instance, timeline, options, std::move(incumbent), result->lower_bound,
-                              {.target_height = std::max(options.capacity, options.target_height), .decide = options.capacity > 0}, deadline_ns);
+    Solution solution =
+        Solve(instance, timeline, options, std::move(incumbent), result->lower_bound,
+              {.target_height = std::max(options.capacity, options.target_height), .decide = options.capacity > 0},
+              deadline_ns);
     incumbent = std::move(solution.incumbent);
     result->lower_bound = solution.lower;
   } else {

@@ -36,7 +36,8 @@ class ArcsByBegin {
                      [](const OwnedArc& a, const OwnedArc& b) { return a.arc.begin < b.arc.begin; });
   }
 
-  // Calls meet(a, b) for the blocks of every two arcs that meet: of those, one begins within the other. False if stopped.
+  // Calls meet(a, b) for the blocks of every two arcs that meet: of those, one begins within the other. False if
+  // stopped.
   template <typename Meet>
   bool ForEachPair(StopCheck* stop, Meet meet) const {
     constexpr int64_t kWordsPerPair = 4;

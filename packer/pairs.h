@@ -24,8 +24,8 @@ struct Pairs {
 // O(n log n + pairs); CountPairs() says before how many. Once `stop` says so, no pairs at all.
 Pairs MakePairs(const Timeline& timeline, StopCheck* stop);
 
-// By block, a number that equal blocks share: of one size, alignment and set of cliques. A pinned block is like no other.
-// O(n log n) comparisons of lists of cliques.
+// By block, a number that equal blocks share: of one size, alignment and set of cliques. A pinned block is like no
+// other. O(n log n) comparisons of lists of cliques.
 std::vector<int32_t> ClassesOfEqualBlocks(const Timeline& timeline, const Cliques& cliques);
 
 }  // namespace hotpack

@@ -26,8 +26,8 @@ struct Split {
 
 // A block that is resident at all slots where any is belongs to the floor, provided that nothing is pinned and its size
 // keeps everybody's alignment: any placement may be changed so that it lies at the bottom, by moving up what was under
-// it. Parts are connected by being resident at slots without a gap, or by blocks with several arcs. Not recursive: a part
-// may have a floor of its own. O((n + slots) log n).
+// it. Parts are connected by being resident at slots without a gap, or by blocks with several arcs. Not recursive: a
+// part may have a floor of its own. O((n + slots) log n).
 Split SplitInstance(const Timeline& timeline);
 
 // The given blocks of the instance, in that order.

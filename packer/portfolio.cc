@@ -102,7 +102,8 @@ class Heuristics {
   bool Finished() { return shared_.best.done() || stop_.Now(); }
 
   bool Dive() {
-    if (!skyline_.Dive(ranks_, shared_.best.height() - 1, &stop_, &placement_.offsets, &placement_.height)) return false;
+    if (!skyline_.Dive(ranks_, shared_.best.height() - 1, &stop_, &placement_.offsets, &placement_.height))
+      return false;
     shared_.best.Offer(&placement_, "skyline");
     return true;
   }

@@ -14,8 +14,8 @@ struct KeyedIndex {
   int32_t index;
 };
 
-// Stable: equal keys keep their order. `scratch` is overwritten; keep it to sort again without allocation. O(n) for each
-// 11 bits in which keys differ, at worst six times; short inputs are sorted by comparison. Thread-safe.
+// Stable: equal keys keep their order. `scratch` is overwritten; keep it to sort again without allocation. O(n) for
+// each 11 bits in which keys differ, at worst six times; short inputs are sorted by comparison. Thread-safe.
 inline void StableSortByKey(std::vector<KeyedIndex>* items, std::vector<KeyedIndex>* scratch) {
   constexpr int kDigitBits = 11;
   constexpr size_t kBuckets = size_t{1} << kDigitBits;

@@ -18,8 +18,8 @@ struct Incumbent {
 
 // What is asked of a solve.
 struct Goal {
-  Bytes target_height = 0;     // heights up to this are as good as any
-  bool decide = false;  // whether there is a placement of such a height is all that is asked
+  Bytes target_height = 0;  // heights up to this are as good as any
+  bool decide = false;      // whether there is a placement of such a height is all that is asked
 };
 
 // Thread-safe. The reads are relaxed atomics, good for inner loops: what they say may be a moment old.

@@ -70,7 +70,8 @@ void Skyline::Push(int32_t line) {
   if (lines_[line].height != kWallHeight) heap_.Push({lines_[line].height, line});
 }
 
-// The entry of `old_line` holds no more; one for `line` is needed. Mostly the former is that of the chosen line, on top.
+// The entry of `old_line` holds no more; one for `line` is needed. Mostly the former is that of the chosen line, on
+// top.
 void Skyline::ReplaceEntry(int32_t old_line, int32_t line) {
   if (!heap_.empty() && heap_.top().line == old_line) {
     heap_.ReplaceTop({lines_[line].height, line});
@@ -127,9 +128,9 @@ bool Skyline::Accepts(int32_t block, Offset line_height) const {
   return ClearOfPins(block, RoundUp(line_height, timeline_.alignments[block]) + timeline_.sizes[block]);
 }
 
-// False when some slot of the valley could not be brought up to the brim: what has to be placed in it below the brim, as
-// there is no room for it above, is more than the waiting blocks that lie within the valley. Of the slots for which that
-// is a question only the first is looked at, mostly there is none.
+// False when some slot of the valley could not be brought up to the brim: what has to be placed in it below the brim,
+// as there is no room for it above, is more than the waiting blocks that lie within the valley. Of the slots for which
+// that is a question only the first is looked at, mostly there is none.
 bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   const int32_t slots = timeline_.slots;
   const Bytes room = highest_ - brim;
@@ -149,7 +150,8 @@ bool Skyline::ValleyHasHope(Arc valley, Offset brim) const {
   return candidates_.FindBest(valley.begin, valley.end, accept) != CandidateTree::kNone;
 }
 
-// The valleys left of a wall that is to rise at slot `begin` (which may be past the ring's end) of the line up to `top`.
+// The valleys left of a wall that is to rise at slot `begin` (which may be past the ring's end) of the line up to
+// `top`.
 bool Skyline::HopeOnTheLeft(int32_t begin, int32_t line, Offset top) const {
   int32_t left = line;
   int32_t wall = lines_[line].previous;

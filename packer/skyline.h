@@ -38,7 +38,8 @@ struct SkylineStep {
 //  - Pinned blocks: a block fits only if it stays clear of the pinned blocks above the line; a lift stops at the first
 //    pinned block above the line; a pinned block is placed as soon as the lowest line has come up to its offset.
 //
-// With Foresight::kValleys a block is passed over where its sides would wall in slots that can then no longer be filled:
+// With Foresight::kValleys a block is passed over where its sides would wall in slots that can then no longer be
+// filled:
 //
 //    highest ─────────────────────────        the block would be a wall of height `top` left and right of it. What comes
 //    top    ▲  ┌─────┐                        to lie between that and the next wall must be brought up to the lower of
@@ -110,7 +111,7 @@ class Skyline {
 
   const Timeline& timeline_;
   CandidateTree candidates_;
-  LoadTree unplaced_;       // load of the unplaced blocks; kept only while track_unplaced_
+  LoadTree unplaced_;  // load of the unplaced blocks; kept only while track_unplaced_
   Bytes highest_ = 0;
   mutable int64_t foresight_work_ = 0;  // memory words touched, about, since the last step
   bool foresees_ = false;

@@ -106,7 +106,8 @@ class Variables {
     return absl::OkStatus();
   }
 
-  // Whether the model (packer/model_writer.h) has such a name: u_UNIT_W, xI, kI or zI_J. Add checks the first two further.
+  // Whether the model (packer/model_writer.h) has such a name: u_UNIT_W, xI, kI or zI_J. Add checks the first two
+  // further.
   bool IsKnown(const Word& name) const {
     if (absl::StartsWith(name.text, "u_")) return true;
     const absl::string_view rest = name.text.substr(1);
@@ -190,7 +191,8 @@ absl::Status ParseHighsColumns(Lines* lines, size_t blocks, SolverSolution* solu
   if (!columns) return lines->Error(1, absl::StrCat("expected the number of columns, found ", Quoted(lines->line())));
   Variables variables(*lines, blocks);
   for (int64_t i = 0; i < columns->count(); ++i) {
-    if (!lines->Next()) return lines->ErrorAtEnd(absl::StrCat("the file ends within its ", columns->count(), " columns"));
+    if (!lines->Next())
+      return lines->ErrorAtEnd(absl::StrCat("the file ends within its ", columns->count(), " columns"));
     HighsColumn column;
     if (const std::string fault = columns->Read(lines->line(), &column); !fault.empty()) return lines->Error(1, fault);
     const Word name = lines->WordOf(column.name), value = lines->WordOf(column.value);

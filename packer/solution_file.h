@@ -35,8 +35,9 @@ struct SolverSolution {
 
 // Reads a solver's solution of the model of an instance with `blocks` blocks. Other variables and rows are skipped.
 // Errors, InvalidArgument with exactly "NAME:LINE:COLUMN: reason": a line of another form, a number that is none, the
-// height variable missing or twice, a block that does not exist or is missing or twice; of HiGHS also more or fewer columns
-// than its head counts, and in the sparse style a name that no model has or an index twice. O(length). Thread-safe.
+// height variable missing or twice, a block that does not exist or is missing or twice; of HiGHS also more or fewer
+// columns than its head counts, and in the sparse style a name that no model has or an index twice. O(length).
+// Thread-safe.
 absl::StatusOr<SolverSolution> ParseSolverSolution(absl::string_view text, absl::string_view name, size_t blocks);
 
 struct RoundedSolution {

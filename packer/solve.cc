@@ -32,8 +32,8 @@ struct Part {
   bool done = false;
 };
 
-// The solve of an instance that falls apart. Parts take turns until all are done or time is up; each gets an equal share
-// of what time is left.
+// The solve of an instance that falls apart. Parts take turns until all are done or time is up; each gets an equal
+// share of what time is left.
 class PartsSolver {
  public:
   PartsSolver(const Instance& instance, const Timeline& timeline, const PackOptions& options, Split split, Goal goal,

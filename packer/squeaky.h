@@ -15,10 +15,10 @@ namespace hotpack {
 
 // A dive below a fixed height gives up as soon as some slot has come to be too narrow for what still waits there. The
 // blocks that wait at that slot are the ones that should have come earlier, while the skyline was still wide enough for
-// them: their scores are raised, each by about a step of its own that grows with every complaint (mostly all alike, so that
-// they keep their order among themselves), and the next dive follows the new order (after Joslin and Clements, "Squeaky
-// Wheel Optimization", 1999). The dives have foresight (packer/skyline.h): they fail less early, and seldom for what one
-// other choice would have mended.
+// them: their scores are raised, each by about a step of its own that grows with every complaint (mostly all alike, so
+// that they keep their order among themselves), and the next dive follows the new order (after Joslin and Clements,
+// "Squeaky Wheel Optimization", 1999). The dives have foresight (packer/skyline.h): they fail less early, and seldom
+// for what one other choice would have mended.
 //
 //    height ▲──────────────────── highest       the two upper blocks wait at slot s: together they are higher than the
 //           │  ┌──┬─╌╌╌╌╌╌╌╌╌┐                  room that is left above the line once it is lifted

@@ -10,10 +10,10 @@
 
 namespace hotpack {
 
-// A state is the set of unplaced blocks with their heads, and the capacity. It is told apart by a 128-bit hash: the sum of
-// one share a block, so that a change costs O(1). That any two of 10^10 states are taken for each other has a probability
-// of 10^-19. Remembers up to kStates of them, each in the one place its hash says; a later one takes that of an earlier.
-// Not thread-safe.
+// A state is the set of unplaced blocks with their heads, and the capacity. It is told apart by a 128-bit hash: the sum
+// of one share a block, so that a change costs O(1). That any two of 10^10 states are taken for each other has a
+// probability of 10^-19. Remembers up to kStates of them, each in the one place its hash says; a later one takes that
+// of an earlier. Not thread-safe.
 class StateTable {
  public:
   struct State {

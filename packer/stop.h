@@ -1,5 +1,5 @@
-// When a solver has to end: a deadline, on the monotonic clock or on one that counts work, and a flag that another thread
-// may set.
+// When a solver has to end: a deadline, on the monotonic clock or on one that counts work, and a flag that another
+// thread may set.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@ inline int64_t MonotonicNanoseconds() {
       .count();
 }
 
-// Logical time: a clock that advances with the work that solvers report, and with nothing else. A search that ends by it
-// gives the same result on every machine, however loaded. About as quick as a real clock: a word of memory touched counts
-// as a nanosecond. Not thread-safe.
+// Logical time: a clock that advances with the work that solvers report, and with nothing else. A search that ends by
+// it gives the same result on every machine, however loaded. About as quick as a real clock: a word of memory touched
+// counts as a nanosecond. Not thread-safe.
 class WorkClock {
  public:
   int64_t Now() const { return nanoseconds_; }  // since it was made
@@ -27,13 +27,15 @@ class WorkClock {
 };
 
 // Nanoseconds on `clock`; null: on the machine's.
-inline int64_t NanosecondsOn(const WorkClock* clock) { return clock != nullptr ? clock->Now() : MonotonicNanoseconds(); }
+inline int64_t NanosecondsOn(const WorkClock* clock) {
+  return clock != nullptr ? clock->Now() : MonotonicNanoseconds();
+}
 
 // Asked in the inner loops, so the clock is read only once in a while. Not thread-safe: one a thread.
 class StopCheck {
  public:
-  // deadline_ns: a value of NanosecondsOn(clock). cancel may be null. `clock`, if not null, outlives this and is told all
-  // work; only one StopCheck at a time may be in use with it.
+  // deadline_ns: a value of NanosecondsOn(clock). cancel may be null. `clock`, if not null, outlives this and is told
+  // all work; only one StopCheck at a time may be in use with it.
   StopCheck(int64_t deadline_ns, const std::atomic<bool>* cancel, WorkClock* clock = nullptr)
       : deadline_ns_(deadline_ns), cancel_(cancel), clock_(clock) {}
 
@@ -63,7 +65,8 @@ class StopCheck {
   void ReadClock() {
     if (clock_ != nullptr) clock_->Advance(work_ + kWorkOfReading);
     work_ = 0;
-    stopped_ = (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) || NanosecondsOn(clock_) >= deadline_ns_;
+    stopped_ =
+        (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) || NanosecondsOn(clock_) >= deadline_ns_;
   }
 
   const int64_t deadline_ns_;

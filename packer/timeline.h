@@ -52,8 +52,8 @@ struct Timeline {
   }
 };
 
-// The instance must be well-formed (CheckInstance() says kOk). O(n); where the clock values are scattered over more than
-// 64 times their number, O(n) for each 11 bits of them.
+// The instance must be well-formed (CheckInstance() says kOk). O(n); where the clock values are scattered over more
+// than 64 times their number, O(n) for each 11 bits of them.
 Timeline MakeTimeline(const Instance& instance);
 
 // By block: the largest load at the slots in which it is resident. O(n log n).

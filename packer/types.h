@@ -49,9 +49,9 @@ constexpr Offset RoundUp(Offset offset, Bytes alignment) {
 }
 
 struct Block {
-  Bytes size = 0;                   // > 0
-  Bytes alignment = 1;              // ≥ 1; the offset is a multiple of it. Need not be a power of two
-  Offset pinned = kNotPinned;       // ≥ 0: the block must be placed exactly here
+  Bytes size = 0;                               // > 0
+  Bytes alignment = 1;                          // ≥ 1; the offset is a multiple of it. Need not be a power of two
+  Offset pinned = kNotPinned;                   // ≥ 0: the block must be placed exactly here
   absl::InlinedVector<Residency, 1> residency;  // at least one; ascending, disjoint
 };
 

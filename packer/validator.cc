@@ -52,9 +52,7 @@ struct Change {
   Clock clock;
   size_t block;
 
-  bool operator<(const Change& other) const {
-    return clock != other.clock ? clock < other.clock : block < other.block;
-  }
+  bool operator<(const Change& other) const { return clock != other.clock ? clock < other.clock : block < other.block; }
 };
 
 void SortUnlessSorted(std::vector<Change>* changes) {

@@ -40,7 +40,7 @@ class CsvReader {
   struct Known {
     uint64_t ordinal = 0;  // the block that has the file's id now, or had it last
     uint64_t bytes = 0;
-    uint64_t line = 0;     // of the last event with this id
+    uint64_t line = 0;  // of the last event with this id
     bool live = false;
   };
 
@@ -191,11 +191,21 @@ std::string FormatEventCsv(const Trace& trace) {
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     switch (event.kind) {
-      case EventKind::kAllocate: absl::StrAppend(&out, "alloc,", event.id, ",", event.bytes, "\n"); break;
-      case EventKind::kRelease: absl::StrAppend(&out, "free,", event.id, ",\n"); break;
-      case EventKind::kMark: out += i + 1 == trace.events.size() ? "mark,end,\n" : "mark,step,\n"; break;
-      case EventKind::kInterrupt: out += "mark,interrupt,\n"; break;
-      case EventKind::kResume: out += "mark,resume,\n"; break;
+      case EventKind::kAllocate:
+        absl::StrAppend(&out, "alloc,", event.id, ",", event.bytes, "\n");
+        break;
+      case EventKind::kRelease:
+        absl::StrAppend(&out, "free,", event.id, ",\n");
+        break;
+      case EventKind::kMark:
+        out += i + 1 == trace.events.size() ? "mark,end,\n" : "mark,step,\n";
+        break;
+      case EventKind::kInterrupt:
+        out += "mark,interrupt,\n";
+        break;
+      case EventKind::kResume:
+        out += "mark,resume,\n";
+        break;
     }
   }
   return out;

@@ -17,7 +17,8 @@
 
 namespace hotpack {
 
-// Decodes an event CSV; lines end with LF or CRLF. The block ids of the result are the ordinals of the allocations, from
+// Decodes an event CSV; lines end with LF or CRLF. The block ids of the result are the ordinals of the allocations,
+// from
 // 0. Errors are one line, "NAME:LINE:COLUMN: reason" (from 1; the column counts bytes): an event that is not known, a
 // number that is none, a size of 0 or above kMaxRecordedBytes, an allocation of a live id, a release of one that is not
 // live, a last line without an end (the file was cut), no events. O(events).

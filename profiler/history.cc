@@ -12,7 +12,8 @@ namespace hotpack {
 History::History(uint64_t window) : mask_(std::bit_ceil(std::max<uint64_t>(window, 64)) - 1) {
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
   mapped_bytes_ = (mask_ + 1) * sizeof(*cells_);
-  void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   cells_ = static_cast<std::atomic<uint64_t>*>(memory);  // zero bytes are valid cells
 }

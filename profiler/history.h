@@ -15,8 +15,8 @@ inline constexpr uint64_t kMaxRequestBytes = uint64_t{1} << 40;  // larger reque
 // Time is counted in requests: λ, over the whole run, from 0. A block asked for by request g that is released when r
 // requests have been made has the age r - g ≥ 1: it meets the requests g, g+1, ..., r-1. (Releases between the same two
 // requests may come in any order: the ages are the same.)
-inline constexpr uint32_t kStillLive = 0;           // the age of a block that has not been released
-inline constexpr uint32_t kMaxAge = UINT32_MAX;     // ages are cut off here
+inline constexpr uint32_t kStillLive = 0;        // the age of a block that has not been released
+inline constexpr uint32_t kMaxAge = UINT32_MAX;  // ages are cut off here
 
 // A ring. One writer at a time (the engine's lock); readers need no lock, but must check Holds() after reading.
 class History {

@@ -14,15 +14,15 @@ inline constexpr NameOrdinal kNoName = UINT32_MAX;
 
 // A kernel launch, copy or memset, as it was submitted.
 struct Launch {
-  uint64_t position = 0;      // events of the recording before it (an index into Trace::events)
-  uint64_t time_ns = 0;       // of the submission, since the start of the recording; 0 if not known
-  uint64_t start_ns = 0;      // of the work on the device, the same clock; both 0 if not known
+  uint64_t position = 0;  // events of the recording before it (an index into Trace::events)
+  uint64_t time_ns = 0;   // of the submission, since the start of the recording; 0 if not known
+  uint64_t start_ns = 0;  // of the work on the device, the same clock; both 0 if not known
   uint64_t end_ns = 0;
-  uint64_t first_block = 0;   // Notes::launch_blocks[first_block, first_block + blocks): what its parameters name
+  uint64_t first_block = 0;  // Notes::launch_blocks[first_block, first_block + blocks): what its parameters name
   uint32_t blocks = 0;
-  NameOrdinal name = kNoName; // of the kernel; kNoName if it could not be had
-  uint32_t stream = 0;        // as Event::stream
-  uint16_t thread = 0;        // as Event::thread
+  NameOrdinal name = kNoName;  // of the kernel; kNoName if it could not be had
+  uint32_t stream = 0;         // as Event::stream
+  uint16_t thread = 0;         // as Event::thread
 };
 
 enum class RangeKind : uint8_t {
@@ -30,14 +30,14 @@ enum class RangeKind : uint8_t {
   kPop = 2,    // the innermost of the thread ends
   kStart = 3,  // begins, may end on another thread
   kEnd = 4,
-  kMark = 5,   // a moment
+  kMark = 5,  // a moment
 };
 
 // One edge of a range that the program named.
 struct RangeEdge {
   uint64_t position = 0;  // as Launch::position
   uint64_t time_ns = 0;
-  uint64_t id = 0;        // kStart, kEnd: the same for both edges
+  uint64_t id = 0;             // kStart, kEnd: the same for both edges
   NameOrdinal name = kNoName;  // of kPush, kStart, kMark
   uint16_t thread = 0;
   RangeKind kind = RangeKind::kMark;
@@ -45,7 +45,7 @@ struct RangeEdge {
 
 // Where a block was asked for.
 struct BlockStack {
-  uint64_t id = 0;         // as Event::id
+  uint64_t id = 0;              // as Event::id
   NameOrdinal stack = kNoName;  // one line a frame, the innermost first: "function (file:line)"
 };
 
@@ -67,7 +67,7 @@ struct Notes {
   std::vector<Launch> launches;
   std::vector<uint64_t> launch_blocks;  // ids of blocks that were live at the launch
   std::vector<RangeEdge> ranges;
-  std::vector<BlockStack> stacks;       // by id, ascending, one of each
+  std::vector<BlockStack> stacks;  // by id, ascending, one of each
   std::vector<DriverMemory> memory;
 
   bool empty() const { return launches.empty() && ranges.empty() && stacks.empty() && memory.empty(); }

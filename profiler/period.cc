@@ -16,7 +16,8 @@ bool IsMultiple(const std::vector<uint32_t>& matches, uint64_t length) {
 }
 
 // Bytes (in units) that the last occurrences asked for, and that were released meanwhile. (Several occurrences, because
-// lives may repeat only every few: micro-batches that accumulate. Not the first: what it releases was asked for before.)
+// lives may repeat only every few: micro-batches that accumulate. Not the first: what it releases was asked for
+// before.)
 struct Turnover {
   uint64_t asked = 0;
   uint64_t released = 0;

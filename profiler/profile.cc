@@ -41,7 +41,7 @@ ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, ui
   ProfileBlock block;
   block.units = tail.units[newest];
   uint64_t n = tail.units.size();
-  uint64_t oldest_live = 0;  // the longest life so far among those not released
+  uint64_t oldest_live = 0;   // the longest life so far among those not released
   uint64_t earlier_live = 0;  // the same, of those before which none has been seen released
   for (uint64_t k = 0; k < occurrences && k * step <= newest; ++k) {
     uint64_t i = newest - k * step;
@@ -54,8 +54,8 @@ ProfileBlock Observe(const HistoryTail& tail, uint64_t newest, uint64_t step, ui
       block.min_age = block.min_age == 0 ? age : std::min(block.min_age, age);
     }
   }
-  // Not released although others of its kind were long ago: it may stay. What the first of them became (a momentum buffer
-  // is the first gradient) says nothing of those that came after.
+  // Not released although others of its kind were long ago: it may stay. What the first of them became (a momentum
+  // buffer is the first gradient) says nothing of those that came after.
   bool lingers = oldest_live > step && oldest_live > block.age;
   block.planned = block.age > 0 && block.age <= longest && !lingers;
   if (!block.planned) block.age = block.min_age = 0;
@@ -91,8 +91,8 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
   uint64_t life = LifePeriod(tail, period.length, occurrences);
   uint64_t step = life * period.length;
   uint64_t rounds = std::max<uint64_t>(1, occurrences / life);
-  // A loop of a few requests, long since in it: as many rounds as make a cycle worth its end. What lives through some of
-  // them has its place too.
+  // A loop of a few requests, long since in it: as many rounds as make a cycle worth its end. What lives through some
+  // of them has its place too.
   const uint64_t least = period.run >= 2 * kMinCycle ? kMinCycle : 0;
   std::vector<ProfileBlock> once(step);
   uint64_t longest = std::max<uint64_t>(1, least / step * step);
@@ -111,9 +111,9 @@ Profile BuildProfile(const HistoryTail& tail, const Period& period) {
 
 namespace {
 
-// Where the cycle carries least: of several such places the one after the highest load since the one before, the first of
-// these. Between an iteration's end and the next one's beginning there may be many (the optimizer's temporary blocks); this
-// one is found whatever request the profile happens to begin with, and is where FindShapes() cuts.
+// Where the cycle carries least: of several such places the one after the highest load since the one before, the first
+// of these. Between an iteration's end and the next one's beginning there may be many (the optimizer's temporary
+// blocks); this one is found whatever request the profile happens to begin with, and is where FindShapes() cuts.
 size_t LeastAfterMost(const std::vector<uint64_t>& carried) {
   const size_t n = carried.size();
   const size_t first = static_cast<size_t>(std::min_element(carried.begin(), carried.end()) - carried.begin());
@@ -231,8 +231,8 @@ uint32_t CommonTail(const Profile& a, const Profile& b) {
 namespace {
 
 // `longer` from request `start` of its cycle on is `shorter`, but for one stretch of at most `differ` requests.
-bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter, size_t start,
-                          size_t differ) {
+bool SameButForOneStretch(const std::vector<ProfileBlock>& longer, const std::vector<ProfileBlock>& shorter,
+                          size_t start, size_t differ) {
   const size_t n = longer.size(), m = shorter.size();
   auto at = [&](size_t i) { return longer[start + i < n ? start + i : start + i - n].units; };
   size_t head = 0, tail = 0;

@@ -25,14 +25,14 @@ struct Profile {
   uint64_t first_ordinal = 0;        // an occurrence of blocks[0] in the run's count of requests
   uint64_t seen_from = 0;            // where in the run's count of requests the repetition begins
   uint32_t period = 0;               // requests of one iteration; blocks.size() == period * unroll
-  uint32_t unroll = 1;               // iterations in a row that are planned as one (blocks that outlive a period; kMinCycle)
-  uint32_t carried_blocks = 0;       // planned blocks that are live where the cycle begins
+  uint32_t unroll = 1;          // iterations in a row that are planned as one (blocks that outlive a period; kMinCycle)
+  uint32_t carried_blocks = 0;  // planned blocks that are live where the cycle begins
   uint64_t carried_units = 0;
 };
 
 inline constexpr uint32_t kMaxUnroll = 8;  // a block not released within this many periods is retained
-// Requests. A shorter period that has gone on for twice as many is unrolled to about that: it ends less often, and several
-// threads that go round it find places beside those that one of them holds for long.
+// Requests. A shorter period that has gone on for twice as many is unrolled to about that: it ends less often, and
+// several threads that go round it find places beside those that one of them holds for long.
 inline constexpr uint32_t kMinCycle = 64;
 
 // The profile of the iteration that `period` names at the end of `tail`. Ages are the largest seen in the last
@@ -40,8 +40,8 @@ inline constexpr uint32_t kMinCycle = 64;
 // O(kMinCycle).
 Profile BuildProfile(const HistoryTail& tail, const Period& period);
 
-// Turns the cycle so that it begins where it carries the fewest bytes (of several such places, the one after the highest
-// load) and counts what is carried. O(n).
+// Turns the cycle so that it begins where it carries the fewest bytes (of several such places, the one after the
+// highest load) and counts what is carried. O(n).
 void Rotate(Profile* profile);
 
 // Releases that permute from iteration to iteration: blocks whose shortest and longest lives differ and whose ranges of
@@ -64,8 +64,9 @@ struct CommonStretch {
 // The longest one that begins among the first few requests of both: what a batch begins with often has its length. The
 // earliest of several. O(n) as a rule.
 CommonStretch CommonOpening(const Profile& a, const Profile& b);
-// Whether a script of the one serves the other well enough: the same requests but for a few, one in fifty at most, that have
-// other sizes or come in one place, or the shorter one again and again; begun at any place of the cycle. O(n) as a rule.
+// Whether a script of the one serves the other well enough: the same requests but for a few, one in fifty at most, that
+// have other sizes or come in one place, or the shorter one again and again; begun at any place of the cycle. O(n) as a
+// rule.
 bool AlikeCycles(const Profile& a, const Profile& b);
 
 // What the packer is given. Sizes in bytes; instance block i belongs to profile block (*index)[i]; clock: λ.

@@ -6,7 +6,7 @@
 namespace hotpack {
 namespace {
 
-constexpr uint64_t kMinRequests = 8;      // of a piece: shorter ones are not worth a script of their own
+constexpr uint64_t kMinRequests = 8;  // of a piece: shorter ones are not worth a script of their own
 constexpr uint64_t kOccurrencesSeen = 16;
 
 // level[t]: units live just before request t, of blocks that are released within half the tail. What is still live is
@@ -101,7 +101,8 @@ std::vector<uint64_t> CutsThatPart(const Pieces& pieces) {
   std::vector<uint64_t> cuts;
   for (size_t k = 0; k < pieces.cuts.size(); ++k) {
     bool inner = k > 0 && k < letters.size();
-    if (inner && letters[k - 1] != letters[k] && next[letters[k - 1]] == letters[k] && before[letters[k]] == letters[k - 1]) {
+    if (inner && letters[k - 1] != letters[k] && next[letters[k - 1]] == letters[k] &&
+        before[letters[k]] == letters[k - 1]) {
       continue;
     }
     cuts.push_back(pieces.cuts[k]);
@@ -151,8 +152,8 @@ std::vector<Shape> FindShapes(const HistoryTail& tail) {
 namespace {
 
 // The piece before the one that begins at `begin` may be another one that ends alike (a step, before a step that an
-// evaluation comes first in). What it carries over lies where this one's own would (plan_builder.h: RelatedScripts::beside), so that place
-// is kept for as long as either lives.
+// evaluation comes first in). What it carries over lies where this one's own would (plan_builder.h:
+// RelatedScripts::beside), so that place is kept for as long as either lives.
 void CountCarriedIn(const HistoryTail& tail, uint64_t begin, Profile* profile) {
   const uint64_t n = profile->blocks.size();
   for (uint64_t back = 1; back <= std::min(n, begin); ++back) {

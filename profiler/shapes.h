@@ -1,6 +1,6 @@
-// Iterations of several shapes: training and evaluation, sequence lengths, a last batch that is smaller. Where they come in
-// no regular order there is no period; but between two iterations little is live, so the history falls into pieces there,
-// and equal pieces are the same shape.
+// Iterations of several shapes: training and evaluation, sequence lengths, a last batch that is smaller. Where they
+// come in no regular order there is no period; but between two iterations little is live, so the history falls into
+// pieces there, and equal pieces are the same shape.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ struct Shape {
 std::vector<uint64_t> PieceBounds(const HistoryTail& tail);
 
 // The shapes that a history's end is made of, those with most requests in all first. A piece begins where least is live
-// between two hills, the first such place; a hill rises above a sixteenth of the range. What has not been released within
-// half the tail counts as staying. O(n log n).
+// between two hills, the first such place; a hill rises above a sixteenth of the range. What has not been released
+// within half the tail counts as staying. O(n log n).
 std::vector<Shape> FindShapes(const HistoryTail& tail);
 
-// What one occurrence after the other lived like, as a cycle: a block that is released after the piece's end is planned as
-// carried into the same piece; what another piece that ends alike carries into it lives as long as that one does. O(length
-// × occurrences), at most 16 of them.
+// What one occurrence after the other lived like, as a cycle: a block that is released after the piece's end is planned
+// as carried into the same piece; what another piece that ends alike carries into it lives as long as that one does.
+// O(length × occurrences), at most 16 of them.
 Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape);
 
 }  // namespace hotpack

@@ -42,15 +42,18 @@ std::string Printable(std::string_view text) {
 // Fills in everything but `end` from the header.
 absl::Status ParseHeader(std::string_view contents, std::string_view name, TraceOrigin* origin) {
   if (contents.size() < kHeaderBytes) {
-    return Malformed(name, contents.size(), absl::StrCat("the file ends in the header, which has ", kHeaderBytes, " bytes"));
+    return Malformed(name, contents.size(),
+                     absl::StrCat("the file ends in the header, which has ", kHeaderBytes, " bytes"));
   }
   if (memcmp(contents.data(), kMagic, sizeof(kMagic)) != 0) return Malformed(name, 0, "this is no hotpack trace");
   if (uint16_t version = Get<uint16_t>(contents, kVersionAt); version != kVersion && version != kVersionWithNotes) {
     return Malformed(name, kVersionAt,
-                     absl::StrCat("format version ", version, ", this hotpack reads versions ", kVersion, " and ", kVersionWithNotes));
+                     absl::StrCat("format version ", version, ", this hotpack reads versions ", kVersion, " and ",
+                                  kVersionWithNotes));
   }
   if (Get<uint16_t>(contents, kHeaderBytesAt) != kHeaderBytes) {
-    return Malformed(name, kHeaderBytesAt, absl::StrCat("a header of ", Get<uint16_t>(contents, kHeaderBytesAt), " bytes"));
+    return Malformed(name, kHeaderBytesAt,
+                     absl::StrCat("a header of ", Get<uint16_t>(contents, kHeaderBytesAt), " bytes"));
   }
   if (Get<uint32_t>(contents, kStateAt) > kLastState) {
     return Malformed(name, kStateAt, absl::StrCat("unknown state ", Get<uint32_t>(contents, kStateAt)));
@@ -59,7 +62,8 @@ absl::Status ParseHeader(std::string_view contents, std::string_view name, Trace
     return Malformed(name, kCommittedAt, absl::StrCat("a length of ", Get<uint64_t>(contents, kCommittedAt), " bytes"));
   }
   uint32_t program = Get<uint32_t>(contents, kProgramLengthAt);
-  if (program > kProgramMax) return Malformed(name, kProgramLengthAt, absl::StrCat("a program name of ", program, " bytes"));
+  if (program > kProgramMax)
+    return Malformed(name, kProgramLengthAt, absl::StrCat("a program name of ", program, " bytes"));
   origin->format = TraceOrigin::Format::kTraceFile;
   origin->program = Printable(contents.substr(kProgramAt, program));
   origin->process = Get<uint32_t>(contents, kProcessAt);
@@ -69,10 +73,14 @@ absl::Status ParseHeader(std::string_view contents, std::string_view name, Trace
 
 TraceOrigin::End EndOf(uint32_t state) {
   switch (state) {
-    case kClosed: return TraceOrigin::End::kClosed;
-    case kLimitReached: return TraceOrigin::End::kLimitReached;
-    case kDiskFull: return TraceOrigin::End::kDiskFull;
-    default: return TraceOrigin::End::kNotClosed;
+    case kClosed:
+      return TraceOrigin::End::kClosed;
+    case kLimitReached:
+      return TraceOrigin::End::kLimitReached;
+    case kDiskFull:
+      return TraceOrigin::End::kDiskFull;
+    default:
+      return TraceOrigin::End::kNotClosed;
   }
 }
 
@@ -119,7 +127,8 @@ absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_
     return Malformed(name, contents.size(), absl::StrCat("the file is cut: it had ", committed, " bytes"));
   }
   file.origin.end = EndOf(Get<uint32_t>(contents, kStateAt));
-  RecordReader reader(contents.substr(0, committed), kHeaderBytes, Get<uint16_t>(contents, kVersionAt) >= kVersionWithNotes);
+  RecordReader reader(contents.substr(0, committed), kHeaderBytes,
+                      Get<uint16_t>(contents, kVersionAt) >= kVersionWithNotes);
   while (!reader.AtEnd()) {
     if (!reader.Next(&file)) return Malformed(name, reader.fault_at(), reader.reason());
   }
@@ -130,8 +139,10 @@ absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_
 
 absl::StatusOr<TraceFile> ParseTrace(std::string_view contents, std::string_view name) {
   switch (RecogniseFormat(contents)) {
-    case FileFormat::kTraceFile: return ParseTraceFile(contents, name);
-    case FileFormat::kEventCsv: break;
+    case FileFormat::kTraceFile:
+      return ParseTraceFile(contents, name);
+    case FileFormat::kEventCsv:
+      break;
     case FileFormat::kOther:
       return absl::InvalidArgumentError(absl::StrCat(
           std::string(name), contents.empty() ? ":1:1: the file is empty"

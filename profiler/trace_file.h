@@ -44,8 +44,8 @@ FileFormat RecogniseFormat(std::string_view contents);
 // The whole of a file. Errors, as everywhere below, are one line without a line end: "FILE: reason".
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
-// Decodes a trace file. One that is cut anywhere after its header gives the events before the cut; one that is malformed
-// the error "NAME: byte N: reason". `name` is only for that. O(events).
+// Decodes a trace file. One that is cut anywhere after its header gives the events before the cut; one that is
+// malformed the error "NAME: byte N: reason". `name` is only for that. O(events).
 absl::StatusOr<TraceFile> ParseTraceFile(std::string_view contents, std::string_view name);
 
 // Decodes a recording in either format. Errors: those of ParseTraceFile and ParseEventCsv; `name` is only for them.

@@ -16,30 +16,30 @@ inline constexpr uint16_t kVersionWithNotes = 2;  // notes (profiler/notes.h) be
 
 // Where the fields of the header are.
 inline constexpr size_t kHeaderBytes = 256;
-inline constexpr size_t kVersionAt = 8;        // u16
-inline constexpr size_t kHeaderBytesAt = 10;   // u16: where the first record is
-inline constexpr size_t kStateAt = 12;         // u32, a State
-inline constexpr size_t kCommittedAt = 16;     // u64: bytes of the file that are valid, the header included
-inline constexpr size_t kCreatedAt = 24;       // u64: nanoseconds since 1970
-inline constexpr size_t kProcessAt = 32;       // u32
-inline constexpr size_t kProgramLengthAt = 36; // u32
+inline constexpr size_t kVersionAt = 8;         // u16
+inline constexpr size_t kHeaderBytesAt = 10;    // u16: where the first record is
+inline constexpr size_t kStateAt = 12;          // u32, a State
+inline constexpr size_t kCommittedAt = 16;      // u64: bytes of the file that are valid, the header included
+inline constexpr size_t kCreatedAt = 24;        // u64: nanoseconds since 1970
+inline constexpr size_t kProcessAt = 32;        // u32
+inline constexpr size_t kProgramLengthAt = 36;  // u32
 inline constexpr size_t kProgramAt = 40;
 inline constexpr size_t kProgramMax = kHeaderBytes - kProgramAt;
 
 enum State : uint32_t {
-  kRecording = 0,    // still going on, or the process ended without closing
+  kRecording = 0,  // still going on, or the process ended without closing
   kClosed = 1,
-  kLimitReached = 2, // the size limit (or the process's file size limit) ended the recording
-  kDiskFull = 3,     // no space, or no access, to grow the file
+  kLimitReached = 2,  // the size limit (or the process's file size limit) ended the recording
+  kDiskFull = 3,      // no space, or no access, to grow the file
   kLastState = kDiskFull,
 };
 
 // A record begins with a tag; everything that is not said is as in the record before it.
-inline constexpr uint8_t kKindMask = 0x07;   // an EventKind, 1 to 5
-inline constexpr uint8_t kHasContext = 0x08; // flags (1 byte), thread, stream (varints) follow
-inline constexpr uint8_t kHasTime = 0x10;    // the difference in time_ns (zigzag varint) follows
-inline constexpr uint8_t kNextId = 0x20;     // allocation: id is that of the last allocation + 1, and not written
-inline constexpr uint8_t kUnits = 0x40;      // allocation: the size is written in units of 512 bytes
+inline constexpr uint8_t kKindMask = 0x07;    // an EventKind, 1 to 5
+inline constexpr uint8_t kHasContext = 0x08;  // flags (1 byte), thread, stream (varints) follow
+inline constexpr uint8_t kHasTime = 0x10;     // the difference in time_ns (zigzag varint) follows
+inline constexpr uint8_t kNextId = 0x20;      // allocation: id is that of the last allocation + 1, and not written
+inline constexpr uint8_t kUnits = 0x40;       // allocation: the size is written in units of 512 bytes
 inline constexpr uint8_t kReserved = 0x80;
 inline constexpr uint64_t kTraceUnit = 512;
 
@@ -56,16 +56,14 @@ enum NoteKind : uint8_t {
   kNoteStack = 5,
   kNoteMemory = 6,
 };
-inline constexpr uint64_t kMaxNameBytes = 4096;    // a longer one is cut by who writes it
-inline constexpr uint64_t kMaxLaunchBlocks = 4096; // as many pointers as parameters hold (cuLaunchKernel: 32764 bytes)
+inline constexpr uint64_t kMaxNameBytes = 4096;     // a longer one is cut by who writes it
+inline constexpr uint64_t kMaxLaunchBlocks = 4096;  // as many pointers as parameters hold (cuLaunchKernel: 32764 bytes)
 
 // tag, kind, flags, thread, stream, time, name, count, ids
 inline constexpr size_t kMaxNoteBytes = 1 + 1 + 1 + 3 + 5 + 10 + 5 + 2 + 10 * kMaxLaunchBlocks;
 static_assert(kMaxNoteBytes >= 1 + 1 + 2 + kMaxNameBytes);
 
-inline constexpr uint64_t ZigZag(uint64_t difference) {
-  return (difference << 1) ^ (0 - (difference >> 63));
-}
+inline constexpr uint64_t ZigZag(uint64_t difference) { return (difference << 1) ^ (0 - (difference >> 63)); }
 inline constexpr uint64_t UnZigZag(uint64_t code) { return (code >> 1) ^ (0 - (code & 1)); }
 
 }  // namespace hotpack::trace_format

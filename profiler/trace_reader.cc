@@ -22,8 +22,8 @@ size_t CharacterBytes(std::string_view text) {
     if ((at(i) & 0xC0) != 0x80) return 0;
   }
   // Written longer than need be, surrogates, beyond the last character.
-  const bool wrong = (first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) > 0x9F) || (first == 0xF0 && at(1) < 0x90) ||
-                     (first == 0xF4 && at(1) > 0x8F);
+  const bool wrong = (first == 0xE0 && at(1) < 0xA0) || (first == 0xED && at(1) > 0x9F) ||
+                     (first == 0xF0 && at(1) < 0x90) || (first == 0xF4 && at(1) > 0x8F);
   return wrong ? 0 : bytes;
 }
 
@@ -150,13 +150,20 @@ RecordReader::Fault RecordReader::NoteRecord(uint8_t tag, Event* context, TraceF
   if (Fault fault = Context(tag, context); fault != Fault::kNone) return fault;
   const uint64_t position = file->trace.events.size();
   switch (kind) {
-    case kNoteName: return Name(&file->notes);
-    case kNoteLaunch: return LaunchNote(*context, position, &file->notes);
-    case kNoteWork: return Work(&file->notes);
-    case kNoteRange: return Range(*context, position, &file->notes);
-    case kNoteStack: return Stack(&file->notes);
-    case kNoteMemory: return Memory(*context, position, &file->notes);
-    default: return Fail(kind_at, absl::StrCat("no note is of kind ", kind));
+    case kNoteName:
+      return Name(&file->notes);
+    case kNoteLaunch:
+      return LaunchNote(*context, position, &file->notes);
+    case kNoteWork:
+      return Work(&file->notes);
+    case kNoteRange:
+      return Range(*context, position, &file->notes);
+    case kNoteStack:
+      return Stack(&file->notes);
+    case kNoteMemory:
+      return Memory(*context, position, &file->notes);
+    default:
+      return Fail(kind_at, absl::StrCat("no note is of kind ", kind));
   }
 }
 
@@ -254,8 +261,10 @@ RecordReader::Fault RecordReader::Range(const Event& context, uint64_t position,
     case RangeKind::kPop:
     case RangeKind::kStart:
     case RangeKind::kEnd:
-    case RangeKind::kMark: break;
-    default: return Fail(kind_at, absl::StrCat("no edge of a range is of kind ", kind));
+    case RangeKind::kMark:
+      break;
+    default:
+      return Fail(kind_at, absl::StrCat("no edge of a range is of kind ", kind));
   }
   if (edge.kind == RangeKind::kStart || edge.kind == RangeKind::kEnd) {
     if (Fault fault = Varint(UINT64_MAX, "the range", &edge.id); fault != Fault::kNone) return fault;

@@ -14,13 +14,14 @@ namespace hotpack {
 // Reads one file's records in order. Not thread-safe.
 class RecordReader {
  public:
-  // `bytes`: of the file, up to its committed length; `begin`: where the first record is. `notes`: the file may hold notes.
+  // `bytes`: of the file, up to its committed length; `begin`: where the first record is. `notes`: the file may hold
+  // notes.
   RecordReader(std::string_view bytes, size_t begin, bool notes) : bytes_(bytes), at_(begin), with_notes_(notes) {}
 
   bool AtEnd() const { return at_ == bytes_.size(); }
 
-  // Decodes the next record and adds what it says to the events or the notes of *file. False: it is malformed, by the byte
-  // at fault_at(), for reason(); the reader stays where it is. O(bytes of the record).
+  // Decodes the next record and adds what it says to the events or the notes of *file. False: it is malformed, by the
+  // byte at fault_at(), for reason(); the reader stays where it is. O(bytes of the record).
   bool Next(TraceFile* file);
   size_t fault_at() const { return fault_at_; }
   const std::string& reason() const { return reason_; }

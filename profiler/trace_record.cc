@@ -26,8 +26,8 @@ uint64_t CodeOf(NameOrdinal name) { return name == kNoName ? 0 : uint64_t{name} 
 
 }  // namespace
 
-unsigned char* TraceRecordEncoder::PutContext(uint8_t flags, uint16_t thread, uint32_t stream, uint64_t time_ns, uint8_t* tag,
-                                              unsigned char* at) const {
+unsigned char* TraceRecordEncoder::PutContext(uint8_t flags, uint16_t thread, uint32_t stream, uint64_t time_ns,
+                                              uint8_t* tag, unsigned char* at) const {
   if (flags != last_flags_ || thread != last_thread_ || stream != last_stream_) {
     *tag |= kHasContext;
     *at++ = flags;
@@ -71,7 +71,8 @@ void TraceRecordEncoder::Accept(const Event& event) {
 std::string_view CutName(std::string_view name) {
   if (name.size() <= kMaxNameBytes) return name;
   size_t end = kMaxNameBytes;
-  while (end > kMaxNameBytes - 4 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // inside a character
+  while (end > kMaxNameBytes - 4 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80)
+    --end;  // inside a character
   return name.substr(0, end);
 }
 

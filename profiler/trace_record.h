@@ -31,9 +31,9 @@ class TraceRecordEncoder {
   size_t Encode(const Event& event, unsigned char* out) const;
   void Accept(const Event& event);
 
-  // The same for notes. `out` has room for kMaxNoteBytes; Launch::position, first_block and the times of its work are not
-  // written. Names get their ordinals in the order in which they are encoded; `name`: as CutName() gives it. At most
-  // kMaxLaunchBlocks of a launch's blocks are written. O(bytes written).
+  // The same for notes. `out` has room for kMaxNoteBytes; Launch::position, first_block and the times of its work are
+  // not written. Names get their ordinals in the order in which they are encoded; `name`: as CutName() gives it. At
+  // most kMaxLaunchBlocks of a launch's blocks are written. O(bytes written).
   size_t EncodeName(std::string_view name, unsigned char* out) const;
   size_t Encode(const Launch& launch, const uint64_t* blocks, unsigned char* out) const;
   size_t Encode(const LaunchWork& work, unsigned char* out) const;
@@ -47,12 +47,13 @@ class TraceRecordEncoder {
   void Accept(const DriverMemory& memory);
 
  private:
-  unsigned char* PutContext(uint8_t flags, uint16_t thread, uint32_t stream, uint64_t time_ns, uint8_t* tag, unsigned char* at) const;
+  unsigned char* PutContext(uint8_t flags, uint16_t thread, uint32_t stream, uint64_t time_ns, uint8_t* tag,
+                            unsigned char* at) const;
   unsigned char* BeginNote(uint8_t kind, uint16_t thread, uint32_t stream, uint64_t time_ns, unsigned char* out) const;
 
   uint64_t last_id_ = UINT64_MAX;  // of the last allocation
   uint64_t launches_ = 0;
-  uint64_t last_end_ = 0;          // of the last LaunchWork
+  uint64_t last_end_ = 0;  // of the last LaunchWork
   uint64_t last_time_ = 0;
   uint8_t last_flags_ = 0;
   uint16_t last_thread_ = 0;

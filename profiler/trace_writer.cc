@@ -101,8 +101,8 @@ TraceWriter::State::~State() {
   if (alive != nullptr) munmap(alive, page);
 }
 
-// Claims the next kStepBytes of the file, up to the limit, and maps them: room for a record at least. The old window stays
-// on failure.
+// Claims the next kStepBytes of the file, up to the limit, and maps them: room for a record at least. The old window
+// stays on failure.
 TraceStatus TraceWriter::State::Grow(size_t record_bytes) {
   struct stat info;
   if (fstat(fd, &info) != 0 || info.st_dev != device || info.st_ino != inode) {

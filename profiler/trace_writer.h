@@ -35,9 +35,9 @@ class TraceWriter {
   // size is not written (the reader knows it from the allocation).
   bool Append(const Event& event);
 
-  // Notes, between the events (what is written of each: TraceRecordEncoder). False as above. The first one makes the file one
-  // of version 2. Throws bad_alloc before its first record, then never again; O(bytes written).
-  // The name's ordinal in this file; kNoName when recording has stopped. One that is too long is cut.
+  // Notes, between the events (what is written of each: TraceRecordEncoder). False as above. The first one makes the
+  // file one of version 2. Throws bad_alloc before its first record, then never again; O(bytes written). The name's
+  // ordinal in this file; kNoName when recording has stopped. One that is too long is cut.
   NameOrdinal AppendName(std::string_view name);
   bool Append(const Launch& launch, const uint64_t* blocks);
   bool Append(const LaunchWork& work);

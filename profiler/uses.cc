@@ -18,7 +18,8 @@ BlockIndex ListBlocks(const Trace& trace, Uses* uses) {
       index[event.id] = uses->blocks.size();
       uses->blocks.push_back({.id = event.id, .bytes = event.bytes, .allocated = position});
     } else if (event.kind == EventKind::kRelease) {
-      if (const auto block = index.find(event.id); block != index.end()) uses->blocks[block->second].released = position;
+      if (const auto block = index.find(event.id); block != index.end())
+        uses->blocks[block->second].released = position;
     }
   }
   return index;
@@ -56,7 +57,8 @@ Uses FindUses(const Trace& trace, const Notes& notes) {
     for (uint64_t i = 0; i < notes.launches.size(); ++i) {
       const Launch& launch = notes.launches[i];
       for (uint64_t b = launch.first_block; b < launch.first_block + launch.blocks; ++b) {
-        if (const auto block = index.find(notes.launch_blocks[b]); block != index.end()) use(i, uses.blocks[block->second]);
+        if (const auto block = index.find(notes.launch_blocks[b]); block != index.end())
+          use(i, uses.blocks[block->second]);
       }
     }
   };
@@ -76,8 +78,9 @@ std::vector<IdleGap> GapsOf(const Uses& uses, uint64_t block) {
   std::vector<IdleGap> gaps;
   const BlockUses& of = uses.blocks[block];
   for (uint64_t i = of.first + 1; i < of.first + of.count; ++i) {
-    const IdleGap gap{block, uses.launches[i - 1], uses.launches[i], uses.clock[uses.launches[i - 1]],
-                      uses.clock[uses.launches[i]], of.bytes};
+    const IdleGap gap{
+        block,   uses.launches[i - 1], uses.launches[i], uses.clock[uses.launches[i - 1]], uses.clock[uses.launches[i]],
+        of.bytes};
     if (gap.end > gap.begin) gaps.push_back(gap);
   }
   return gaps;

@@ -20,10 +20,10 @@ inline constexpr uint64_t kNotReleased = UINT64_MAX;
 struct BlockUses {
   uint64_t id = 0;
   uint64_t bytes = 0;
-  uint64_t allocated = 0;              // position of its allocation
-  uint64_t released = kNotReleased;    // ... of its release
-  uint64_t first = 0;                  // Uses::launches[first, first + count): the launches that name it, ascending
-  uint64_t count = 0;                  // 0: none does
+  uint64_t allocated = 0;            // position of its allocation
+  uint64_t released = kNotReleased;  // ... of its release
+  uint64_t first = 0;                // Uses::launches[first, first + count): the launches that name it, ascending
+  uint64_t count = 0;                // 0: none does
 };
 
 // Between two uses of a block that follow each other.
@@ -40,9 +40,9 @@ struct IdleGap {
 };
 
 struct Uses {
-  std::vector<BlockUses> blocks;     // in the order of their allocations
-  std::vector<uint64_t> launches;    // indexes into Notes::launches
-  std::vector<uint64_t> clock;       // of each launch
+  std::vector<BlockUses> blocks;   // in the order of their allocations
+  std::vector<uint64_t> launches;  // indexes into Notes::launches
+  std::vector<uint64_t> clock;     // of each launch
 
   // Positions (Launch::position) of a block's first and last use. The block has one.
   uint64_t FirstUse(const BlockUses& block, const Notes& notes) const {

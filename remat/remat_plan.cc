@@ -12,29 +12,34 @@
 #include "absl/strings/str_cat.h"
 #include "packer/block_unit.h"
 #include "packer/pack.h"
+#include "remat/baselines/dtr.h"
+#include "remat/baselines/echo.h"
 #include "remat/baselines/memonger.h"
 #include "remat/baselines/superneurons.h"
 #include "remat/baselines/tflms.h"
 #include "remat/chen/plans.h"
+#include "remat/core/load.h"
+#include "remat/core/verifier.h"
 #include "remat/dqn/dqn.h"
-#include "remat/baselines/dtr.h"
-#include "remat/baselines/echo.h"
 #include "remat/exact/bounds.h"
 #include "remat/exact/knapsack.h"
-#include "remat/core/load.h"
 #include "remat/search/search.h"
-#include "remat/core/verifier.h"
 
 namespace hotpack::remat {
 namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::pair<std::string_view, RematAlgorithm> kNames[] = {
-    {"auto", RematAlgorithm::kAuto},         {"search", RematAlgorithm::kSearch},     {"chen", RematAlgorithm::kChen},
-    {"echo", RematAlgorithm::kEcho},         {"dtr", RematAlgorithm::kDtr},           {"knapsack", RematAlgorithm::kKnapsack},
-    {"dqn", RematAlgorithm::kDqn},           {"memonger", RematAlgorithm::kMemonger}, {"superneurons", RematAlgorithm::kSuperNeurons},
-    {"tflms", RematAlgorithm::kTflms}};
+constexpr std::pair<std::string_view, RematAlgorithm> kNames[] = {{"auto", RematAlgorithm::kAuto},
+                                                                  {"search", RematAlgorithm::kSearch},
+                                                                  {"chen", RematAlgorithm::kChen},
+                                                                  {"echo", RematAlgorithm::kEcho},
+                                                                  {"dtr", RematAlgorithm::kDtr},
+                                                                  {"knapsack", RematAlgorithm::kKnapsack},
+                                                                  {"dqn", RematAlgorithm::kDqn},
+                                                                  {"memonger", RematAlgorithm::kMemonger},
+                                                                  {"superneurons", RematAlgorithm::kSuperNeurons},
+                                                                  {"tflms", RematAlgorithm::kTflms}};
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
 constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
 
@@ -63,7 +68,11 @@ struct Candidate {
 class Planner {
  public:
   Planner(const Graph& graph, const PlanOptions& options)
-      : graph_(graph), options_(options), values_(ValuesOf(graph)), in_arena_(InArena(graph)), search_(in_arena_, values_, options.machine) {}
+      : graph_(graph),
+        options_(options),
+        values_(ValuesOf(graph)),
+        in_arena_(InArena(graph)),
+        search_(in_arena_, values_, options.machine) {}
 
   // `from`: plans of the search for other budgets.
   absl::StatusOr<RematPlan> Run(Bytes budget, const std::vector<const Decisions*>& from) {
@@ -73,24 +82,33 @@ class Planner {
     budget_ = budget > 0 ? budget : INT64_MAX;
     Add("program", Baseline(graph_));
     if (const Bytes least = Least(); budget_ < least) {
-      return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("a budget of ", budget_, " bytes: every plan needs at least ", least));
     }
-    Add("program", BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine).schedule);
+    Add("program",
+        BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine)
+            .schedule);
     if (budget <= 0) return Fastest();  // the step as it is
-    if (Is(RematAlgorithm::kChen)) AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
+    if (Is(RematAlgorithm::kChen))
+      AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
     if (Is(RematAlgorithm::kEcho)) {
       const EchoPlan plan = PlanByEcho(graph_, values_, options_.machine);
       Add("echo", BuildSchedule(graph_, values_, plan.ways, options_.machine, &plan.again).schedule);
     }
-    if (Is(RematAlgorithm::kDtr)) AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
+    if (Is(RematAlgorithm::kDtr))
+      AddWithin("dtr", [this](Bytes bytes) { return ScheduleByDtr(graph_, values_, bytes); });
     if (Is(RematAlgorithm::kKnapsack)) {
-      AddWithin("knapsack", [this](Bytes bytes) { return ScheduleByKnapsack(graph_, values_, bytes, {.machine = options_.machine}); });
+      AddWithin("knapsack", [this](Bytes bytes) {
+        return ScheduleByKnapsack(graph_, values_, bytes, {.machine = options_.machine});
+      });
     }
     if (Is(RematAlgorithm::kMemonger)) {
-      AddWithin("memonger", [this](Bytes bytes) { return ScheduleByMemonger(graph_, values_, bytes, options_.machine); });
+      AddWithin("memonger",
+                [this](Bytes bytes) { return ScheduleByMemonger(graph_, values_, bytes, options_.machine); });
     }
     if (Is(RematAlgorithm::kSuperNeurons, options_.swap)) {
-      AddWithin("superneurons", [this](Bytes bytes) { return ScheduleBySuperNeurons(graph_, values_, bytes, options_.machine); });
+      AddWithin("superneurons",
+                [this](Bytes bytes) { return ScheduleBySuperNeurons(graph_, values_, bytes, options_.machine); });
     }
     if (Is(RematAlgorithm::kTflms, options_.swap)) {
       AddWithin("tflms", [this](Bytes bytes) { return ScheduleByTflms(graph_, values_, bytes, options_.machine); });
@@ -103,8 +121,8 @@ class Planner {
  private:
   // Planners that copy to the host do so whatever is asked for.
   bool Swaps() const {
-    return options_.swap || options_.algorithm == RematAlgorithm::kDqn || options_.algorithm == RematAlgorithm::kSuperNeurons ||
-           options_.algorithm == RematAlgorithm::kTflms;
+    return options_.swap || options_.algorithm == RematAlgorithm::kDqn ||
+           options_.algorithm == RematAlgorithm::kSuperNeurons || options_.algorithm == RematAlgorithm::kTflms;
   }
   Bytes Least() {
     if (least_memory_ < 0) {
@@ -114,12 +132,14 @@ class Planner {
     return least_memory_;
   }
   BoundOptions Bounds() const {
-    return {.swap = Swaps(), .machine = options_.machine, .time_limit_ns = std::min<int64_t>(1'000'000'000, options_.time_limit_ns / 4)};
+    return {.swap = Swaps(),
+            .machine = options_.machine,
+            .time_limit_ns = std::min<int64_t>(1'000'000'000, options_.time_limit_ns / 4)};
   }
 
   Candidate* Add(const char* algorithm, Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
-    if (!outcome.ok()) return nullptr;  // the host has no room
+    if (!outcome.ok()) return nullptr;   // the host has no room
     if (outcome->live_peak > budget_) {  // and so is its arena
       least_ = std::min(least_, outcome->live_peak);
       return nullptr;
@@ -159,20 +179,23 @@ class Planner {
   };
   void AddSearch(std::vector<const Decisions*> from) {
     constexpr int64_t kMin = 1'000'000;
-    const SearchTime time = {std::max(kMin, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
+    const SearchTime time = {
+        std::max(kMin, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
     if (!options_.swap) return AddSearchWithin(from, time);
     constexpr size_t kMax = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
     if (graph_.operators.size() > kMax) return AddSearchWithin(from, time);
     const std::optional<Found> found = SearchWithCopies(from, {time.limit_ns / 2});
     if (found) {
-      if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr) candidate->choice = found->choice;
+      if (Candidate* candidate = Add("search", found->schedule); candidate != nullptr)
+        candidate->choice = found->choice;
       if (found->time <= TotalCost(graph_)) return;
       from.push_back(&found->choice);
     }
     AddSearchWithin(from, {time.left()});
   }
-  // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at both, with all that
-  // may be live at once and with less, down to what every plan needs; and then goes on where the best was found. Nothing: no arena fits.
+  // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at
+  // both, with all that may be live at once and with less, down to what every plan needs; and then goes on where the
+  // best was found. Nothing: no arena fits.
   std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, const SearchTime& time) {
     constexpr int kEighths[] = {0, 4, 2, 6, 1, 5, 3, 7};  // of the way down
     constexpr int kLooking = std::size(kEighths), kImproving = 3;
@@ -189,8 +212,10 @@ class Planner {
       search.from = from;
       Found found = search_.Run(search);
       ++search.seed;
-      hindered = found.fits && (!found.passes || 2 * (found.time - TotalCost(graph_)) > 3 * (found.least_time - TotalCost(graph_)));
-      if (!found.fits || (best && found.time >= best->time) || (!found.passes && !search.passes(found.schedule))) return;
+      hindered = found.fits &&
+                 (!found.passes || 2 * (found.time - TotalCost(graph_)) > 3 * (found.least_time - TotalCost(graph_)));
+      if (!found.fits || (best && found.time >= best->time) || (!found.passes && !search.passes(found.schedule)))
+        return;
       best = std::move(found);
       best_live = live;
       from.resize(given);
@@ -207,19 +232,23 @@ class Planner {
     }
     return best;
   }
-  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between that and what
-  // did not fit where there is no plan for so little.
+  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between
+  // that and what did not fit where there is no plan for so little.
   void AddSearchWithin(const std::vector<const Decisions*>& from, const SearchTime& time) {
     constexpr int kMaxRounds = 24;
     constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
     Bytes live = budget_;
-    Bytes none = Least() - 1, above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
+    Bytes none = Least() - 1,
+          above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
     std::optional<Decisions> choice;
     int improving = 0;
     for (int round = 0; round < kMaxRounds && improving <= kImproving; ++round) {
       const int64_t left = time.left();
       const int64_t share = improving == kImproving ? left : left / (improving > 0 && round < 4 ? 4 : 2);
-      SearchOptions search = {.budget = live, .swap = options_.swap, .seed = options_.seed + static_cast<uint64_t>(round), .time_limit_ns = share};
+      SearchOptions search = {.budget = live,
+                              .swap = options_.swap,
+                              .seed = options_.seed + static_cast<uint64_t>(round),
+                              .time_limit_ns = share};
       search.anew = improving == 0;
       search.from = from;
       if (choice) search.from = {&*choice};
@@ -252,7 +281,8 @@ class Planner {
     const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
     constexpr int64_t kLimitNs = 3'000'000;
-    const PackResult result = hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .target_height = budget_});
+    const PackResult result =
+        hotpack::Pack(ToInstance(outcome->residencies), {.time_limit_ns = kLimitNs, .target_height = budget_});
     return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 
@@ -264,7 +294,8 @@ class Planner {
       candidate->packed.emplace();
       candidate->packed->instance = ToInstance(candidate->outcome.residencies);
       const Bytes target_height = budget_ == INT64_MAX ? 0 : budget_;
-      PackResult result = hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .target_height = target_height});
+      PackResult result =
+          hotpack::Pack(candidate->packed->instance, {.time_limit_ns = limit, .target_height = target_height});
       if (result.status != PackStatus::kOk) return INT64_MAX;
       candidate->packed->placement = std::move(result.placement);
     }
@@ -275,7 +306,8 @@ class Planner {
 
   absl::StatusOr<RematPlan> Fastest() {
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) < std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
+      return std::tuple(a.outcome.time, a.outcome.copies, a.outcome.live_peak) <
+             std::tuple(b.outcome.time, b.outcome.copies, b.outcome.live_peak);
     });
     constexpr std::ptrdiff_t kMaxAgain = 4;
     const auto end = candidates_.end(), some = candidates_.begin() + std::min(kMaxAgain, end - candidates_.begin());
@@ -285,14 +317,16 @@ class Planner {
       if (found == some) found = end;
     }
     if (found == end) {
-      return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
     }
     return Answer(&*found);
   }
 
   absl::StatusOr<RematPlan> Answer(Candidate* candidate) {
     if (std::string fault = Verify(graph_, candidate->schedule); !fault.empty()) {
-      return absl::InternalError(absl::StrCat("the plan of ", candidate->algorithm, " is wrong, please report this: ", fault));
+      return absl::InternalError(
+          absl::StrCat("the plan of ", candidate->algorithm, " is wrong, please report this: ", fault));
     }
     RematPlan answer;
     answer.algorithm = candidate->algorithm;
@@ -327,7 +361,8 @@ class Planner {
 }  // namespace
 
 std::optional<RematAlgorithm> PlanAlgorithmFromName(std::string_view name) {
-  const auto found = std::find_if(std::begin(kNames), std::end(kNames), [name](const auto& entry) { return entry.first == name; });
+  const auto found =
+      std::find_if(std::begin(kNames), std::end(kNames), [name](const auto& entry) { return entry.first == name; });
   return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
 }
 
@@ -335,7 +370,8 @@ absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& o
   return Planner(graph, options).Run(options.budget, {});
 }
 
-std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options, const std::vector<Bytes>& budgets) {
+std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options,
+                                                 const std::vector<Bytes>& budgets) {
   Planner planner(graph, options);
   std::vector<size_t> order(budgets.size());
   std::iota(order.begin(), order.end(), size_t{0});

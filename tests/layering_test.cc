@@ -76,10 +76,22 @@ std::vector<std::string> WrongIncludes(const Layers& layers, const std::string& 
 // One line for each thing in `text` that only makes sense on one machine.
 std::vector<std::string> MachineNames(const std::string& text) {
   // Written in pieces, so that this file does not find itself.
-  static const std::regex pattern("(?:^|[^A-Za-z0-9_.$}])/(?:wo" "rk|ro" "ot|ho" "me|tmp/w" "t)/|"
-                                  "(?:pypi\\.o" "rg|pythonh" "osted|conda\\.a" "naconda|deb\\.de" "bian\\.org|"
-                                  "developer\\.download\\.n" "vidia|docker\\.i" "o|ghcr\\.i" "o)",
-                                  std::regex::ECMAScript | std::regex::multiline);
+  static const std::regex pattern(
+      "(?:^|[^A-Za-z0-9_.$}])/(?:wo"
+      "rk|ro"
+      "ot|ho"
+      "me|tmp/w"
+      "t)/|"
+      "(?:pypi\\.o"
+      "rg|pythonh"
+      "osted|conda\\.a"
+      "naconda|deb\\.de"
+      "bian\\.org|"
+      "developer\\.download\\.n"
+      "vidia|docker\\.i"
+      "o|ghcr\\.i"
+      "o)",
+      std::regex::ECMAScript | std::regex::multiline);
   std::vector<std::string> found;
   std::istringstream lines(text);
   std::string line;
@@ -186,7 +198,8 @@ TEST(LayeringTest, EveryEnvironmentVariableIsDocumented) {
   }
   for (const auto& [variable, path] : used) {
     const std::regex whole_word("\\b" + variable + "\\b");
-    EXPECT_TRUE(std::regex_search(documents, whole_word)) << variable << " is used in " << path << " and documented nowhere";
+    EXPECT_TRUE(std::regex_search(documents, whole_word))
+        << variable << " is used in " << path << " and documented nowhere";
   }
 }
 
@@ -204,8 +217,10 @@ TEST(LayeringTest, PagesLinkToFilesThatExist) {
 TEST(LayeringTest, ChecksFindPlantedFaults) {
   const Layers layers = ParseLayers(
       "text\n<!-- layers -->\n| folder | may include | for |\n|---|---|---|\n| `packer/` | nothing of ours | a |\n"
-      "| `runtime/` | `packer/` | b |\n| `runtime/engine/` | `packer/` `runtime/` | c |\n| `preload/` | `runtime/` | d |\n"
-      "| `tools/` | `packer/` `preload/process/option_table.h` | e |\n| `tests/` | everything | f |\n<!-- end -->\n| `x/` | y | z |\n");
+      "| `runtime/` | `packer/` | b |\n| `runtime/engine/` | `packer/` `runtime/` | c |\n| `preload/` | `runtime/` | d "
+      "|\n"
+      "| `tools/` | `packer/` `preload/process/option_table.h` | e |\n| `tests/` | everything | f |\n<!-- end -->\n| "
+      "`x/` | y | z |\n");
   ASSERT_EQ(layers.size(), 6u);
   const auto wrong = [&layers](const std::string& path, const std::string& include) {
     return WrongIncludes(layers, path, "#include <vector>\n#include \"absl/a/b.h\"\n" + include + "\n").size();
@@ -223,7 +238,8 @@ TEST(LayeringTest, ChecksFindPlantedFaults) {
   const std::string home = std::string("/ro") + "ot/x";
   EXPECT_EQ(MachineNames("a\nin " + home + "\n").size(), 1u);
   EXPECT_EQ(MachineNames(std::string("see py") + "pi.org\n").size(), 1u);
-  EXPECT_EQ(MachineNames("/usr/local/cuda and ../shared/traces and frame" + std::string("wo") + "rk/ are fine\n").size(), 0u);
+  EXPECT_EQ(
+      MachineNames("/usr/local/cuda and ../shared/traces and frame" + std::string("wo") + "rk/ are fine\n").size(), 0u);
 
   EXPECT_EQ(EnvironmentVariables("getenv(\"HOTPACK_TRACE\"); HOTPACK_API void f(); \"SIMGPU_MEMORY\""),
             (std::set<std::string>{"HOTPACK_TRACE", "SIMGPU_MEMORY"}));

@@ -70,7 +70,8 @@ Tensor Network::Dropout(Tensor in) {
 
 Tensor Network::FullyConnected(Tensor in, int64_t values) {
   const Shape shape = ShapeOf(in);
-  return AddLayer({.in = {in}, .weights = {shape.channels * shape.height * shape.width * values, values}}, {values, 1, 1});
+  return AddLayer({.in = {in}, .weights = {shape.channels * shape.height * shape.width * values, values}},
+                  {values, 1, 1});
 }
 
 Tensor Network::Concat(const std::vector<Tensor>& in) {

@@ -1,5 +1,5 @@
-// Networks as tables of layers, and what one propagation of them asks for: a framework that gives every tensor a block of
-// its own. Sizes follow from the layers' shapes alone.
+// Networks as tables of layers, and what one propagation of them asks for: a framework that gives every tensor a block
+// of its own. Sizes follow from the layers' shapes alone.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Shape {
 
 using Tensor = int;  // the ordinal of a tensor in its network
 
-// A window that is moved over the image, square unless `width` is given. With `cover_all` a last window that reaches over
-// the edge counts, as in the pooling of Chainer and Caffe; without, it does not.
+// A window that is moved over the image, square unless `width` is given. With `cover_all` a last window that reaches
+// over the edge counts, as in the pooling of Chainer and Caffe; without, it does not.
 struct Window {
   int64_t size = 1;
   int64_t stride = 1;
@@ -45,29 +45,30 @@ class Network {
   Tensor Labels();            // one number an image; held by the caller to the end
   Tensor Conv(Tensor in, int64_t channels, Window window, bool bias = true);
   Tensor Pool(Tensor in, Window window);
-  Tensor Pointwise(Tensor in);     // relu, softmax: an output of the input's shape
-  Tensor Normalise(Tensor in);     // local response normalisation: in training its scale is kept, of the input's shape
-  Tensor BatchNorm(Tensor in);     // two parameters and two averages a channel
-  Tensor Dropout(Tensor in);       // in training a mask of the input's shape is kept; in inference it does nothing
+  Tensor Pointwise(Tensor in);  // relu, softmax: an output of the input's shape
+  Tensor Normalise(Tensor in);  // local response normalisation: in training its scale is kept, of the input's shape
+  Tensor BatchNorm(Tensor in);  // two parameters and two averages a channel
+  Tensor Dropout(Tensor in);    // in training a mask of the input's shape is kept; in inference it does nothing
   Tensor FullyConnected(Tensor in, int64_t values);
   Tensor Concat(const std::vector<Tensor>& in);  // along the channels
   Tensor Add(Tensor a, Tensor b);
-  Tensor Loss(Tensor in, Tensor labels);         // one number
-  void HoldWeights(int64_t elements);            // of layers that are not in this propagation
+  Tensor Loss(Tensor in, Tensor labels);  // one number
+  void HoldWeights(int64_t elements);     // of layers that are not in this propagation
 
-  // Forward propagation alone, as a packing instance. A layer allocates its output, then its workspace, which it releases
-  // at its end; a tensor is released when the last layer that reads it is done, or when it was made if none does. O(layers).
+  // Forward propagation alone, as a packing instance. A layer allocates its output, then its workspace, which it
+  // releases at its end; a tensor is released when the last layer that reads it is done, or when it was made if none
+  // does. O(layers).
   Instance Inference() const;
 
   // Forward and backward. Outputs are kept for the backward pass, which visits the layers in reverse: a layer allocates
-  // the gradients of its inputs where there is none yet (and, for a convolution, a workspace at a time for the gradients
-  // of weights and of input), then releases its output and its output's gradient. Gradients of weights are kept over the
-  // iteration by the framework and are not in the instance (Figure 2: only what is released by the end of a propagation is
-  // optimised), and dropout is left out, for its masks are small. O(layers).
+  // the gradients of its inputs where there is none yet (and, for a convolution, a workspace at a time for the
+  // gradients of weights and of input), then releases its output and its output's gradient. Gradients of weights are
+  // kept over the iteration by the framework and are not in the instance (Figure 2: only what is released by the end of
+  // a propagation is optimised), and dropout is left out, for its masks are small. O(layers).
   Instance Training() const;
 
-  // A whole run of that many marked iterations, weights included: what Chainer 3 asks for (bench/models/run.cc). O(layers ·
-  // iterations).
+  // A whole run of that many marked iterations, weights included: what Chainer 3 asks for (bench/models/run.cc).
+  // O(layers · iterations).
   Trace RecordInference(int iterations) const;
   Trace RecordTraining(int iterations) const;  // with the momentum method, one state a weight
 

@@ -17,11 +17,11 @@ Tensor ConvRelu(Network* net, Tensor in, int64_t channels, Window window) {
 
 // One row of Szegedy et al., Table 1: channels of each branch.
 struct Inception {
-  int64_t one;                    // "#1×1"
-  int64_t reduce_three, three;    // "#3×3 reduce", "#3×3"
-  int64_t reduce_five, five;      // "#5×5 reduce", "#5×5"
-  int64_t pool;                   // "pool proj"
-  bool pool_before = false;       // a 3×3 pooling with stride 2 comes first
+  int64_t one;                  // "#1×1"
+  int64_t reduce_three, three;  // "#3×3 reduce", "#3×3"
+  int64_t reduce_five, five;    // "#5×5 reduce", "#5×5"
+  int64_t pool;                 // "pool proj"
+  bool pool_before = false;     // a 3×3 pooling with stride 2 comes first
 };
 
 constexpr Inception kInceptions[] = {

@@ -30,7 +30,8 @@ Tensor Bottleneck(Network* net, Tensor in, int64_t width, int64_t stride, bool s
   return net->Pointwise(net->Add(h, shortcut ? ConvNorm(net, in, 4 * width, first) : in));
 }
 
-// Szegedy et al. 2016, Figures 16, 17 and 19: h + scaled 1 × 1 convolution of the branches. Scaling makes a tensor of its own.
+// Szegedy et al. 2016, Figures 16, 17 and 19: h + scaled 1 × 1 convolution of the branches. Scaling makes a tensor of
+// its own.
 Tensor Residual(Network* net, Tensor in, const std::vector<Tensor>& branches, bool relu = true) {
   const Tensor up = net->Conv(net->Concat(branches), net->ShapeOf(in).channels, kOne);
   const Tensor sum = net->Add(in, net->Pointwise(up));
@@ -40,16 +41,18 @@ Tensor Residual(Network* net, Tensor in, const std::vector<Tensor>& branches, bo
 // What the two versions differ in (Szegedy et al. 2016, Figures 10 to 19; the second as in the published weights).
 struct Version {
   bool branches_in_stem;
-  int64_t a, b, c;              // blocks
-  int64_t a_second, a_third;    // channels of block A's third branch
-  int64_t reduction[3];         // of reduction A's third branch
-  int64_t b_left, b_rows[3];    // of block B
-  int64_t two, three, four;     // of reduction B's later branches
-  int64_t c_rows[3];            // of block C
-  int64_t last;                 // of a convolution at the end; 0: there is none
+  int64_t a, b, c;            // blocks
+  int64_t a_second, a_third;  // channels of block A's third branch
+  int64_t reduction[3];       // of reduction A's third branch
+  int64_t b_left, b_rows[3];  // of block B
+  int64_t two, three, four;   // of reduction B's later branches
+  int64_t c_rows[3];          // of block C
+  int64_t last;               // of a convolution at the end; 0: there is none
 };
-constexpr Version kFirst = {false, 5, 10, 5, 32, 32, {192, 192, 256}, 128, {128, 128, 128}, 256, 256, 256, {192, 192, 192}, 0};
-constexpr Version kSecond = {true, 10, 20, 10, 48, 64, {256, 256, 384}, 192, {128, 160, 192}, 288, 288, 320, {192, 224, 256}, 1536};
+constexpr Version kFirst = {false,           5, 10, 5, 32, 32, {192, 192, 256}, 128, {128, 128, 128}, 256, 256, 256,
+                            {192, 192, 192}, 0};
+constexpr Version kSecond = {
+    true, 10, 20, 10, 48, 64, {256, 256, 384}, 192, {128, 160, 192}, 288, 288, 320, {192, 224, 256}, 1536};
 
 Tensor BlockA(Network* net, Tensor in, const Version& version) {
   const Tensor two = ConvNormRelu(net, ConvNormRelu(net, in, 32, kOne), 32, kThree);
@@ -86,7 +89,8 @@ Tensor Stem(Network* net, Tensor in, const Version& version) {
 Tensor ReductionA(Network* net, Tensor in, const Version& version) {
   const auto& [first, second, third] = version.reduction;
   const Tensor three = ConvNormRelu(net, ConvNormRelu(net, in, first, kOne), second, kThree);
-  return net->Concat({ConvNormRelu(net, in, 384, kHalve), ConvNormRelu(net, three, third, kHalve), net->Pool(in, kHalve)});
+  return net->Concat(
+      {ConvNormRelu(net, in, 384, kHalve), ConvNormRelu(net, three, third, kHalve), net->Pool(in, kHalve)});
 }
 
 // 8 × 8 × 1792, or 2080.

@@ -1,5 +1,7 @@
-// A whole run of a network as Chainer 3 makes it, by its documentation and behaviour (Sekiyama 2018, §5.1, uses 3 RC 1.0):
-//   - weights and averages are there before the first iteration; the momentum method's state appears in the first update;
+// A whole run of a network as Chainer 3 makes it, by its documentation and behaviour (Sekiyama 2018, §5.1, uses 3 RC
+// 1.0):
+//   - weights and averages are there before the first iteration; the momentum method's state appears in the first
+//     update;
 //   - gradients of weights live from one backward pass until the next forward pass is through (`cleargrads` comes after
 //     it), so they are carried over the boundary between two iterations;
 //   - the loss holds the graph, and the graph every output, until the whole backward pass is done;
@@ -95,10 +97,10 @@ class Network::Run {
 
   const Network& net_;
   Tape tape_;
-  std::vector<int64_t> weights_;             // elements
-  std::vector<uint64_t> forward_;            // blocks that the graph holds
-  std::vector<uint64_t> weight_gradients_;   // blocks
-  bool states_ = false;                      // the optimizer's are there
+  std::vector<int64_t> weights_;            // elements
+  std::vector<uint64_t> forward_;           // blocks that the graph holds
+  std::vector<uint64_t> weight_gradients_;  // blocks
+  bool states_ = false;                     // the optimizer's are there
 };
 
 Trace Network::RecordInference(int iterations) const {

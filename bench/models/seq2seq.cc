@@ -12,8 +12,8 @@ namespace hotpack::bench {
 namespace {
 
 constexpr Bytes kElement = 4;
-// Of a word and layer, in units: what cuDNN's LSTM keeps for the backward pass (four gates, cell state, dropped-out input).
-// *Inferred*: cuDNN does not document it.
+// Of a word and layer, in units: what cuDNN's LSTM keeps for the backward pass (four gates, cell state, dropped-out
+// input). *Inferred*: cuDNN does not document it.
 constexpr int64_t kReserved = 6;
 
 using Lengths = std::vector<int64_t>;
@@ -116,7 +116,8 @@ class Run {
   // In the order of their lengths, as the LSTM wants them.
   Lengths Draw(int64_t batch) {
     Lengths lengths;
-    for (int64_t i = 0; i < batch; ++i) lengths.push_back(1 + static_cast<int64_t>(random_() % static_cast<uint64_t>(size_.longest)));
+    for (int64_t i = 0; i < batch; ++i)
+      lengths.push_back(1 + static_cast<int64_t>(random_() % static_cast<uint64_t>(size_.longest)));
     std::sort(lengths.rbegin(), lengths.rend());
     return lengths;
   }
@@ -137,7 +138,7 @@ class Run {
     const auto batch = static_cast<int64_t>(lengths.size());
     const int64_t values = Sum(lengths) * size_.units;
     Transpose(lengths);
-    Keep(values);                         // the steps in one block
+    Keep(values);                                // the steps in one block
     const uint64_t weights = Allocate(packed_);  // all matrices in one block, as cuDNN wants them
     if (training) kept_.push_back(weights);
     Keep(size_.layers * batch * size_.units);  // last state
@@ -184,8 +185,8 @@ class Run {
   Seq2SeqSize size_;
   std::mt19937_64 random_;
   Tape tape_;
-  std::vector<int64_t> weights_;    // elements
-  int64_t packed_ = 0;              // elements of an LSTM's weights
+  std::vector<int64_t> weights_;  // elements
+  int64_t packed_ = 0;            // elements of an LSTM's weights
   std::vector<uint64_t> kept_, gradients_;
   bool states_ = false;
 };

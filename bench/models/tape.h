@@ -20,8 +20,8 @@ class Tape {
 
   const Trace& trace() const { return trace_; }
 
-  // All blocks, each of which was released: sizes rounded up to 512 bytes, the unit of Chainer's memory pool, on a clock
-  // that begins at 1 and moves by one at each allocation and each release (Sekiyama 2018, §4.1). O(events).
+  // All blocks, each of which was released: sizes rounded up to 512 bytes, the unit of Chainer's memory pool, on a
+  // clock that begins at 1 and moves by one at each allocation and each release (Sekiyama 2018, §4.1). O(events).
   Instance ToInstance() const;
 
  private:

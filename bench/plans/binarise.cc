@@ -13,7 +13,9 @@ namespace {
 constexpr Bytes kBitsAnElement = 32;
 constexpr StorageId kNone = -1;
 
-bool Contains(const std::vector<StorageId>& list, StorageId id) { return std::find(list.begin(), list.end(), id) != list.end(); }
+bool Contains(const std::vector<StorageId>& list, StorageId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
 
 class Rewriter {
  public:
@@ -36,7 +38,9 @@ class Rewriter {
   // The backward pass reads it, and reads its bits only.
   bool IsMaskBehind(const Value& value) const {
     const Storage& storage = graph_.storages[static_cast<size_t>(value.storage)];
-    if (value.maker < 0 || storage.kept || storage.kind != StorageKind::kFeatureMap || SmallerSize(storage.bytes) >= storage.bytes) return false;
+    if (value.maker < 0 || storage.kept || storage.kind != StorageKind::kFeatureMap ||
+        SmallerSize(storage.bytes) >= storage.bytes)
+      return false;
     if (graph_.operators[static_cast<size_t>(value.maker)].phase != Phase::kForward) return false;
     bool behind = false;
     for (OperatorId use : value.uses) {
@@ -52,7 +56,8 @@ class Rewriter {
   void AddBits(StorageId id) {
     const Storage& storage = graph_.storages[static_cast<size_t>(id)];
     bits_of_[static_cast<size_t>(id)] = static_cast<StorageId>(result_.graph.storages.size());
-    result_.graph.storages.push_back({absl::StrCat(storage.name, ".bits"), SmallerSize(storage.bytes), StorageKind::kFeatureMap});
+    result_.graph.storages.push_back(
+        {absl::StrCat(storage.name, ".bits"), SmallerSize(storage.bytes), StorageKind::kFeatureMap});
     ++result_.encoded;
   }
 
@@ -79,7 +84,8 @@ class Rewriter {
     const Bytes moved = storages[static_cast<size_t>(id)].bytes + storages[static_cast<size_t>(bits)].bytes;
     Operator op;
     op.name = absl::StrCat("encode ", storages[static_cast<size_t>(id)].name);
-    op.cost = encoding_.launch + static_cast<Nanoseconds>(std::ceil(static_cast<double>(moved) / encoding_.bytes_per_ns));
+    op.cost =
+        encoding_.launch + static_cast<Nanoseconds>(std::ceil(static_cast<double>(moved) / encoding_.bytes_per_ns));
     op.reads = {id};
     op.writes = {bits};
     result_.graph.operators.push_back(std::move(op));
@@ -95,7 +101,9 @@ class Rewriter {
       number.push_back(static_cast<OperatorId>(i + encoded));
       for (StorageId id : graph_.operators[i].writes) encoded += bits_of_[static_cast<size_t>(id)] != kNone ? 1 : 0;
     }
-    const auto moved = [&number](OperatorId op) { return op < 0 || op == kNever ? op : number[static_cast<size_t>(op)]; };
+    const auto moved = [&number](OperatorId op) {
+      return op < 0 || op == kNever ? op : number[static_cast<size_t>(op)];
+    };
     released.assign(result_.graph.storages.size(), kNever);
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
       released[id] = moved(graph_.released_after[id]);
@@ -114,9 +122,12 @@ class Rewriter {
 
 }  // namespace
 
-Binarised Binarise(const Graph& graph, const Values& values, const Encoding& encoding) { return Rewriter(graph, values, encoding).Run(); }
+Binarised Binarise(const Graph& graph, const Values& values, const Encoding& encoding) {
+  return Rewriter(graph, values, encoding).Run();
+}
 
-BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine, const EchoOptions& options, const Encoding& encoding) {
+BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine, const EchoOptions& options,
+                                 const Encoding& encoding) {
   BinarisedPlan whole;
   whole.binarised.graph = graph;
   for (size_t i = 0; i < graph.operators.size(); ++i) whole.binarised.from.push_back(static_cast<OperatorId>(i));
@@ -127,7 +138,8 @@ BinarisedPlan PlanByEchoWithBits(const Graph& graph, const Machine& machine, con
   if (bits.binarised.encoded == 0) return whole;
   bits.values = ValuesOf(bits.binarised.graph);
   std::vector<bool> may;
-  for (OperatorId op : bits.binarised.from) may.push_back(op < 0 || options.allowed == nullptr || (*options.allowed)[static_cast<size_t>(op)]);
+  for (OperatorId op : bits.binarised.from)
+    may.push_back(op < 0 || options.allowed == nullptr || (*options.allowed)[static_cast<size_t>(op)]);
   EchoOptions of_bits = options;
   of_bits.allowed = &may;
   bits.plan = PlanByEcho(bits.binarised.graph, bits.values, machine, of_bits);

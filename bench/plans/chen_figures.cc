@@ -1,15 +1,17 @@
-// Chen et al. 2016's plans of the models that the paper trains, beside its numbers and those of an independent simulation of it.
+// Chen et al. 2016's plans of the models that the paper trains, beside its numbers and those of an independent
+// simulation of it.
 //
 //   chen_figures [--smoke]        one JSON object: rows {case, what, ours, published, unit, note}, orderings {says, holds, figures}
 //
 // What stands for what:
-//  - tags: the static allocation of section 3 (remat/chen/allocation.h), feature maps and their gradients alone, as in section
-//    5.1.
-//  - arena: the same plan's blocks packed by hotpack's packer; images, labels and statistics, given or small, are in it.
-//  - "additions as declared there": the simulation keeps what an addition has read for its gradient and does not add in place;
-//    an addition's gradient needs neither, so the lines without this are lower.
-//  - the unrolled LSTM has its output layer at each step, and the softmax and its loss are one operator whose gradient may be made in
-//    the place of its input, as MXNet's SoftmaxOutput; it runs where the gradient comes to its step.
+//  - tags: the static allocation of section 3 (remat/chen/allocation.h), feature maps and their gradients alone, as in
+//    section 5.1.
+//  - arena: the same plan's blocks packed by hotpack's packer; images, labels and statistics, given or small, are in
+//    it.
+//  - "additions as declared there": the simulation keeps what an addition has read for its gradient and does not add in
+//    place; an addition's gradient needs neither, so the lines without this are lower.
+//  - the unrolled LSTM has its output layer at each step, and the softmax and its loss are one operator whose gradient
+//    may be made in the place of its input, as MXNet's SoftmaxOutput; it runs where the gradient comes to its step.
 //  - costs are the roofline of remat/networks/device.h: a Titan X of 2016, as the paper's.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,11 +26,11 @@
 #include "packer/pack.h"
 #include "remat/chen/plans.h"
 #include "remat/chen/recursion.h"
+#include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/networks/recurrent.h"
 #include "remat/networks/residual.h"
 #include "remat/networks/training_graph.h"
-#include "remat/core/verifier.h"
 
 namespace hotpack::remat {
 namespace {
@@ -38,12 +40,12 @@ using Json = nlohmann::json;
 constexpr double kGiB = 1 << 30, kGB = 1e9;
 constexpr int64_t kPackNs = 10'000'000'000;  // it ends at once where the arena is the live peak
 
-// GiB of ResNet-1007's feature maps at batch 32, by the independent simulation: each of its own memory, shared, section 4.2,
-// section 4.3.
+// GiB of ResNet-1007's feature maps at batch 32, by the independent simulation: each of its own memory, shared, section
+// 4.2, section 4.3.
 constexpr double kNone = 126.7, kSharing = 46.0, kDropped = 28.7, kSublinear = 2.70;
 constexpr double kSharingGB = 48, kWholeRunGB = 7;  // abstract: "from 48G to 7G"
 constexpr double kMoreTime = 30;                    // %, section 5.4
-constexpr double kMinFactor = 4;                  // section 5.3: "more than 4x reduction"
+constexpr double kMinFactor = 4;                    // section 5.3: "more than 4x reduction"
 // GiB of the LSTM, by the simulation, at 64 and at 1000 steps.
 constexpr double kLstmNone = 3.31, kLstmSharing = 0.53, kLstmSublinear = 0.057;
 constexpr double kLongSharing = 8.27, kLongSublinear = 0.245;
@@ -63,7 +65,11 @@ class Figures {
       std::snprintf(apart, sizeof apart, "%+.1f %% from it", 100 * (ours / published.get<double>() - 1));
       said = note.empty() ? apart : std::string(apart) + "; " + note;
     }
-    rows_.push_back({{"case", of}, {"what", what}, {"ours", ours}, {"published", std::move(published)}, {"unit", unit},
+    rows_.push_back({{"case", of},
+                     {"what", what},
+                     {"ours", ours},
+                     {"published", std::move(published)},
+                     {"unit", unit},
                      {"note", said}});
   }
   void Ordering(const std::string& says, const std::vector<double>& figures, bool holds) {
@@ -123,7 +129,8 @@ Lines LinesOf(const Graph& graph) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Graph dropped = MirrorGraph(graph, values, CountsOf(CheapOperators(graph))).graph;
   const Packed packed = LeastArena(graph, values, plans);
-  const Schedule program = BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
+  const Schedule program =
+      BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
   return {.none = Allocate(graph, Sharing::kNone).bytes,
           .in_place = Allocate(graph, Sharing::kInPlace).bytes,
           .sharing = Allocate(graph, Sharing::kAll).bytes,
@@ -160,7 +167,9 @@ Graph Step(const Network& network, bool weights) {
 }
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes) / kGiB; }
-double More(Nanoseconds time, Nanoseconds base) { return 100 * (static_cast<double>(time) / static_cast<double>(base) - 1); }
+double More(Nanoseconds time, Nanoseconds base) {
+  return 100 * (static_cast<double>(time) / static_cast<double>(base) - 1);
+}
 
 // Published numbers are those of the whole model.
 Json Published(double number, bool smoke) { return smoke ? Json(nullptr) : Json(number); }
@@ -174,12 +183,13 @@ void OfLines(Figures* figures, const std::string& name, const Lines& lines, bool
   figures->Row(name, "sublinear plan, tags", GiB(lines.sublinear), Published(kSublinear, smoke), "GiB",
                "a tag holds one size at a time: what a stage has left is not taken apart for another");
   figures->Row(name, "sublinear plan, arena", GiB(lines.sublinear_arena), Published(kSublinear, smoke), "GiB", note);
-  figures->Row(name, "sublinear plan, more time", More(lines.arena_time, lines.base_time), Published(kMoreTime, smoke), "%",
-               "one forward pass more; what part it is of a step is the roofline's");
+  figures->Row(name, "sublinear plan, more time", More(lines.arena_time, lines.base_time), Published(kMoreTime, smoke),
+               "%", "one forward pass more; what part it is of a step is the roofline's");
 }
 
 void OfOrderings(Figures* figures, const Lines& lines) {
-  const double all[] = {GiB(lines.none), GiB(lines.in_place), GiB(lines.sharing), GiB(lines.dropped), GiB(lines.sublinear)};
+  const double all[] = {GiB(lines.none), GiB(lines.in_place), GiB(lines.sharing), GiB(lines.dropped),
+                        GiB(lines.sublinear)};
   figures->Ordering("each of the five lines is below the one before it", {all[0], all[1], all[2], all[3], all[4]},
                     std::is_sorted(std::begin(all), std::end(all), [](double a, double b) { return a > b; }));
 }
@@ -192,7 +202,8 @@ void OfWholeRun(Figures* figures, const std::string& name, const Network& networ
   const double weights = 3 * static_cast<double>(WeightBytes(network)) / kGB;
   const Packed packed = LeastArena(graph, values, SearchMirrors(graph, values));
   const double whole = static_cast<double>(packed.arena) / kGB;
-  figures->Row(name, "sharing, tags", sharing, Published(kSharingGB, smoke), "GB", "the abstract's 48G are this line: feature maps alone");
+  figures->Row(name, "sharing, tags", sharing, Published(kSharingGB, smoke), "GB",
+               "the abstract's 48G are this line: feature maps alone");
   figures->Row(name, "parameters, gradients, momentum", weights, nullptr, "GB");
   figures->Row(name, "sublinear plan with them, arena", whole, Published(kWholeRunGB, smoke), "GB",
                "the driver's number has the convolutions' workspace and CUDA's context");
@@ -210,7 +221,8 @@ double Exponent(const std::vector<std::pair<double, double>>& points) {
 }
 
 void OfDepth(Figures* figures, bool smoke) {
-  const std::vector<int64_t> depths = smoke ? std::vector<int64_t>{50, 98} : std::vector<int64_t>{125, 251, 503, 1007, 2015};
+  const std::vector<int64_t> depths =
+      smoke ? std::vector<int64_t>{50, 98} : std::vector<int64_t>{125, 251, 503, 1007, 2015};
   std::vector<std::pair<double, double>> none, sharing, dropped, sublinear, arenas;
   std::vector<double> more;
   for (int64_t n : depths) {
@@ -234,7 +246,8 @@ void OfDepth(Figures* figures, bool smoke) {
     figures->Row(name, "time of the search", lines.seconds, nullptr, "s", "the paper's took a few seconds in Python");
   }
   const std::string of = "ResNet by depth, slope in the logarithms";
-  const std::string linear = "1 is linear", root = "0.5 is the square root, which equation 1 gives where layers are equal";
+  const std::string linear = "1 is linear",
+                    root = "0.5 is the square root, which equation 1 gives where layers are equal";
   figures->Row(of, "no optimization", Exponent(none), nullptr, "exponent", linear);
   figures->Row(of, "sharing", Exponent(sharing), nullptr, "exponent", linear);
   figures->Row(of, "drop bn-relu", Exponent(dropped), nullptr, "exponent", linear);
@@ -242,8 +255,8 @@ void OfDepth(Figures* figures, bool smoke) {
   figures->Row(of, "sublinear plan, arena", Exponent(arenas), nullptr, "exponent", root);
   if (smoke) return;
   const double slopes[] = {Exponent(sharing), Exponent(sublinear), Exponent(arenas)};
-  figures->Ordering("sharing grows with the depth, the sublinear plan with its square root", {slopes[0], slopes[1], slopes[2]},
-                    slopes[0] > 0.9 && slopes[1] < 0.6 && slopes[2] < 0.6);
+  figures->Ordering("sharing grows with the depth, the sublinear plan with its square root",
+                    {slopes[0], slopes[1], slopes[2]}, slopes[0] > 0.9 && slopes[1] < 0.6 && slopes[2] < 0.6);
   figures->Ordering("the additional time is the same part at every depth", more,
                     *std::max_element(more.begin(), more.end()) - *std::min_element(more.begin(), more.end()) < 5);
 }
@@ -270,10 +283,12 @@ Graph WithLateLosses(Graph graph) {
 
 // Section 5.3: four layers of 1024, batch 64, inputs of 50, a softmax over 5000 classes at each step.
 Graph LongSequence(int64_t steps, bool smoke) {
-  const int64_t layers = smoke ? 2 : 4, hidden = smoke ? 32 : 1024, batch = smoke ? 4 : 64, inputs = 50, classes = smoke ? 50 : 5000;
+  const int64_t layers = smoke ? 2 : 4, hidden = smoke ? 32 : 1024, batch = smoke ? 4 : 64, inputs = 50,
+                classes = smoke ? 50 : 5000;
   NetworkBuilder net;
   const TensorId labels = net.Data("labels", {steps, batch});
-  const std::vector<TensorId> sequence = Split(&net, net.Data("inputs", {steps, batch, inputs}), steps, {batch, inputs});
+  const std::vector<TensorId> sequence =
+      Split(&net, net.Data("inputs", {steps, batch, inputs}), steps, {batch, inputs});
   std::vector<CellWeights> weights;
   std::vector<CellState> states;
   for (int64_t layer = 0; layer < layers; ++layer) {
@@ -295,7 +310,9 @@ Graph LongSequence(int64_t steps, bool smoke) {
 
 void OfLstm(Figures* figures, bool smoke) {
   const int64_t steps = smoke ? 4 : 64, long_steps = smoke ? 8 : 1000;
-  const auto named = [smoke](int64_t of) { return (smoke ? "LSTM, tiny, " : "LSTM 4x1024, ") + std::to_string(of) + " steps"; };
+  const auto named = [smoke](int64_t of) {
+    return (smoke ? "LSTM, tiny, " : "LSTM 4x1024, ") + std::to_string(of) + " steps";
+  };
   const std::string name = named(steps), long_name = named(long_steps);
   const std::string note = "cut between the cells, where several states go over";
   const Lines lines = LinesOf(LongSequence(steps, smoke));
@@ -304,12 +321,14 @@ void OfLstm(Figures* figures, bool smoke) {
   figures->Row(name, "sharing, tags", GiB(lines.sharing), Published(kLstmSharing, smoke), "GiB",
                "a quarter MiB less at each step than there, as much as one layer's h");
   figures->Row(name, "sublinear plan, tags", GiB(lines.sublinear), Published(kLstmSublinear, smoke), "GiB", note);
-  figures->Row(name, "sublinear plan, arena", GiB(lines.sublinear_arena), Published(kLstmSublinear, smoke), "GiB", note);
+  figures->Row(name, "sublinear plan, arena", GiB(lines.sublinear_arena), Published(kLstmSublinear, smoke), "GiB",
+               note);
   figures->Row(name, "sublinear plan, more time", More(lines.sublinear_time, lines.base_time), nullptr, "%");
   const Lines longer = LinesOf(LongSequence(long_steps, smoke));
   figures->Row(long_name, "sharing, tags", GiB(longer.sharing), Published(kLongSharing, smoke), "GiB");
   figures->Row(long_name, "sublinear plan, tags", GiB(longer.sublinear), Published(kLongSublinear, smoke), "GiB", note);
-  figures->Row(long_name, "sublinear plan, more time", More(longer.sublinear_time, longer.base_time), Published(kMoreTime, smoke), "%");
+  figures->Row(long_name, "sublinear plan, more time", More(longer.sublinear_time, longer.base_time),
+               Published(kMoreTime, smoke), "%");
   figures->Row(long_name, "time of the search", longer.seconds, nullptr, "s");
   if (smoke) return;
   const double factors[] = {GiB(lines.sharing) / GiB(lines.sublinear), GiB(longer.sharing) / GiB(longer.sublinear)};
@@ -349,7 +368,8 @@ int Main(int argc, char** argv) {
   OfOrderings(&figures, lines);
   const double factor = GiB(as_there.none) / GiB(as_there.sharing);
   if (!smoke) {
-    figures.Ordering("the system's optimizations reduce memory by a factor of two to three", {factor}, factor > 2 && factor < 3);
+    figures.Ordering("the system's optimizations reduce memory by a factor of two to three", {factor},
+                     factor > 2 && factor < 3);
   }
   OfWholeRun(&figures, name + ", whole run", network, as_there, smoke);
   OfDepth(&figures, smoke);

@@ -1,17 +1,19 @@
-// The deep Q-network's plans beside those of the planners that its paper compares with (Chen, "GPU memory management for neural networks using deep
-// Q-network", section 5): overhead at several budgets. The paper prints its figures as plots alone, so that there are orderings
-// and no numbers to hold ours against.
+// The deep Q-network's plans beside those of the planners that its paper compares with (Chen, "GPU memory management
+// for neural networks using deep Q-network", section 5): overhead at several budgets. The paper prints its figures as
+// plots alone, so that there are orderings and no numbers to hold ours against.
 //
 //   dqn_figures [--smoke] [--episodes N]      one JSON object: rows {case, what, ours, published, unit, note}, orderings {says, holds, figures}
 //
 // What stands for what:
-//  - networks of section 5, for CIFAR-10 where the paper has it; feature maps alone (weights, gradients and momentum are the same
-//    for all planners, and are given and kept); the LSTM is unrolled into its operators, where the paper's is one call of cuDNN a layer.
+//  - networks of section 5, for CIFAR-10 where the paper has it; feature maps alone (weights, gradients and momentum
+//    are the same for all planners, and are given and kept); the LSTM is unrolled into its operators, where the paper's
+//    is one call of cuDNN a layer.
 //  - budgets: parts of the live peak of the program as it is, in place where the layers allow it.
-//  - costs: a roofline of the paper's card, a GeForce GTX 1080 Ti: 11.3 TFLOP/s and 484 GB/s by its data sheet, the parts reached as in
-//    remat/networks/device.h; transfers at 12 GB/s each way, as PCI Express 3.0 with 16 lanes reaches.
-//  - every planner is judged by remat/core/simulator.h; memonger, SuperNeurons and TFLMS are the fastest of what their parameters allow
-//    (planner/baselines), which is more than a user would try.
+//  - costs: a roofline of the paper's card, a GeForce GTX 1080 Ti: 11.3 TFLOP/s and 484 GB/s by its data sheet, the
+//    parts reached as in remat/networks/device.h; transfers at 12 GB/s each way, as PCI Express 3.0 with 16 lanes
+//    reaches.
+//  - every planner is judged by remat/core/simulator.h; memonger, SuperNeurons and TFLMS are the fastest of what their
+//    parameters allow (planner/baselines), which is more than a user would try.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -25,9 +27,9 @@
 #include "remat/baselines/memonger.h"
 #include "remat/baselines/superneurons.h"
 #include "remat/baselines/tflms.h"
+#include "remat/core/verifier.h"
 #include "remat/dqn/dqn.h"
 #include "remat/networks/generator.h"
-#include "remat/core/verifier.h"
 
 namespace hotpack::remat {
 namespace {
@@ -75,10 +77,14 @@ Program Make(const std::string& spec) {
 
 absl::StatusOr<Schedule> Plan(const Program& program, Planner planner, Bytes budget, int episodes) {
   switch (planner) {
-    case kMemonger: return ScheduleByMemonger(program.graph, program.values, budget);
-    case kSuperNeurons: return ScheduleBySuperNeurons(program.graph, program.values, budget);
-    case kTflms: return ScheduleByTflms(program.graph, program.values, budget);
-    default: break;
+    case kMemonger:
+      return ScheduleByMemonger(program.graph, program.values, budget);
+    case kSuperNeurons:
+      return ScheduleBySuperNeurons(program.graph, program.values, budget);
+    case kTflms:
+      return ScheduleByTflms(program.graph, program.values, budget);
+    default:
+      break;
   }
   absl::StatusOr<DqnPlan> plan = PlanByDqn(program.graph, program.values, budget, {.learning = {.episodes = episodes}});
   if (!plan.ok()) return plan.status();
@@ -95,7 +101,8 @@ class Figures {
     for (const int percent : percents) {
       overheads.emplace_back();
       const Bytes budget = program.outcome.live_peak / 100 * percent;
-      const std::string name = of.name + ", " + std::to_string(percent) + " % of " + std::to_string(program.outcome.live_peak / 1'000'000) + " MB";
+      const std::string name = of.name + ", " + std::to_string(percent) + " % of " +
+                               std::to_string(program.outcome.live_peak / 1'000'000) + " MB";
       for (int p = 0; p < kPlanners; ++p) {
         const auto planner = static_cast<Planner>(p);
         if (!of.recompute && (planner == kMemonger || planner == kSuperNeurons)) continue;
@@ -115,7 +122,11 @@ class Figures {
     const std::string what = kNames[planner];
     if (!schedule.ok()) {
       if (!absl::IsResourceExhausted(schedule.status())) Fail(schedule.status().ToString());
-      rows_.push_back({{"case", name}, {"what", what + ", overhead"}, {"ours", nullptr}, {"published", nullptr}, {"unit", "%"},
+      rows_.push_back({{"case", name},
+                       {"what", what + ", overhead"},
+                       {"ours", nullptr},
+                       {"published", nullptr},
+                       {"unit", "%"},
                        {"note", schedule.status().message()}});
       return std::nullopt;
     }
@@ -124,8 +135,14 @@ class Figures {
     if (const std::string fault = Verify(program.graph, *schedule); !fault.empty()) Fail(fault);
     if (outcome->live_peak > budget) Fail(what + " is above its budget");
     const double overhead = 100 * (static_cast<double>(outcome->time) / static_cast<double>(program.outcome.time) - 1);
-    const std::string note = std::to_string(outcome->runs_again) + " runs again, " + std::to_string(outcome->copies) + " copies; published as a plot alone";
-    rows_.push_back({{"case", name}, {"what", what + ", overhead"}, {"ours", overhead}, {"published", nullptr}, {"unit", "%"}, {"note", note}});
+    const std::string note = std::to_string(outcome->runs_again) + " runs again, " + std::to_string(outcome->copies) +
+                             " copies; published as a plot alone";
+    rows_.push_back({{"case", name},
+                     {"what", what + ", overhead"},
+                     {"ours", overhead},
+                     {"published", nullptr},
+                     {"unit", "%"},
+                     {"note", note}});
     return overhead;
   }
 
@@ -133,7 +150,8 @@ class Figures {
   Json rows_ = Json::array(), orderings_ = Json::array();
 };
 
-// Each pair of figures is the DQN's overhead and the other's, at a budget for which either has a plan; where one has none it counts as the highest (-1).
+// Each pair of figures is the DQN's overhead and the other's, at a budget for which either has a plan; where one has
+// none it counts as the highest (-1).
 void Below(Figures* figures, const Case& of, const Overheads& overheads, Planner other) {
   std::vector<double> pairs;
   bool holds = true;
@@ -144,12 +162,14 @@ void Below(Figures* figures, const Case& of, const Overheads& overheads, Planner
     pairs.push_back(theirs.value_or(-1));
     if (!ours || (theirs && *ours >= *theirs && *ours > 0.005)) holds = false;
   }
-  figures->Ordering(of.name + ": DQN's overhead below " + kNames[other] + "'s, or both none, wherever one of them has a plan", pairs, holds && !pairs.empty());
+  figures->Ordering(
+      of.name + ": DQN's overhead below " + kNames[other] + "'s, or both none, wherever one of them has a plan", pairs,
+      holds && !pairs.empty());
 }
 
-// Between networks the figures depend on how long a network computes for each byte of its feature maps, by the roofline: the paper's explanation
-// (convolutions take longer, so that transfers hide behind them) holds only as far as the network's sizes make it so.
-// Mean of the DQN's overheads at the budgets for which both have a plan.
+// Between networks the figures depend on how long a network computes for each byte of its feature maps, by the
+// roofline: the paper's explanation (convolutions take longer, so that transfers hide behind them) holds only as far as
+// the network's sizes make it so. Mean of the DQN's overheads at the budgets for which both have a plan.
 std::pair<double, double> Means(const Overheads& a, const Overheads& b) {
   double sum_a = 0, sum_b = 0;
   int count = 0;
@@ -185,12 +205,14 @@ int Main(int argc, char** argv) {
   std::vector<Overheads> overheads;
   for (const Case& each : cases) overheads.push_back(figures.Compare(each, percents));
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (cases[i].recompute) Below(&figures, cases[i], overheads[i], kMemonger), Below(&figures, cases[i], overheads[i], kSuperNeurons);
+    if (cases[i].recompute)
+      Below(&figures, cases[i], overheads[i], kMemonger), Below(&figures, cases[i], overheads[i], kSuperNeurons);
     Below(&figures, cases[i], overheads[i], kTflms);
   }
   for (const auto& [high, low] : std::vector<std::pair<size_t, size_t>>{{2, 0}, {2, 1}, {3, 0}, {3, 1}}) {
     const auto [mean_high, mean_low] = Means(overheads[high], overheads[low]);
-    figures.Ordering("DQN's mean overhead of " + cases[high].name + " above that of " + cases[low].name, {mean_high, mean_low}, mean_high > mean_low);
+    figures.Ordering("DQN's mean overhead of " + cases[high].name + " above that of " + cases[low].name,
+                     {mean_high, mean_low}, mean_high > mean_low);
   }
   std::printf("%s\n", figures.Take().dump(1).c_str());
   return 0;

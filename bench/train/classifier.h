@@ -1,4 +1,5 @@
-// What the programs that label rows have in common: batches on their way to the device, the loss, the share labelled rightly.
+// What the programs that label rows have in common: batches on their way to the device, the loss, the share labelled
+// rightly.
 #pragma once
 
 #include <deque>

@@ -1,8 +1,7 @@
 // The convolutional net's kernels. Compiled by nvcc for the program and by the host compiler for its test (launch.h).
-#include "bench/train/conv_kernels.h"
-
 #include <cmath>
 
+#include "bench/train/conv_kernels.h"
 #include "bench/train/launch.h"
 
 namespace hotpack::train {
@@ -232,8 +231,6 @@ void AveragePoolBackward(const float* out_gradient, float* in_gradient, int rows
                                      positions, channels);
 }
 
-void AddElements(const float* a, const float* b, float* out, int64_t count) {
-  Launch<AddElement>(count, a, b, out);
-}
+void AddElements(const float* a, const float* b, float* out, int64_t count) { Launch<AddElement>(count, a, b, out); }
 
 }  // namespace hotpack::train

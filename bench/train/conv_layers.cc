@@ -35,8 +35,7 @@ Tensor Convolution::Forward(Device& device, const Tensor& weights, const Tensor&
   return output;
 }
 
-Tensor Convolution::WeightGradient(Device& device, const Tensor& input, const Tensor& output_gradient,
-                                   int rows) const {
+Tensor Convolution::WeightGradient(Device& device, const Tensor& input, const Tensor& output_gradient, int rows) const {
   const int64_t samples = static_cast<int64_t>(rows) * patches.Positions();
   const int slices = Slices(samples, WeightCount());
   Tensor workspace = TakePatches(device, patches, input, rows);

@@ -64,8 +64,7 @@ ConvNet::Unit ConvNet::MakeUnit(const Convolution& convolution, uint64_t seed) {
 
 void ConvNet::MakeClassifier(uint64_t seed) {
   classifier_ = parameters_.size();
-  parameters_.emplace_back().value =
-      RandomWeights(device_, LastChannels(), shape_.classes, SeedOf(seed, classifier_));
+  parameters_.emplace_back().value = RandomWeights(device_, LastChannels(), shape_.classes, SeedOf(seed, classifier_));
   parameters_.emplace_back().value = Filled(device_, shape_.classes, 0.0f);
 }
 
@@ -92,8 +91,7 @@ Tensor ConvNet::BlockForward(Block& block, Tensor input, int rows, Statistics st
   hidden.Reset();
   Tensor sum;
   if (block.projection.has_value()) {
-    const Tensor shortcut =
-        UnitForward(*block.projection, input, rows, statistics, part(&BlockSaved::projection));
+    const Tensor shortcut = UnitForward(*block.projection, input, rows, statistics, part(&BlockSaved::projection));
     sum = Add(device_, residual, shortcut);
   } else {
     sum = Add(device_, residual, input);

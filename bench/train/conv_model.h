@@ -29,10 +29,10 @@
 namespace hotpack::train {
 
 struct ConvShape {
-  int image = 32;   // side, ≥ 1
-  int width = 32;   // channels of the first stage, ≥ 1
-  int stages = 3;   // ≥ 1
-  int blocks = 2;   // a stage, ≥ 1
+  int image = 32;    // side, ≥ 1
+  int width = 32;    // channels of the first stage, ≥ 1
+  int stages = 3;    // ≥ 1
+  int blocks = 2;    // a stage, ≥ 1
   int classes = 10;  // ≥ 2
 };
 

@@ -41,7 +41,9 @@ class RuntimeApi : public DeviceApi {
     CheckAllocation(cudaMallocAsync(&pointer, bytes, Stream(stream)), "cudaMallocAsync", bytes);
     return pointer;
   }
-  void FreeAsync(void* pointer, void* stream) override { Check(cudaFreeAsync(pointer, Stream(stream)), "cudaFreeAsync"); }
+  void FreeAsync(void* pointer, void* stream) override {
+    Check(cudaFreeAsync(pointer, Stream(stream)), "cudaFreeAsync");
+  }
   void* HotpackMalloc(size_t bytes, void* stream) override { return train::HotpackMalloc(bytes, stream); }
   void HotpackFree(void* pointer, void* stream) override { train::HotpackFree(pointer, stream); }
   void* HostAlloc(size_t bytes) override {
@@ -57,7 +59,9 @@ class RuntimeApi : public DeviceApi {
     return stream;
   }
   void StreamDestroy(void* stream) override { Check(cudaStreamDestroy(Stream(stream)), "cudaStreamDestroy"); }
-  void StreamSynchronize(void* stream) override { Check(cudaStreamSynchronize(Stream(stream)), "cudaStreamSynchronize"); }
+  void StreamSynchronize(void* stream) override {
+    Check(cudaStreamSynchronize(Stream(stream)), "cudaStreamSynchronize");
+  }
   void StreamWaitEvent(void* stream, void* event) override {
     Check(cudaStreamWaitEvent(Stream(stream), Event(event), 0), "cudaStreamWaitEvent");
   }

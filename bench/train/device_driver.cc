@@ -15,7 +15,8 @@ CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(
 
 // The error of a call that asked for memory says how much it was.
 void CheckAllocation(CUresult result, const char* call, size_t bytes) {
-  if (result != CUDA_SUCCESS) CheckDriver(result, (std::string(call) + " of " + std::to_string(bytes) + " bytes").c_str());
+  if (result != CUDA_SUCCESS)
+    CheckDriver(result, (std::string(call) + " of " + std::to_string(bytes) + " bytes").c_str());
 }
 
 // In the first device's primary context, as cudart would be.

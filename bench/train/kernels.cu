@@ -1,8 +1,7 @@
 // The kernels. Compiled by nvcc for the program and by the host compiler for its test (launch.h).
-#include "bench/train/kernels.h"
-
 #include <cmath>
 
+#include "bench/train/kernels.h"
 #include "bench/train/launch.h"
 
 namespace hotpack::train {

@@ -29,7 +29,8 @@ void Silu(const float* in, float* out, int64_t count);
 void SiluBackward(const float* in, const float* out_gradient, float* in_gradient, int64_t count);
 
 // probabilities[row, :] = softmax(logits[row, :]); losses[row] = -log probabilities[row, labels[row]]
-void SoftmaxLoss(const float* logits, const int32_t* labels, float* probabilities, float* losses, int rows, int columns);
+void SoftmaxLoss(const float* logits, const int32_t* labels, float* probabilities, float* losses, int rows,
+                 int columns);
 // gradient of weight · (mean loss) with respect to the logits
 void SoftmaxLossBackward(const float* probabilities, const int32_t* labels, float* gradient, int rows, int columns,
                          float weight = 1.0f);

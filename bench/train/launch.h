@@ -39,8 +39,9 @@ __global__ void ForEachIndex(int64_t count, Arguments... arguments) {
 
 template <auto Function, typename... Arguments>
 void Launch(int64_t count, Arguments... arguments) {
-  ForEachIndex<Function><<<BlocksFor(count, kThreadsOfBlock), kThreadsOfBlock, 0, static_cast<cudaStream_t>(launch_stream)>>>(
-      count, arguments...);
+  ForEachIndex<Function>
+      <<<BlocksFor(count, kThreadsOfBlock), kThreadsOfBlock, 0, static_cast<cudaStream_t>(launch_stream)>>>(
+          count, arguments...);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) throw std::runtime_error(std::string("kernel launch: ") + cudaGetErrorString(error));
   if (use_log != nullptr) use_log->Note(__PRETTY_FUNCTION__, {AsPointer(arguments)...});

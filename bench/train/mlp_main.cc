@@ -14,7 +14,9 @@ int Main(int argc, char** argv) {
   program.batch = 256;
   program.add_options = [&](CLI::App& app) {
     app.add_option("--layers", shape.layers, "Linear layers")->check(CLI::Range(1, 1000))->capture_default_str();
-    app.add_option("--width", shape.width, "Columns of a hidden layer")->check(CLI::Range(1, 65536))->capture_default_str();
+    app.add_option("--width", shape.width, "Columns of a hidden layer")
+        ->check(CLI::Range(1, 65536))
+        ->capture_default_str();
   };
   program.make = [&](Device& device, uint64_t seed) { return std::make_unique<Mlp>(device, shape, seed); };
   program.make_tiny = [](Device& device, uint64_t seed) {

@@ -16,7 +16,7 @@ int Slices(int rows) { return std::min(kSlices, rows); }
 
 }  // namespace
 
-Mlp::Mlp(Device& device, const MlpShape& shape, uint64_t seed)  
+Mlp::Mlp(Device& device, const MlpShape& shape, uint64_t seed)
     : device_(device), shape_(shape), task_(seed, shape.features, shape.classes) {
   parameters_.reserve(static_cast<size_t>(shape.layers) * 2);
   for (int layer = 0; layer < shape.layers; ++layer) {
@@ -32,9 +32,7 @@ Mlp::Mlp(Device& device, const MlpShape& shape, uint64_t seed)
   }
 }
 
-void Mlp::Prefetch(int64_t number, int rows) {
-  prefetched_.Push(StartCopy(device_, task_.MakeBatch(number, rows)));
-}
+void Mlp::Prefetch(int64_t number, int rows) { prefetched_.Push(StartCopy(device_, task_.MakeBatch(number, rows))); }
 
 Tensor Mlp::Forward(Tensor input, int rows, std::vector<Saved>* saved) {
   for (int layer = 0; layer < shape_.layers; ++layer) {

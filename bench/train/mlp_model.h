@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/train/task.h"
 #include "bench/train/classifier.h"
+#include "bench/train/task.h"
 #include "bench/train/tensor.h"
 #include "bench/train/workload.h"
 

@@ -41,7 +41,8 @@ Settings Defaults(const Program& program) {
   return settings;
 }
 
-CLI::Option* AddNumber(CLI::App& app, const std::string& name, int& value, int least, int most, const std::string& help) {
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, int& value, int least, int most,
+                       const std::string& help) {
   return app.add_option(name, value, help)->check(CLI::Range(least, most))->capture_default_str();
 }
 
@@ -54,8 +55,11 @@ void AddChoice(CLI::App& app, const std::string& name, T& value, const std::map<
     list += (list.empty() ? "" : "|") + word;
     if (meaning == value) chosen = word;
   }
-  app.add_option_function<std::string>(name, [&value, names](const std::string& word) { value = names.at(word); }, help)
-      ->check([names, list](const std::string& word) { return names.count(word) != 0 ? "" : word + " is not one of " + list; })
+  app.add_option_function<std::string>(
+         name, [&value, names](const std::string& word) { value = names.at(word); }, help)
+      ->check([names, list](const std::string& word) {
+        return names.count(word) != 0 ? "" : word + " is not one of " + list;
+      })
       ->type_name(list)
       ->default_str(chosen);
 }
@@ -64,7 +68,8 @@ void AddTrainingOptions(CLI::App& app, TrainOptions& train) {
   AddNumber(app, "--batch", train.rows, 1, kMaxRows, "Rows of a mini-batch, or of each micro-batch with --accumulate");
   AddNumber(app, "--steps", train.steps, 1, kMaxSteps, "Mini-batches an epoch");
   AddNumber(app, "--epochs", train.epochs, 1, kMaxSteps, "Passes over as many mini-batches");
-  AddNumber(app, "--last-rows", train.last_rows, 0, kMaxRows, "Rows of an epoch's last mini-batch, at most --batch; 0: as many as the others");
+  AddNumber(app, "--last-rows", train.last_rows, 0, kMaxRows,
+            "Rows of an epoch's last mini-batch, at most --batch; 0: as many as the others");
   AddNumber(app, "--evaluations", train.evaluations, 0, kMaxSteps, "Batches of unseen rows evaluated after each epoch");
   AddNumber(app, "--accumulate", train.accumulate, 1, kMaxRows, "Micro-batches whose gradients make one step");
   AddChoice<OptimizerKind>(app, "--optimizer", train.optimizer.kind,
@@ -74,17 +79,17 @@ void AddTrainingOptions(CLI::App& app, TrainOptions& train) {
 }
 
 void AddRunOptions(CLI::App& app, Settings& settings) {
-  AddChoice<AllocatorKind>(app, "--allocator", settings.device.allocator,
-                           {{"cuda", AllocatorKind::kCuda},
-                            {"cuda-async", AllocatorKind::kCudaAsync},
-                            {"hotpack", AllocatorKind::kHotpack}},
-                           "cudaMalloc and cudaFree, their Async forms, or hotpack_malloc and hotpack_free");
+  AddChoice<AllocatorKind>(
+      app, "--allocator", settings.device.allocator,
+      {{"cuda", AllocatorKind::kCuda}, {"cuda-async", AllocatorKind::kCudaAsync}, {"hotpack", AllocatorKind::kHotpack}},
+      "cudaMalloc and cudaFree, their Async forms, or hotpack_malloc and hotpack_free");
   AddNumber(app, "--streams", settings.device.streams, 1, 2,
             "1: all work on the default stream; 2: one for computing and one for copies");
   app.add_option("--seed", settings.seed, "Of the weights and of the data")->capture_default_str();
   app.add_option("--losses", settings.losses_path, "Write each step's loss here, in hexadecimal: every bit counts");
   app.add_option("--uses", settings.uses_path, "Write here which work uses each block first and last (use_log.h)");
-  app.add_flag("--check-gradients", settings.check_gradients, "Compare gradients with differences of the loss, and end");
+  app.add_flag("--check-gradients", settings.check_gradients,
+               "Compare gradients with differences of the loss, and end");
 }
 
 int CheckGradients(const Program& program, Device& device, uint64_t seed) {

@@ -20,12 +20,13 @@ struct Program {
   int batch = 64;           // rows of a mini-batch
   int steps = 30;           // mini-batches an epoch
   int epochs = 1;
-  int last_rows = 0;        // rows of an epoch's last mini-batch, or `--batch` if that is less; 0: as many as the others
-  int evaluations = 0;      // batches evaluated after each epoch
+  int last_rows = 0;    // rows of an epoch's last mini-batch, or `--batch` if that is less; 0: as many as the others
+  int evaluations = 0;  // batches evaluated after each epoch
   OptimizerOptions optimizer;
   std::function<void(CLI::App&)> add_options;  // its own; may be empty
   std::function<std::unique_ptr<Workload>(Device&, uint64_t seed)> make;
-  std::function<std::unique_ptr<Workload>(Device&, uint64_t seed)> make_tiny;  // for --check-gradients; a few hundred weights
+  std::function<std::unique_ptr<Workload>(Device&, uint64_t seed)>
+      make_tiny;      // for --check-gradients; a few hundred weights
   int tiny_rows = 4;  // of that workload's batch
 };
 

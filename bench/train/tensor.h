@@ -15,11 +15,14 @@ class Array {
  public:
   Array() = default;
   Array(Device& device, int64_t count)
-      : device_(&device), data_(static_cast<T*>(device.Allocate(static_cast<size_t>(count) * sizeof(T)))), count_(count) {}
+      : device_(&device),
+        data_(static_cast<T*>(device.Allocate(static_cast<size_t>(count) * sizeof(T)))),
+        count_(count) {}
   Array(Device& device, const std::vector<T>& values) : Array(device, static_cast<int64_t>(values.size())) {
     device.CopyIn(data_, values.data(), values.size() * sizeof(T));
   }
-  // An array that the copy stream fills: compute work may read it after device.WaitForCopies(). `values` may go on return.
+  // An array that the copy stream fills: compute work may read it after device.WaitForCopies(). `values` may go on
+  // return.
   static Array StartCopy(Device& device, const std::vector<T>& values) {
     Array array;
     const size_t bytes = values.size() * sizeof(T);

@@ -17,7 +17,9 @@ namespace {
 class Feed {
  public:
   Feed(Workload& workload, const TrainOptions& options, int epoch)
-      : workload_(workload), options_(options), count_(static_cast<int64_t>(options.steps) * options.accumulate),
+      : workload_(workload),
+        options_(options),
+        count_(static_cast<int64_t>(options.steps) * options.accumulate),
         first_number_(epoch * count_ + 1) {}
 
   void PrefetchNext() {

@@ -23,7 +23,7 @@ struct TrainOptions {
 struct TrainResult {
   float first_loss = 0;
   float last_loss = 0;
-  double merit = 0;       // mean of the last epoch's evaluations, if there were any
+  double merit = 0;  // mean of the last epoch's evaluations, if there were any
   int64_t parameters = 0;
 };
 

@@ -61,7 +61,9 @@ class LoggingDevice : public Device, public UseLog {
       if (found == live_.begin()) continue;
       --found;
       Block& block = blocks_[found->second];
-      if (static_cast<const char*>(pointer) - static_cast<const char*>(found->first) >= static_cast<std::ptrdiff_t>(block.bytes)) continue;
+      if (static_cast<const char*>(pointer) - static_cast<const char*>(found->first) >=
+          static_cast<std::ptrdiff_t>(block.bytes))
+        continue;
       if (block.last == count_) continue;  // named twice by the same work
       if (block.uses++ == 0) block.first = count_, block.first_what = what;
       block.last = count_;

@@ -1,9 +1,11 @@
-// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as the driver hooks. The rest of the C interface is in runtime/process/c_api.cc.
+// hotpack_malloc, its releases and uses, hotpack_trim: the same rules as the driver hooks. The rest of the C interface
+// is in runtime/process/c_api.cc.
 #include "preload/serve/allocate.h"
-#include "preload/serve/device_limits.h"
+
 #include "preload/process/driver_access.h"
-#include "preload/serve/driver_blocks.h"
 #include "preload/process/hook_scope.h"
+#include "preload/serve/device_limits.h"
+#include "preload/serve/driver_blocks.h"
 #include "preload/serve/out_of_memory.h"
 #include "preload/serve/recorder.h"
 #include "runtime/include/hotpack.h"
@@ -22,11 +24,10 @@ int Malloc(void** pointer, size_t bytes, CUstream stream) {
     return CUDA_SUCCESS;
   }
   CUresult result = CUDA_SUCCESS;
-  const hotpack::ContextArena* arena = scope.Active() ? hotpack::Arenas().Find(hotpack::CurrentContext(*driver)) : nullptr;
+  const hotpack::ContextArena* arena =
+      scope.Active() ? hotpack::Arenas().Find(hotpack::CurrentContext(*driver)) : nullptr;
   if (arena != nullptr && hotpack::BeyondLimit(arena, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto ask = [&] {
-    return result = hotpack::BlocksOfDriver().Allocate(*driver, &address, bytes, stream);
-  };
+  const auto ask = [&] { return result = hotpack::BlocksOfDriver().Allocate(*driver, &address, bytes, stream); };
   result = hotpack::RetryAfterTrim(scope, nullptr, bytes, ask);
   hotpack::RecordAnswer(result, &address);
   if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(address);

@@ -1,12 +1,12 @@
-// The calls of hotpack.h about a device's memory, and the promises of programs whose streams nobody sees. The rest of the C
-// interface is in preload/capi/allocate.cc, preload/capi/save_plan.cc and runtime/process/c_api.cc.
+// The calls of hotpack.h about a device's memory, and the promises of programs whose streams nobody sees. The rest of
+// the C interface is in preload/capi/allocate.cc, preload/capi/save_plan.cc and runtime/process/c_api.cc.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "preload/serve/device_limits.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
+#include "preload/serve/device_limits.h"
 #include "preload/serve/out_of_memory.h"
 #include "preload/streams/stream_order.h"
 #include "runtime/include/hotpack.h"
@@ -39,9 +39,7 @@ size_t List(int device, bool blocks, hotpack_extent* out, size_t capacity) {
 
 extern "C" {
 
-void hotpack_keep_streams(void) {
-  hotpack::Order().KeepStreams();
-}
+void hotpack_keep_streams(void) { hotpack::Order().KeepStreams(); }
 
 void hotpack_except_stream(void* stream) {
   hotpack::HookScope scope;

@@ -10,9 +10,7 @@ int hotpack_range_push(const char* name) try {
   return -1;
 }
 
-int hotpack_range_pop(void) try {
-  return hotpack::WatchRange(hotpack::RangeKind::kPop, 0, nullptr);
-} catch (...) {
+int hotpack_range_pop(void) try { return hotpack::WatchRange(hotpack::RangeKind::kPop, 0, nullptr); } catch (...) {
   return -1;
 }
 

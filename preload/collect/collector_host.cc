@@ -5,16 +5,16 @@
 
 #include "preload/collect/collector_load.h"
 #include "preload/collect/collectors.h"
-#include "preload/process/driver_access.h"
-#include "preload/process/hook_scope.h"
 #include "preload/collect/kernel_table.h"
 #include "preload/collect/launch_notes.h"
+#include "preload/collect/range_watch.h"
+#include "preload/process/driver_access.h"
+#include "preload/process/hook_scope.h"
 #include "preload/process/log.h"
 #include "preload/process/no_destructor.h"
-#include "preload/collect/range_watch.h"
 #include "preload/streams/stream_order.h"
-#include "runtime/persist/recording.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/persist/recording.h"
 
 namespace hotpack {
 
@@ -147,10 +147,26 @@ int OnEnd(void (*function)()) noexcept try {
   return -1;
 }
 
-constexpr hotpack_collector_host kHost = {
-    HOTPACK_COLLECTOR_HOST_VERSION, sizeof(hotpack_collector_host), IsRecording, AreLaunchesNoted, NowNs, Position, Iterations,
-    LaunchSeen, WorkDone, MemorySeen, RangeSeen, hotpack_step, hotpack_interrupt, hotpack_resume, Say, OnEnd,
-    OnClose, PlannedIterations, CuptiIterations, EnterHookForEver};
+constexpr hotpack_collector_host kHost = {HOTPACK_COLLECTOR_HOST_VERSION,
+                                          sizeof(hotpack_collector_host),
+                                          IsRecording,
+                                          AreLaunchesNoted,
+                                          NowNs,
+                                          Position,
+                                          Iterations,
+                                          LaunchSeen,
+                                          WorkDone,
+                                          MemorySeen,
+                                          RangeSeen,
+                                          hotpack_step,
+                                          hotpack_interrupt,
+                                          hotpack_resume,
+                                          Say,
+                                          OnEnd,
+                                          OnClose,
+                                          PlannedIterations,
+                                          CuptiIterations,
+                                          EnterHookForEver};
 
 }  // namespace
 

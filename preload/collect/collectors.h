@@ -3,7 +3,8 @@
 
 namespace hotpack {
 
-// The process ends: collectors hand over what they still have. Before the recordings close. Once; later calls do nothing.
+// The process ends: collectors hand over what they still have. Before the recordings close. Once; later calls do
+// nothing.
 void EndCollectors();
 
 // In the child of a fork.

@@ -26,8 +26,8 @@ struct State {
 };
 constinit NoDestructor<State> the_state;
 
-// cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4); cuFuncGetName, cuKernelGetName (12.3). The handles of both kinds are
-// pointers.
+// cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4); cuFuncGetName, cuKernelGetName (12.3). The handles of both
+// kinds are pointers.
 using GetName = CUresult (*)(const char**, const void*);
 using GetParameter = CUresult (*)(const void*, size_t, size_t*, size_t*);
 
@@ -39,7 +39,8 @@ struct Asked {
 Asked Questions(bool is_kernel) {
   Asked asked;
   asked.name = reinterpret_cast<GetName>(DriverSymbol(is_kernel ? "cuKernelGetName" : "cuFuncGetName"));
-  asked.parameter = reinterpret_cast<GetParameter>(DriverSymbol(is_kernel ? "cuKernelGetParamInfo" : "cuFuncGetParamInfo"));
+  asked.parameter =
+      reinterpret_cast<GetParameter>(DriverSymbol(is_kernel ? "cuKernelGetParamInfo" : "cuFuncGetParamInfo"));
   return asked;
 }
 

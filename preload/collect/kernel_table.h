@@ -19,7 +19,7 @@ struct Kernel {
     size_t ordinal;
     size_t bytes;
   };
-  std::string name;  // as the driver has it, mangled; empty: not known
+  std::string name;                   // as the driver has it, mangled; empty: not known
   std::vector<Parameter> parameters;  // of those that may hold an address
   bool layout_known = false;
 };
@@ -45,8 +45,8 @@ inline const char* BufferOf(void* const* extra, size_t* bytes) {
   return buffer;
 }
 
-// Calls word(uint64_t) for each 8 bytes of the parameters that may be an address: parameters of 8 bytes, and what lies at
-// multiples of 8 in larger ones (a struct's pointers are aligned, and so is a struct that has one).
+// Calls word(uint64_t) for each 8 bytes of the parameters that may be an address: parameters of 8 bytes, and what lies
+// at multiples of 8 in larger ones (a struct's pointers are aligned, and so is a struct that has one).
 template <typename Word>
 void ForEachWord(const Kernel& kernel, void* const* parameters, void* const* extra, Word word) {
   auto scan = [&word](const char* from, size_t bytes) {

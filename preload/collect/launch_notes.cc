@@ -25,7 +25,8 @@ void NoteLaunch(const char* name, CUstream stream, const uint64_t* words, size_t
   Arenas().ForEach([&](ContextArena* arena) {
     const bool only_if_named = driver != nullptr && arena != home;
     const uint64_t ordinal = arena->engine->NoteLaunch(note, only_if_named);
-    if (ordinal != Engine::kNoLaunch && (noted_launch.engine == nullptr || arena == home)) noted_launch = {arena->engine, ordinal};
+    if (ordinal != Engine::kNoLaunch && (noted_launch.engine == nullptr || arena == home))
+      noted_launch = {arena->engine, ordinal};
   });
 }
 

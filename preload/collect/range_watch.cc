@@ -11,16 +11,16 @@
 #include "preload/process/log.h"
 #include "preload/process/no_destructor.h"
 #include "preload/process/option_table.h"
-#include "runtime/process/arena_table.h"
-#include "runtime/include/hotpack.h"
-#include "runtime/process/mark_listener.h"
-#include "runtime/persist/recording.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/include/hotpack.h"
+#include "runtime/persist/recording.h"
+#include "runtime/process/arena_table.h"
+#include "runtime/process/mark_listener.h"
 
 namespace hotpack {
 namespace {
 
-constexpr size_t kMaxOpen = 1 << 16;    // ranges kept of a thread; what is pushed beyond is only counted
+constexpr size_t kMaxOpen = 1 << 16;     // ranges kept of a thread; what is pushed beyond is only counted
 constexpr size_t kMaxPending = 1 << 12;  // edges kept from before the first recording; ranges known to be open
 constexpr size_t kMaxInterrupting = 1 << 16;
 
@@ -42,15 +42,15 @@ struct PendingEdge {
   std::string name;
 };
 
-// An engine is told of edges and interruptions from TellOfRanges on, which is before others find its arena; under the lock, so
-// it misses none and hears none twice.
+// An engine is told of edges and interruptions from TellOfRanges on, which is before others find its arena; under the
+// lock, so it misses none and hears none twice.
 struct State {
-  std::mutex mutex;  // of what follows; taken before an engine's
+  std::mutex mutex;                           // of what follows; taken before an engine's
   std::unordered_set<uint64_t> interrupting;  // ids of start/end ranges that do
   std::vector<Engine*> engines;
   std::vector<PendingEdge> pending;  // from before the first recording; empty once there were too many
   bool too_many = false;
-  std::vector<PendingEdge> begun;    // of ranges that have not ended: a later recording begins with them
+  std::vector<PendingEdge> begun;  // of ranges that have not ended: a later recording begins with them
   bool any_recording = false;
   int interrupts_open = 0;
 
@@ -66,10 +66,11 @@ State& TheState() { return the_state.Get(); }
 constinit std::atomic<int8_t> wanted{-1};  // -1: not known yet
 bool Wanted() {
   const int8_t known = wanted.load(std::memory_order_relaxed);
-  if (known >= 0) [[likely]] return known != 0;
+  if (known >= 0) [[likely]]
+    return known != 0;
   const Options& options = GetOptions();
-  const bool any = options.enabled &&
-                   (options.trace != nullptr || options.iteration_range != nullptr || options.interrupt_range != nullptr);
+  const bool any = options.enabled && (options.trace != nullptr || options.iteration_range != nullptr ||
+                                       options.interrupt_range != nullptr);
   wanted.store(any ? 1 : 0, std::memory_order_relaxed);
   return any;
 }
@@ -252,10 +253,16 @@ int WatchRange(RangeKind kind, uint64_t id, const char* name) {
   if (name == nullptr) name = "";
   TheState().seen.fetch_add(1, std::memory_order_relaxed);
   switch (kind) {
-    case RangeKind::kPush: return Push(id, name);
-    case RangeKind::kPop: return Pop(id);
-    case RangeKind::kStart: Start(id, name); return 0;
-    case RangeKind::kEnd: End(id); return 0;
+    case RangeKind::kPush:
+      return Push(id, name);
+    case RangeKind::kPop:
+      return Pop(id);
+    case RangeKind::kStart:
+      Start(id, name);
+      return 0;
+    case RangeKind::kEnd:
+      End(id);
+      return 0;
     case RangeKind::kMark:
       Note(kind, 0, name);
       if (BeginsIteration(name) && TheState().iterations_open.load() == 0) hotpack_step();
@@ -294,10 +301,12 @@ void WarnOfUnmatchedRanges() {
   const Options& options = GetOptions();
   const auto seen = static_cast<unsigned long long>(state->seen.load());
   if (options.iteration_range != nullptr && !state->iteration_matched.load()) {
-    Log("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=%.100s (%llu calls seen)", options.iteration_range, seen);
+    Log("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=%.100s (%llu calls seen)",
+        options.iteration_range, seen);
   }
   if (options.interrupt_range != nullptr && !state->interrupt_matched.load()) {
-    Log("none of the program's ranges matched HOTPACK_INTERRUPT_RANGE=%.100s (%llu calls seen)", options.interrupt_range, seen);
+    Log("none of the program's ranges matched HOTPACK_INTERRUPT_RANGE=%.100s (%llu calls seen)",
+        options.interrupt_range, seen);
   }
 }
 

@@ -226,7 +226,8 @@ void Collector::Detach(Patience patience) {
 // Gives everything back: kinds off, then the buffers, complete or not, then the subscription.
 void Collector::Withdraw() {
   for (const CUpti_ActivityKind kind : kKinds) library_.cuptiActivityDisable(kind);
-  // Twice: a launch that was under way may ask for a buffer after the first, which whoever comes next would find in CUPTI.
+  // Twice: a launch that was under way may ask for a buffer after the first, which whoever comes next would find in
+  // CUPTI.
   constexpr int kUnderWayMs = 5;
   library_.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   Sleep(kUnderWayMs);

@@ -9,10 +9,10 @@
 
 #include <atomic>
 
-#include "preload/serve/allocate.h"
+#include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
+#include "preload/serve/allocate.h"
 
 using hotpack::HookScope;
 
@@ -47,9 +47,9 @@ CUcontext PrimaryContext(CUdevice device) {
   return device >= 0 && device < kDevices ? primary_contexts[device].load() : nullptr;
 }
 
-// Held while primary contexts are retained, and from a release until it is known whether it was the last one: a retain in between
-// would make a new context, and the release would take the old one's arena for that of a context that lives. A child that was
-// forked meanwhile finds its parent's number, and takes no notice.
+// Held while primary contexts are retained, and from a release until it is known whether it was the last one: a retain
+// in between would make a new context, and the release would take the old one's arena for that of a context that lives.
+// A child that was forked meanwhile finds its parent's number, and takes no notice.
 class PrimaryLock {
  public:
   PrimaryLock() {

@@ -1,12 +1,13 @@
 // dlsym, dlvsym and dlopen.
 //
-// glibc finds out who calls dlsym(RTLD_NEXT), dlsym(RTLD_DEFAULT) and dlopen (its RPATH) by the return address, so these
-// must reach the C library with the program's return address in place: they are jumped to, not called. Their answers need
-// no change: RTLD_DEFAULT and RTLD_NEXT walk the global scope, in which our exported functions stand where a preload
-// stands. With any other handle (dlopen("libcuda.so.1")) the caller does not matter and the answer is looked at.
+// glibc finds out who calls dlsym(RTLD_NEXT), dlsym(RTLD_DEFAULT) and dlopen (its RPATH) by the return address, so
+// these must reach the C library with the program's return address in place: they are jumped to, not called. Their
+// answers need no change: RTLD_DEFAULT and RTLD_NEXT walk the global scope, in which our exported functions stand where
+// a preload stands. With any other handle (dlopen("libcuda.so.1")) the caller does not matter and the answer is looked
+// at.
 //
-// There is one exception: dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"), by which a preload in front of us looks for the dlsym
-// behind it. Ours has no version, so the C library would skip it, and with it us.
+// There is one exception: dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"), by which a preload in front of us looks for the
+// dlsym behind it. Ours has no version, so the C library would skip it, and with it us.
 //
 // dlopen loses RTLD_DEEPBIND, which would let the new library bind its driver functions past every preload.
 #include <dlfcn.h>
@@ -64,26 +65,35 @@ __attribute__((visibility("hidden"))) int hotpack_dlopen_flags(int flags) {
 static_assert(RTLD_DEFAULT == nullptr, "the code below takes handles 0 and -1 apart from the others");
 
 // %rax := the C library's function of that name, the arguments in %rdi, %rsi, %rdx kept. Found once.
-#define HOTPACK_REAL(name)                                 \
-  " movq hotpack_real_" name "(%rip), %rax\n"              \
-  " testq %rax, %rax\n"                                    \
-  " jne 2f\n"                                              \
-  " pushq %rdi\n pushq %rsi\n pushq %rdx\n"                \
-  " leaq hotpack_name_" name "(%rip), %rdi\n"              \
-  " call hotpack_find_in_libc\n"                           \
-  " popq %rdx\n popq %rsi\n popq %rdi\n"                   \
-  " movq %rax, hotpack_real_" name "(%rip)\n"              \
+#define HOTPACK_REAL(name)                  \
+  " movq hotpack_real_" name                \
+  "(%rip), %rax\n"                          \
+  " testq %rax, %rax\n"                     \
+  " jne 2f\n"                               \
+  " pushq %rdi\n pushq %rsi\n pushq %rdx\n" \
+  " leaq hotpack_name_" name                \
+  "(%rip), %rdi\n"                          \
+  " call hotpack_find_in_libc\n"            \
+  " popq %rdx\n popq %rsi\n popq %rdi\n"    \
+  " movq %rax, hotpack_real_" name          \
+  "(%rip)\n"                                \
   "2:\n"
 
-#define HOTPACK_BEGIN(name)                                          \
-  ".section .rodata\n"                                               \
-  "hotpack_name_" name ": .asciz \"" name "\"\n"                     \
-  ".local hotpack_real_" name "\n"                                   \
-  ".comm hotpack_real_" name ", 8, 8\n"                              \
-  ".text\n"                                                          \
-  ".globl " name "\n"                                                \
-  ".type " name ", @function\n"                                      \
-  ".balign 16\n" name ":\n"                                          \
+#define HOTPACK_BEGIN(name)               \
+  ".section .rodata\n"                    \
+  "hotpack_name_" name ": .asciz \"" name \
+  "\"\n"                                  \
+  ".local hotpack_real_" name             \
+  "\n"                                    \
+  ".comm hotpack_real_" name              \
+  ", 8, 8\n"                              \
+  ".text\n"                               \
+  ".globl " name                          \
+  "\n"                                    \
+  ".type " name                           \
+  ", @function\n"                         \
+  ".balign 16\n" name                     \
+  ":\n"                                   \
   " endbr64\n"
 
 #define HOTPACK_END(name) ".size " name ", . - " name "\n"

@@ -1,8 +1,10 @@
-// What a process finds out about itself for `hotpack doctor`, in a file that is mapped shared, so that it survives any end.
+// What a process finds out about itself for `hotpack doctor`, in a file that is mapped shared, so that it survives any
+// end.
 //
 //   <HOTPACK_DOCTOR>/doctor.<pid>    one DoctorFile
 //
-// Written by preload/hooks/doctor.cc, read by tools/doctor/doctor_facts.cc; of one build, so there is no other version to read.
+// Written by preload/hooks/doctor.cc, read by tools/doctor/doctor_facts.cc; of one build, so there is no other version
+// to read.
 #pragma once
 
 #include <atomic>
@@ -19,13 +21,13 @@ inline constexpr size_t kDoctorLibraries = 64;
 // A function of the driver that hotpack hooks.
 struct DoctorHook {
   char symbol[48];
-  std::atomic<uint8_t> in_driver;       // the driver has it
-  std::atomic<uint32_t> looked_up;      // times that a look-up was answered with our function
-  std::atomic<uint64_t> handed_on;      // calls that were left to the driver
+  std::atomic<uint8_t> in_driver;   // the driver has it
+  std::atomic<uint32_t> looked_up;  // times that a look-up was answered with our function
+  std::atomic<uint64_t> handed_on;  // calls that were left to the driver
 };
 
-// A function that was looked up and left as it is. `hooked_base`: the name is one that hotpack hooks, but the driver's answer is
-// a variant that it does not know.
+// A function that was looked up and left as it is. `hooked_base`: the name is one that hotpack hooks, but the driver's
+// answer is a variant that it does not know.
 struct DoctorName {
   std::atomic<uint8_t> taken;
   std::atomic<uint8_t> hooked_base;
@@ -51,8 +53,8 @@ struct DoctorFile {
   DoctorHook hooks[kDoctorHooks];
   DoctorName unhooked[kDoctorUnhooked];
   DoctorLibrary libraries[kDoctorLibraries];
-  // Lines of /proc/self/maps with an offset of 0 and the name of a shared library, as when the driver was first found and
-  // again at the end: where a library is mapped twice, it is loaded twice.
+  // Lines of /proc/self/maps with an offset of 0 and the name of a shared library, as when the driver was first found
+  // and again at the end: where a library is mapped twice, it is loaded twice.
   std::atomic<uint32_t> mapped_bytes;
   char mapped[1 << 16];
 };

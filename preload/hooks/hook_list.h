@@ -1,50 +1,52 @@
 // Every driver function that hotpack hooks, in one place.
 //
-// Two kinds: functions that are answered by us (HOTPACK_HOOKS, each a C++ function), and functions that only submit work
-// and are watched for the first use of each stream (preload/hooks/work_list.h, each a few instructions). The exported symbol
-// is the driver's own versioned name; programs reach it by linking, by dlsym, or by cuGetProcAddress with the base name,
-// the CUDA version that introduced the signature, and the kind of default stream (facts: cudaTypedefs.h).
+// Two kinds: functions that are answered by us (HOTPACK_HOOKS, each a C++ function), and functions that only submit
+// work and are watched for the first use of each stream (preload/hooks/work_list.h, each a few instructions). The
+// exported symbol is the driver's own versioned name; programs reach it by linking, by dlsym, or by cuGetProcAddress
+// with the base name, the CUDA version that introduced the signature, and the kind of default stream (facts:
+// cudaTypedefs.h).
 //
-// The 32-bit first versions (cuMemAlloc, cuMemFree, ... without _v2) have other signatures and are left alone: a look-up
-// is substituted only when the pointer that the driver gave is one of the variants listed here.
+// The 32-bit first versions (cuMemAlloc, cuMemFree, ... without _v2) have other signatures and are left alone: a
+// look-up is substituted only when the pointer that the driver gave is one of the variants listed here.
 #pragma once
 
 #include <cuda.h>
 
 // X(exported symbol, base name, version, default stream: 1 legacy or any, 2 per thread, parameters)
-#define HOTPACK_MEMORY_HOOKS(X)                                                                                       \
-  X(cuMemAlloc_v2, "cuMemAlloc", 3020, 1, (CUdeviceptr * address, size_t bytes))                                      \
-  X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1,                                                                   \
-    (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned int element))                       \
-  X(cuMemFree_v2, "cuMemFree", 3020, 1, (CUdeviceptr address))                                                        \
-  X(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1, (CUdeviceptr * base, size_t * size, CUdeviceptr address)) \
-  X(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1, (CUdeviceptr * address, size_t bytes, CUstream stream))             \
-  X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2, (CUdeviceptr * address, size_t bytes, CUstream stream))        \
-  X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1,                                                     \
-    (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                        \
-  X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2,                                                \
-    (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                        \
-  X(cuMemFreeAsync, "cuMemFreeAsync", 11020, 1, (CUdeviceptr address, CUstream stream))                               \
-  X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 2, (CUdeviceptr address, CUstream stream))                          \
-  X(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, 1, (CUdevice device, CUmemoryPool pool))                         \
-  X(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1,                                                                     \
+#define HOTPACK_MEMORY_HOOKS(X)                                                                                \
+  X(cuMemAlloc_v2, "cuMemAlloc", 3020, 1, (CUdeviceptr * address, size_t bytes))                               \
+  X(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1,                                                            \
+    (CUdeviceptr * address, size_t * pitch, size_t width, size_t height, unsigned int element))                \
+  X(cuMemFree_v2, "cuMemFree", 3020, 1, (CUdeviceptr address))                                                 \
+  X(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1,                                                  \
+    (CUdeviceptr * base, size_t * size, CUdeviceptr address))                                                  \
+  X(cuMemAllocAsync, "cuMemAllocAsync", 11020, 1, (CUdeviceptr * address, size_t bytes, CUstream stream))      \
+  X(cuMemAllocAsync_ptsz, "cuMemAllocAsync", 11020, 2, (CUdeviceptr * address, size_t bytes, CUstream stream)) \
+  X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020, 1,                                              \
+    (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                 \
+  X(cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync", 11020, 2,                                         \
+    (CUdeviceptr * address, size_t bytes, CUmemoryPool pool, CUstream stream))                                 \
+  X(cuMemFreeAsync, "cuMemFreeAsync", 11020, 1, (CUdeviceptr address, CUstream stream))                        \
+  X(cuMemFreeAsync_ptsz, "cuMemFreeAsync", 11020, 2, (CUdeviceptr address, CUstream stream))                   \
+  X(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, 1, (CUdevice device, CUmemoryPool pool))                  \
+  X(cuMemSetMemPool, "cuMemSetMemPool", 13000, 1,                                                              \
     (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
 
 // answer_hooks.cc, ipc_hooks.cc
-#define HOTPACK_ANSWER_HOOKS(X)                                                                                       \
-  X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t * free, size_t * total))                                        \
-  X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1,                                                          \
-    (void* data, CUpointer_attribute attribute, CUdeviceptr address))                                                 \
-  X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 1,                                                        \
-    (unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address))                          \
-  X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 1,                                             \
-    (CUmemGenericAllocationHandle * handle, void* address))                                                           \
+#define HOTPACK_ANSWER_HOOKS(X)                                                              \
+  X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t * free, size_t * total))               \
+  X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1,                                 \
+    (void* data, CUpointer_attribute attribute, CUdeviceptr address))                        \
+  X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, 1,                               \
+    (unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address)) \
+  X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000, 1,                    \
+    (CUmemGenericAllocationHandle * handle, void* address))                                  \
   X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, 1, (CUipcMemHandle * handle, CUdeviceptr address))
 
 // peer_hooks.cc, pool_hooks.cc
-#define HOTPACK_PEER_HOOKS(X)                                                                                         \
-  X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1, (CUmemoryPool pool, size_t keep))                                   \
-  X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1, (CUcontext peer, unsigned int flags))                    \
+#define HOTPACK_PEER_HOOKS(X)                                                                      \
+  X(cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, 1, (CUmemoryPool pool, size_t keep))                \
+  X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, 1, (CUcontext peer, unsigned int flags)) \
   X(cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020, 1, (CUmemoryPool pool, const CUmemAccessDesc* map, size_t count))
 
 // retry_hooks.cc
@@ -79,52 +81,52 @@
   X(cuGraphInstantiateWithParams_ptsz, "cuGraphInstantiateWithParams", 12000, 2,                                      \
     (CUgraphExec * executable, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS * parameters))
 
-#define HOTPACK_STREAM_HOOKS(X)                                                                                  \
-  X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                              \
-  X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream))                                           \
-  X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 1, (CUstream stream))                                   \
-  X(cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 2, (CUstream stream))                              \
-  X(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1, (CUstream stream, CUstreamCaptureMode mode))      \
-  X(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2, (CUstream stream, CUstreamCaptureMode mode)) \
-  X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1,                                        \
+#define HOTPACK_STREAM_HOOKS(X)                                                                                   \
+  X(cuStreamDestroy, "cuStreamDestroy", 2000, 1, (CUstream stream))                                               \
+  X(cuStreamDestroy_v2, "cuStreamDestroy", 4000, 1, (CUstream stream))                                            \
+  X(cuStreamBeginCapture, "cuStreamBeginCapture", 10000, 1, (CUstream stream))                                    \
+  X(cuStreamBeginCapture_ptsz, "cuStreamBeginCapture", 10000, 2, (CUstream stream))                               \
+  X(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, 1, (CUstream stream, CUstreamCaptureMode mode))       \
+  X(cuStreamBeginCapture_v2_ptsz, "cuStreamBeginCapture", 10010, 2, (CUstream stream, CUstreamCaptureMode mode))  \
+  X(cuStreamBeginCaptureToGraph, "cuStreamBeginCaptureToGraph", 12030, 1,                                         \
     (CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count, \
-     CUstreamCaptureMode mode))                                                                                  \
-  X(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2,                                   \
+     CUstreamCaptureMode mode))                                                                                   \
+  X(cuStreamBeginCaptureToGraph_ptsz, "cuStreamBeginCaptureToGraph", 12030, 2,                                    \
     (CUstream stream, CUgraph graph, const CUgraphNode* dependencies, const CUgraphEdgeData* edges, size_t count, \
-     CUstreamCaptureMode mode))                                                                                  \
-  X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgraph * graph))                      \
+     CUstreamCaptureMode mode))                                                                                   \
+  X(cuStreamEndCapture, "cuStreamEndCapture", 10000, 1, (CUstream stream, CUgraph * graph))                       \
   X(cuStreamEndCapture_ptsz, "cuStreamEndCapture", 10000, 2, (CUstream stream, CUgraph * graph))
 
-#define HOTPACK_LAUNCH_HOOKS(X)                                                                     \
-  X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, 1,           \
+#define HOTPACK_LAUNCH_HOOKS(X)                                                            \
+  X(cuLaunchCooperativeKernelMultiDevice, "cuLaunchCooperativeKernelMultiDevice", 9000, 1, \
     (CUDA_LAUNCH_PARAMS * launches, unsigned int count, unsigned int flags))
 
 // kernel_hooks.cc
-#define HOTPACK_KERNEL_HOOKS(X)                                                                      \
+#define HOTPACK_KERNEL_HOOKS(X)                                                                                      \
   X(cuModuleGetFunction, "cuModuleGetFunction", 2000, 1, (CUfunction * function, CUmodule module, const char* name)) \
-  X(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, 1, (CUkernel * kernel, CUlibrary library, const char* name)) \
-  X(cuKernelGetFunction, "cuKernelGetFunction", 12000, 1, (CUfunction * function, CUkernel kernel))  \
-  X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module))                                    \
+  X(cuLibraryGetKernel, "cuLibraryGetKernel", 12000, 1, (CUkernel * kernel, CUlibrary library, const char* name))    \
+  X(cuKernelGetFunction, "cuKernelGetFunction", 12000, 1, (CUfunction * function, CUkernel kernel))                  \
+  X(cuModuleUnload, "cuModuleUnload", 2000, 1, (CUmodule module))                                                    \
   X(cuLibraryUnload, "cuLibraryUnload", 12000, 1, (CUlibrary library))
 
-#define HOTPACK_CONTEXT_HOOKS(X)                                                                     \
-  X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                         \
-    (CUcontext * context, CUctxCreateParams * parameters, unsigned int flags, CUdevice device))      \
-  X(cuCtxCreate_v3, "cuCtxCreate", 11040, 1,                                                         \
+#define HOTPACK_CONTEXT_HOOKS(X)                                                                           \
+  X(cuCtxCreate_v4, "cuCtxCreate", 12050, 1,                                                               \
+    (CUcontext * context, CUctxCreateParams * parameters, unsigned int flags, CUdevice device))            \
+  X(cuCtxCreate_v3, "cuCtxCreate", 11040, 1,                                                               \
     (CUcontext * context, CUexecAffinityParam * affinity, int count, unsigned int flags, CUdevice device)) \
-  X(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned int flags, CUdevice device)) \
-  X(cuCtxDestroy, "cuCtxDestroy", 2000, 1, (CUcontext context))                                      \
-  X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1, (CUcontext context))                                   \
+  X(cuCtxCreate_v2, "cuCtxCreate", 3020, 1, (CUcontext * context, unsigned int flags, CUdevice device))    \
+  X(cuCtxDestroy, "cuCtxDestroy", 2000, 1, (CUcontext context))                                            \
+  X(cuCtxDestroy_v2, "cuCtxDestroy", 4000, 1, (CUcontext context))                                         \
   X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, 1, (CUcontext * context, CUdevice device)) \
-  X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 1, (CUdevice device))              \
-  X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1, (CUdevice device))          \
-  X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 1, (CUdevice device))                  \
+  X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", 7000, 1, (CUdevice device))                    \
+  X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 11000, 1, (CUdevice device))                \
+  X(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 1, (CUdevice device))                        \
   X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 11000, 1, (CUdevice device))
 
-#define HOTPACK_LOOKUP_HOOKS(X)                                                                    \
-  X(cuGetProcAddress, "cuGetProcAddress", 11030, 1,                                                \
-    (const char* symbol, void** function, int version, cuuint64_t flags))                          \
-  X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, 1,                                             \
+#define HOTPACK_LOOKUP_HOOKS(X)                                           \
+  X(cuGetProcAddress, "cuGetProcAddress", 11030, 1,                       \
+    (const char* symbol, void** function, int version, cuuint64_t flags)) \
+  X(cuGetProcAddress_v2, "cuGetProcAddress", 12000, 1,                    \
     (const char* symbol, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status))
 
 #define HOTPACK_HOOKS(X)   \

@@ -5,11 +5,11 @@
 #include <atomic>
 #include <cstring>
 
+#include "preload/collect/launch_notes.h"
 #include "preload/hooks/doctor.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/elf_symbols.h"
 #include "preload/process/hook_scope.h"
-#include "preload/collect/launch_notes.h"
 
 namespace hotpack {
 // What hotpack_noted_* of work_hooks.cc goes on by.
@@ -20,10 +20,10 @@ struct NotedCell {
 }  // namespace hotpack
 
 // work_hooks.cc: the assembler code of each watched function and the pointer that it jumps through.
-#define HOTPACK_DECLARE_WORK(symbol, ...)               \
+#define HOTPACK_DECLARE_WORK(symbol, ...)                   \
   extern "C" void hotpack_work_##symbol() __asm__(#symbol); \
-  extern "C" void* hotpack_next_##symbol;               \
-  extern "C" void hotpack_noted_##symbol();             \
+  extern "C" void* hotpack_next_##symbol;                   \
+  extern "C" void hotpack_noted_##symbol();                 \
   extern "C" hotpack::NotedCell hotpack_noted_cell_##symbol;
 HOTPACK_WORK(HOTPACK_DECLARE_WORK)
 #undef HOTPACK_DECLARE_WORK
@@ -43,15 +43,21 @@ struct Row {
   cuuint64_t stream;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM or _PER_THREAD_DEFAULT_STREAM
   void* hook;
   void** jump;  // of a watched function; null otherwise
-  void* noted;      // ... and its way by the launch collector
+  void* noted;  // ... and its way by the launch collector
   NotedCell* cell;
 };
 
 #define HOTPACK_ROW(symbol, base, version, stream, parameters) \
   {#symbol, base, version, stream, reinterpret_cast<void*>(&Hook_##symbol), nullptr, nullptr, nullptr},
 #define HOTPACK_WORK_ROW(symbol, base, version, stream, where) \
-  {#symbol, base, version, stream, reinterpret_cast<void*>(&hotpack_work_##symbol), &hotpack_next_##symbol, \
-   reinterpret_cast<void*>(&hotpack_noted_##symbol), &hotpack_noted_cell_##symbol},
+  {#symbol,                                                    \
+   base,                                                       \
+   version,                                                    \
+   stream,                                                     \
+   reinterpret_cast<void*>(&hotpack_work_##symbol),            \
+   &hotpack_next_##symbol,                                     \
+   reinterpret_cast<void*>(&hotpack_noted_##symbol),           \
+   &hotpack_noted_cell_##symbol},
 const Row kRows[] = {HOTPACK_HOOKS(HOTPACK_ROW) HOTPACK_WORK(HOTPACK_WORK_ROW)};
 #undef HOTPACK_ROW
 #undef HOTPACK_WORK_ROW
@@ -127,11 +133,13 @@ bool BindHooks() {
   return true;
 }
 
-// A name of which every variant should be hooked, as cuGetProcAddress takes it or as it is exported. (Of copies that wait for
-// the legacy stream only the per-thread variants are.)
+// A name of which every variant should be hooked, as cuGetProcAddress takes it or as it is exported. (Of copies that
+// wait for the legacy stream only the per-thread variants are.)
 static bool IsHookedName(const char* name) {
   for (const Row& row : kRows) {
-    if (name != nullptr && row.stream == CU_GET_PROC_ADDRESS_LEGACY_STREAM && (strcmp(name, row.base) == 0 || strcmp(name, row.symbol) == 0)) return true;
+    if (name != nullptr && row.stream == CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
+        (strcmp(name, row.base) == 0 || strcmp(name, row.symbol) == 0))
+      return true;
   }
   return false;
 }
@@ -144,11 +152,13 @@ void* Substitute(void* function, const char* name, const void* caller) {
         state.looked_up.load(std::memory_order_relaxed) == function ||
         state.next.load(std::memory_order_relaxed) == function) {
       const bool theirs = IsLaterInterposer(caller, kRows[i].symbol);
-      if (Doctor() != nullptr && !theirs) [[unlikely]] DoctorNotesLookUp(name, caller, i, true);
+      if (Doctor() != nullptr && !theirs) [[unlikely]]
+        DoctorNotesLookUp(name, caller, i, true);
       return theirs ? function : kRows[i].hook;
     }
   }
-  if (Doctor() != nullptr) [[unlikely]] DoctorNotesLookUp(name, caller, -1, IsHookedName(name));
+  if (Doctor() != nullptr) [[unlikely]]
+    DoctorNotesLookUp(name, caller, -1, IsHookedName(name));
   return function;
 }
 

@@ -1,7 +1,7 @@
 // cuIpcGetMemHandle. Opening and closing handles needs no hook: what they concern is another process's memory.
+#include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
 #include "preload/process/log.h"
 #include "preload/serve/ipc_exclusions.h"
 #include "runtime/process/arena_table.h"

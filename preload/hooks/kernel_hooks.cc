@@ -1,9 +1,9 @@
-// The hooks by which the launch collector knows kernels: handles as they are given out, and that they are gone. Where it is
-// off they hand on.
-#include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
+// The hooks by which the launch collector knows kernels: handles as they are given out, and that they are gone. Where
+// it is off they hand on.
 #include "preload/collect/kernel_table.h"
 #include "preload/collect/launch_notes.h"
+#include "preload/hooks/hook_table.h"
+#include "preload/process/hook_scope.h"
 
 using hotpack::HookScope;
 using hotpack::NotesLaunches;

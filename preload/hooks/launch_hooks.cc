@@ -1,11 +1,11 @@
-// What the launch collector makes of the arguments of watched functions (work_list.h): a name, a stream, and the words that
-// may be addresses of blocks. Signatures: cuda.h.
+// What the launch collector makes of the arguments of watched functions (work_list.h): a name, a stream, and the words
+// that may be addresses of blocks. Signatures: cuda.h.
 #include <cstring>
 
-#include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
 #include "preload/collect/kernel_table.h"
 #include "preload/collect/launch_notes.h"
+#include "preload/hooks/hook_table.h"
+#include "preload/process/hook_scope.h"
 #include "preload/streams/stream_order.h"
 
 namespace hotpack {
@@ -116,12 +116,13 @@ constexpr int kConfig = -1;
 
 // A pair: the legacy and the per-thread variant.
 #define HOTPACK_ASYNC(symbol, name, stream, reader) \
-  {#symbol, name, stream, false, reader, 0, 0, false}, {#symbol "_ptsz", name, stream, true, reader, 0, 0, false}
+  {#symbol, name, stream, false, reader, 0, 0, false}, { #symbol "_ptsz", name, stream, true, reader, 0, 0, false }
 #define HOTPACK_SYNC(symbol, name, reader) \
-  {#symbol, name, 0, false, reader, 0, 0, false}, {#symbol "_ptds", name, 0, true, reader, 0, 0, false}
-#define HOTPACK_KERNEL(symbol, stream, function, parameters, has_extra)        \
-  {#symbol, nullptr, stream, false, nullptr, function, parameters, has_extra}, \
-      {#symbol "_ptsz", nullptr, stream, true, nullptr, function, parameters, has_extra}
+  {#symbol, name, 0, false, reader, 0, 0, false}, { #symbol "_ptds", name, 0, true, reader, 0, 0, false }
+#define HOTPACK_KERNEL(symbol, stream, function, parameters, has_extra)              \
+  {#symbol, nullptr, stream, false, nullptr, function, parameters, has_extra}, {     \
+#symbol "_ptsz", nullptr, stream, true, nullptr, function, parameters, has_extra \
+  }
 
 constexpr NotedWork kNoted[] = {
     HOTPACK_KERNEL(cuLaunchKernel, 9, 1, 10, true),
@@ -202,7 +203,8 @@ const NotedWork* FindNotedWork(const char* symbol) {
 }  // namespace hotpack
 
 // Called by the code of work_hooks.cc, on the program's thread, before the work is submitted.
-extern "C" __attribute__((visibility("hidden"))) void hotpack_note_work(const hotpack::NotedWork* work, const uint64_t* registers,
+extern "C" __attribute__((visibility("hidden"))) void hotpack_note_work(const hotpack::NotedWork* work,
+                                                                        const uint64_t* registers,
                                                                         const uint64_t* stack) noexcept try {
   hotpack::noted_launch.engine = nullptr;  // an earlier one that nobody has taken is not this call's
   hotpack::HookScope scope;

@@ -1,6 +1,6 @@
 // cuGetProcAddress in both forms: by these libcudart, cuBLAS and cuDNN find nearly every driver function.
-#include "preload/process/hook_scope.h"
 #include "preload/hooks/hook_table.h"
+#include "preload/process/hook_scope.h"
 
 CUresult Hook_cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
   hotpack::HookScope scope;

@@ -1,13 +1,13 @@
 // The hooks that answer for device memory. Each hands on to the driver whatever is not ours to serve.
 #include <atomic>
 
-#include "preload/serve/allocate.h"
+#include "preload/hooks/hook_table.h"
+#include "preload/hooks/pitch.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
-#include "preload/serve/out_of_memory.h"
+#include "preload/serve/allocate.h"
 #include "preload/serve/ipc_exclusions.h"
-#include "preload/hooks/pitch.h"
+#include "preload/serve/out_of_memory.h"
 #include "preload/serve/recorder.h"
 
 using hotpack::DeviceAddress;

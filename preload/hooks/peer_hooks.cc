@@ -2,10 +2,10 @@
 // (cuMemPoolSetAccess), not for virtual memory, where each mapping has access rights of its own (cuMemSetAccess). So an
 // arena follows what the program asks for. It knows one kind of memory: either call gives the device access to all of
 // it. It is not taken away again (cuCtxDisablePeerAccess), which harms no program that keeps to what it asked for.
-#include "preload/serve/allocate.h"
+#include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
+#include "preload/serve/allocate.h"
 
 using hotpack::ContextArena;
 using hotpack::HookScope;

@@ -1,5 +1,5 @@
-// The driver's own pitch for cuMemAllocPitch: it depends on the width and the element size (cuda.h), and only the driver
-// knows how.
+// The driver's own pitch for cuMemAllocPitch: it depends on the width and the element size (cuda.h), and only the
+// driver knows how.
 #pragma once
 
 #include <cuda.h>

@@ -1,9 +1,9 @@
 // The default pool's memory is the arena's: a program that shrinks the one means the other as well.
 #include <algorithm>
 
+#include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
 #include "runtime/process/arena_table.h"
 
 namespace {

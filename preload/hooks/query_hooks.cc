@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
-#include "preload/hooks/hook_table.h"
 #include "runtime/process/arena_table.h"
 
 using hotpack::ContextArena;

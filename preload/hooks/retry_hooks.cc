@@ -1,10 +1,10 @@
 // Calls that need device memory of the driver itself: they go on to it, and if it has none left, hotpack gives back
-// what it holds without need and asks again (preload/serve/out_of_memory.h). Without that a program would fail for memory
-// that it is told is free (cuMemGetInfo counts the arena's idle memory as free).
+// what it holds without need and asks again (preload/serve/out_of_memory.h). Without that a program would fail for
+// memory that it is told is free (cuMemGetInfo counts the arena's idle memory as free).
 #include <algorithm>
 
-#include "preload/process/hook_scope.h"
 #include "preload/hooks/hook_table.h"
+#include "preload/process/hook_scope.h"
 #include "preload/serve/out_of_memory.h"
 
 using hotpack::HookScope;
@@ -17,8 +17,7 @@ namespace {
 // (cuda.h, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES). A second attempt begins with what the program gave.
 class JitValues {
  public:
-  JitValues(void** values, unsigned int count)
-      : values_(values), kept_(values != nullptr ? std::min(count, kMax) : 0) {
+  JitValues(void** values, unsigned int count) : values_(values), kept_(values != nullptr ? std::min(count, kMax) : 0) {
     std::copy_n(values, kept_, given_);
   }
   // Call before each attempt.
@@ -49,31 +48,32 @@ CUresult Hook_cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, co
 CUresult Hook_cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuMemAllocManaged", bytes,
-                  [=] { return HOTPACK_NEXT(cuMemAllocManaged)(address, bytes, flags); });
+                        [=] { return HOTPACK_NEXT(cuMemAllocManaged)(address, bytes, flags); });
 }
 
 CUresult Hook_cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
   HookScope scope;
-  return RetryAfterTrim(scope, "cuMemPoolCreate", kUnknownBytes, [=] { return HOTPACK_NEXT(cuMemPoolCreate)(pool, props); });
+  return RetryAfterTrim(scope, "cuMemPoolCreate", kUnknownBytes,
+                        [=] { return HOTPACK_NEXT(cuMemPoolCreate)(pool, props); });
 }
 
 CUresult Hook_cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR* descriptor) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuArrayCreate", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuArrayCreate_v2)(array, descriptor); });
+                        [=] { return HOTPACK_NEXT(cuArrayCreate_v2)(array, descriptor); });
 }
 
 CUresult Hook_cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuArray3DCreate", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuArray3DCreate_v2)(array, descriptor); });
+                        [=] { return HOTPACK_NEXT(cuArray3DCreate_v2)(array, descriptor); });
 }
 
 CUresult Hook_cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* descriptor,
                                      unsigned int levels) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuMipmappedArrayCreate", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuMipmappedArrayCreate)(array, descriptor, levels); });
+                        [=] { return HOTPACK_NEXT(cuMipmappedArrayCreate)(array, descriptor, levels); });
 }
 
 CUresult Hook_cuModuleLoad(CUmodule* module, const char* file) {
@@ -84,7 +84,7 @@ CUresult Hook_cuModuleLoad(CUmodule* module, const char* file) {
 CUresult Hook_cuModuleLoadData(CUmodule* module, const void* image) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuModuleLoadData", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuModuleLoadData)(module, image); });
+                        [=] { return HOTPACK_NEXT(cuModuleLoadData)(module, image); });
 }
 
 CUresult Hook_cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count, CUjit_option* options,
@@ -100,7 +100,7 @@ CUresult Hook_cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned i
 CUresult Hook_cuModuleLoadFatBinary(CUmodule* module, const void* image) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuModuleLoadFatBinary", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuModuleLoadFatBinary)(module, image); });
+                        [=] { return HOTPACK_NEXT(cuModuleLoadFatBinary)(module, image); });
 }
 
 CUresult Hook_cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit, void** jit_values,
@@ -127,32 +127,32 @@ CUresult Hook_cuLibraryLoadFromFile(CUlibrary* library, const char* file, CUjit_
 CUresult Hook_cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, CUgraphNode* node, char* log, size_t bytes) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuGraphInstantiate", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuGraphInstantiate)(executable, graph, node, log, bytes); });
+                        [=] { return HOTPACK_NEXT(cuGraphInstantiate)(executable, graph, node, log, bytes); });
 }
 
 CUresult Hook_cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* node, char* log,
                                     size_t bytes) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuGraphInstantiate", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuGraphInstantiate_v2)(executable, graph, node, log, bytes); });
+                        [=] { return HOTPACK_NEXT(cuGraphInstantiate_v2)(executable, graph, node, log, bytes); });
 }
 
 CUresult Hook_cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuGraphInstantiateWithFlags", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuGraphInstantiateWithFlags)(executable, graph, flags); });
+                        [=] { return HOTPACK_NEXT(cuGraphInstantiateWithFlags)(executable, graph, flags); });
 }
 
 CUresult Hook_cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
                                            CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuGraphInstantiateWithParams", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuGraphInstantiateWithParams)(executable, graph, parameters); });
+                        [=] { return HOTPACK_NEXT(cuGraphInstantiateWithParams)(executable, graph, parameters); });
 }
 
 CUresult Hook_cuGraphInstantiateWithParams_ptsz(CUgraphExec* executable, CUgraph graph,
                                                 CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
   HookScope scope;
   return RetryAfterTrim(scope, "cuGraphInstantiateWithParams", kUnknownBytes,
-                  [=] { return HOTPACK_NEXT(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters); });
+                        [=] { return HOTPACK_NEXT(cuGraphInstantiateWithParams_ptsz)(executable, graph, parameters); });
 }

@@ -1,9 +1,9 @@
-// The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen by
-// the work hooks, at their first use.)
-#include "preload/process/driver_access.h"
-#include "preload/streams/graph_memory.h"
-#include "preload/process/hook_scope.h"
+// The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen
+// by the work hooks, at their first use.)
 #include "preload/hooks/hook_table.h"
+#include "preload/process/driver_access.h"
+#include "preload/process/hook_scope.h"
+#include "preload/streams/graph_memory.h"
 #include "preload/streams/stream_order.h"
 
 using hotpack::HookScope;
@@ -48,7 +48,8 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
   return result;
 }
 
-// end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is asked.
+// end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is
+// asked.
 template <typename End>
 CUresult EndCapture(CUstream stream, CUgraph* graph, End end) {
   HookScope scope;
@@ -126,7 +127,8 @@ CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
 }
 
 // Deprecated, and the one launch that names streams in an array.
-CUresult Hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count, unsigned int flags) {
+CUresult Hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count,
+                                                   unsigned int flags) {
   HookScope scope;
   for (unsigned int i = 0; scope.Active() && launches != nullptr && i < count; ++i) {
     if (reinterpret_cast<uintptr_t>(launches[i].hStream) <= 2) continue;

@@ -7,9 +7,9 @@
 
 #include <cstddef>
 
+#include "preload/hooks/work_list.h"
 #include "preload/serve/recorder.h"
 #include "preload/streams/stream_order.h"
-#include "preload/hooks/work_list.h"
 
 #if !defined(__x86_64__)
 #error "preload/hooks/work_hooks.cc and preload/hooks/dl_hooks.cc are written for x86-64"
@@ -47,16 +47,16 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
 #define HOTPACK_LOAD_ARG9 "movq 24(%rsp), %rax\n"
 #define HOTPACK_LOAD_CONFIG "xorl %eax, %eax\n testq %rdi, %rdi\n je 1f\n movq 32(%rdi), %rax\n"
 
-// To 1: go on. To 2: it is the thread's own default stream. To 3: the first use of the stream in %rax.
-// Handles 0 and 1 are the legacy default stream, 2 (CU_STREAM_PER_THREAD) the thread's own; others are looked up by hash.
-#define HOTPACK_LOOK_UP                              \
-  "imull $-1640531535, %eax, %r11d\n"               \
-  "shrl $20, %r11d\n"                               \
-  "leaq hotpack_stream_handles(%rip), %r10\n"       \
+// To 1: go on. To 2: it is the thread's own default stream. To 3: the first use of the stream in %rax. Handles 0 and 1
+// are the legacy default stream, 2 (CU_STREAM_PER_THREAD) the thread's own; others are looked up by hash.
+#define HOTPACK_LOOK_UP                       \
+  "imull $-1640531535, %eax, %r11d\n"         \
+  "shrl $20, %r11d\n"                         \
+  "leaq hotpack_stream_handles(%rip), %r10\n" \
   "cmpq %rax, (%r10,%r11,8)\n jne 3f\n"
 #define HOTPACK_LEGACY "cmpq $2, %rax\n jb 1f\n je 2f\n" HOTPACK_LOOK_UP "jmp 1f\n"
 #define HOTPACK_OWN "cmpq $1, %rax\n je 1f\n testq $-3, %rax\n je 2f\n" HOTPACK_LOOK_UP "jmp 1f\n"
-#define HOTPACK_HOST                                                                                             \
+#define HOTPACK_HOST \
   "cmpl $0, hotpack_host_waits(%rip)\n jne 4f\n leaq 4f(%rip), %r11\n jmp hotpack_host_wait_and_jump\n4:\n"
 
 #define HOTPACK_AT_ARG1 HOTPACK_LOAD_ARG1 HOTPACK_LEGACY
@@ -81,47 +81,71 @@ static_assert(kHotpackHandleBits == 12, "the shift below");
 #define HOTPACK_AT_NONE "jmp 1f\n"
 
 // The pointer starts at a piece of code that binds all hooks and then jumps through it again. With the launch collector
-// (launch_notes.h) it leads to hotpack_noted_*, which hands the arguments to hotpack_note_work and goes on; the function
-// that comes next and the row of launch_hooks.cc are then in the cell.
-#define HOTPACK_WORK_CODE(symbol, base, version, stream, where)      \
-  asm(".data\n"                                                      \
-      ".balign 8\n"                                                  \
-      ".globl hotpack_next_" #symbol "\n"                            \
-      ".hidden hotpack_next_" #symbol "\n"                           \
-      ".type hotpack_next_" #symbol ", @object\n"                    \
-      ".size hotpack_next_" #symbol ", 8\n"                          \
-      "hotpack_next_" #symbol ": .quad hotpack_unbound_" #symbol "\n" \
-      ".text\n"                                                      \
-      "hotpack_unbound_" #symbol ":\n"                               \
-      " leaq hotpack_next_" #symbol "(%rip), %rax\n"                 \
-      " leaq hotpack_unbound_" #symbol "(%rip), %r11\n"              \
-      " jmp hotpack_bind_and_jump\n"                                 \
-      ".globl " #symbol "\n"                                         \
-      ".type " #symbol ", @function\n"                               \
-      ".balign 16\n" #symbol ":\n"                                   \
-      " endbr64\n" HOTPACK_AT_##where                                \
-      "2: cmpl $0, hotpack_per_thread_stream_used(%rip)\n"           \
-      " jne 1f\n"                                                    \
-      " movl $1, hotpack_per_thread_stream_used(%rip)\n"             \
-      "1: jmp *hotpack_next_" #symbol "(%rip)\n"                     \
-      "3: leaq hotpack_next_" #symbol "(%rip), %r11\n"               \
-      " jmp hotpack_first_use_and_jump\n"                            \
-      ".size " #symbol ", . - " #symbol "\n"                        \
-      ".data\n"                                                      \
-      ".balign 8\n"                                                  \
-      ".globl hotpack_noted_cell_" #symbol "\n"                      \
-      ".hidden hotpack_noted_cell_" #symbol "\n"                     \
-      ".type hotpack_noted_cell_" #symbol ", @object\n"              \
-      ".size hotpack_noted_cell_" #symbol ", 16\n"                   \
-      "hotpack_noted_cell_" #symbol ": .quad 0, 0\n"                 \
-      ".text\n"                                                      \
-      ".globl hotpack_noted_" #symbol "\n"                           \
-      ".hidden hotpack_noted_" #symbol "\n"                          \
-      ".type hotpack_noted_" #symbol ", @function\n"                 \
-      "hotpack_noted_" #symbol ":\n"                                 \
-      " endbr64\n"                                                   \
-      " leaq hotpack_noted_cell_" #symbol "(%rip), %r11\n"           \
-      " jmp hotpack_note_and_jump\n"                                 \
+// (launch_notes.h) it leads to hotpack_noted_*, which hands the arguments to hotpack_note_work and goes on; the
+// function that comes next and the row of launch_hooks.cc are then in the cell.
+#define HOTPACK_WORK_CODE(symbol, base, version, stream, where)  \
+  asm(".data\n"                                                  \
+      ".balign 8\n"                                              \
+      ".globl hotpack_next_" #symbol                             \
+      "\n"                                                       \
+      ".hidden hotpack_next_" #symbol                            \
+      "\n"                                                       \
+      ".type hotpack_next_" #symbol                              \
+      ", @object\n"                                              \
+      ".size hotpack_next_" #symbol                              \
+      ", 8\n"                                                    \
+      "hotpack_next_" #symbol ": .quad hotpack_unbound_" #symbol \
+      "\n"                                                       \
+      ".text\n"                                                  \
+      "hotpack_unbound_" #symbol                                 \
+      ":\n"                                                      \
+      " leaq hotpack_next_" #symbol                              \
+      "(%rip), %rax\n"                                           \
+      " leaq hotpack_unbound_" #symbol                           \
+      "(%rip), %r11\n"                                           \
+      " jmp hotpack_bind_and_jump\n"                             \
+      ".globl " #symbol                                          \
+      "\n"                                                       \
+      ".type " #symbol                                           \
+      ", @function\n"                                            \
+      ".balign 16\n" #symbol                                     \
+      ":\n"                                                      \
+      " endbr64\n" HOTPACK_AT_##where                            \
+      "2: cmpl $0, hotpack_per_thread_stream_used(%rip)\n"       \
+      " jne 1f\n"                                                \
+      " movl $1, hotpack_per_thread_stream_used(%rip)\n"         \
+      "1: jmp *hotpack_next_" #symbol                            \
+      "(%rip)\n"                                                 \
+      "3: leaq hotpack_next_" #symbol                            \
+      "(%rip), %r11\n"                                           \
+      " jmp hotpack_first_use_and_jump\n"                        \
+      ".size " #symbol ", . - " #symbol                          \
+      "\n"                                                       \
+      ".data\n"                                                  \
+      ".balign 8\n"                                              \
+      ".globl hotpack_noted_cell_" #symbol                       \
+      "\n"                                                       \
+      ".hidden hotpack_noted_cell_" #symbol                      \
+      "\n"                                                       \
+      ".type hotpack_noted_cell_" #symbol                        \
+      ", @object\n"                                              \
+      ".size hotpack_noted_cell_" #symbol                        \
+      ", 16\n"                                                   \
+      "hotpack_noted_cell_" #symbol                              \
+      ": .quad 0, 0\n"                                           \
+      ".text\n"                                                  \
+      ".globl hotpack_noted_" #symbol                            \
+      "\n"                                                       \
+      ".hidden hotpack_noted_" #symbol                           \
+      "\n"                                                       \
+      ".type hotpack_noted_" #symbol                             \
+      ", @function\n"                                            \
+      "hotpack_noted_" #symbol                                   \
+      ":\n"                                                      \
+      " endbr64\n"                                               \
+      " leaq hotpack_noted_cell_" #symbol                        \
+      "(%rip), %r11\n"                                           \
+      " jmp hotpack_note_and_jump\n"                             \
       ".size hotpack_noted_" #symbol ", . - hotpack_noted_" #symbol "\n");
 
 // Entry: %rax the address of the pointer, %r11 its unbound value, the caller's arguments untouched, %rsp at the return
@@ -142,19 +166,17 @@ asm(".text\n"
 #define HOTPACK_SAVE " pushq %rdi\n pushq %rsi\n pushq %rdx\n pushq %rcx\n pushq %r8\n pushq %r9\n pushq %r11\n"
 #define HOTPACK_RESTORE " popq %r11\n popq %r9\n popq %r8\n popq %rcx\n popq %rdx\n popq %rsi\n popq %rdi\n"
 
-// Entry: %rax the stream; %r11 the address of the pointer to jump through, or where to go on. None of the watched functions
-// takes floating-point arguments.
+// Entry: %rax the stream; %r11 the address of the pointer to jump through, or where to go on. None of the watched
+// functions takes floating-point arguments.
 asm(".text\n"
     "hotpack_first_use_and_jump:\n" HOTPACK_SAVE
     " movq %rax, %rdi\n"
     " call hotpack_first_use\n" HOTPACK_RESTORE
     " jmp *(%r11)\n"
-    "hotpack_host_wait_and_jump:\n" HOTPACK_SAVE
-    " call hotpack_first_host_wait\n" HOTPACK_RESTORE
-    " jmp *%r11\n");
+    "hotpack_host_wait_and_jump:\n" HOTPACK_SAVE " call hotpack_first_host_wait\n" HOTPACK_RESTORE " jmp *%r11\n");
 
-// Entry: %r11 the address of the cell. What is pushed is the array of the arguments in registers, the first one lowest; the
-// seventh argument lies behind it and the return address.
+// Entry: %r11 the address of the cell. What is pushed is the array of the arguments in registers, the first one lowest;
+// the seventh argument lies behind it and the return address.
 asm(".text\n"
     "hotpack_note_and_jump:\n"
     " pushq %r9\n pushq %r8\n pushq %rcx\n pushq %rdx\n pushq %rsi\n pushq %rdi\n pushq %r11\n"

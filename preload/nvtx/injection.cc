@@ -1,9 +1,10 @@
-// libhotpack_nvtx.so: what NVTX loads by NVTX_INJECTION64_PATH. Each range and mark is told to the host (collector_host.h), then
-// handed on to the injection library that was there before (HOTPACK_NVTX_NEXT), if there is one.
+// libhotpack_nvtx.so: what NVTX loads by NVTX_INJECTION64_PATH. Each range and mark is told to the host
+// (collector_host.h), then handed on to the injection library that was there before (HOTPACK_NVTX_NEXT), if there is
+// one.
 //
 // An NVTX instance is in every object that was compiled with its header, and each calls InitializeInjectionNvtx2 once
-// (nvtxInit.h). The functions it jumps through lie in tables that the injection fills in; handles of domains and strings
-// are the injection's to choose, so with a next one they are that one's.
+// (nvtxInit.h). The functions it jumps through lie in tables that the injection fills in; handles of domains and
+// strings are the injection's to choose, so with a next one they are that one's.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -34,32 +35,31 @@ int Tell(hotpack_note_range kind, uint64_t id, const std::string& name) {
 uint64_t Stack(nvtxDomainHandle_t domain) { return reinterpret_cast<uintptr_t>(domain); }
 
 // X(name, module, id): what is answered here.
-#define HOTPACK_NVTX(X)                                                \
-  X(MarkEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx)                \
-  X(MarkA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA)                  \
-  X(MarkW, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW)                  \
-  X(RangeStartEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartEx)    \
-  X(RangeStartA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA)      \
-  X(RangeStartW, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW)      \
-  X(RangeEnd, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeEnd)            \
-  X(RangePushEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx)      \
-  X(RangePushA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA)        \
-  X(RangePushW, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW)        \
-  X(RangePop, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePop)            \
-  X(DomainMarkEx, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx)  \
-  X(DomainRangeStartEx, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeStartEx) \
-  X(DomainRangeEnd, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeEnd) \
-  X(DomainRangePushEx, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx) \
-  X(DomainRangePop, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop) \
+#define HOTPACK_NVTX(X)                                                                 \
+  X(MarkEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkEx)                                 \
+  X(MarkA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkA)                                   \
+  X(MarkW, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_MarkW)                                   \
+  X(RangeStartEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartEx)                     \
+  X(RangeStartA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartA)                       \
+  X(RangeStartW, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeStartW)                       \
+  X(RangeEnd, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangeEnd)                             \
+  X(RangePushEx, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushEx)                       \
+  X(RangePushA, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushA)                         \
+  X(RangePushW, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePushW)                         \
+  X(RangePop, NVTX_CB_MODULE_CORE, NVTX_CBID_CORE_RangePop)                             \
+  X(DomainMarkEx, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainMarkEx)                   \
+  X(DomainRangeStartEx, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeStartEx)       \
+  X(DomainRangeEnd, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangeEnd)               \
+  X(DomainRangePushEx, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePushEx)         \
+  X(DomainRangePop, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRangePop)               \
   X(DomainRegisterStringA, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringA) \
   X(DomainRegisterStringW, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainRegisterStringW) \
-  X(DomainCreateA, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA) \
-  X(DomainCreateW, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW) \
+  X(DomainCreateA, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateA)                 \
+  X(DomainCreateW, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainCreateW)                 \
   X(DomainDestroy, NVTX_CB_MODULE_CORE2, NVTX_CBID_CORE2_DomainDestroy)
 
 // The next injection's functions; null: it has none.
-#define HOTPACK_NVTX_NEXT(name, module, id) \
-  std::atomic<nvtx##name##_impl_fntype> next_##name{nullptr};
+#define HOTPACK_NVTX_NEXT(name, module, id) std::atomic<nvtx##name##_impl_fntype> next_##name{nullptr};
 HOTPACK_NVTX(HOTPACK_NVTX_NEXT)
 #undef HOTPACK_NVTX_NEXT
 
@@ -221,7 +221,8 @@ NvtxInitializeInjectionNvtxFunc_t FindNext() {
   if (initialize == reinterpret_cast<void*>(&InitializeInjectionNvtx2)) return nullptr;
   if (initialize == nullptr && host != nullptr) {
     char line[400];
-    snprintf(line, sizeof(line), "HOTPACK_NVTX_NEXT: %.250s is no NVTX injection library; ranges are not handed on", path);
+    snprintf(line, sizeof(line), "HOTPACK_NVTX_NEXT: %.250s is no NVTX injection library; ranges are not handed on",
+             path);
     host->say(line);
   }
   return reinterpret_cast<NvtxInitializeInjectionNvtxFunc_t>(initialize);
@@ -250,7 +251,8 @@ void Replace(const Tables& tables, int module, unsigned id, NvtxFunctionPointer 
              std::atomic<Function>* next) {
   NvtxFunctionPointer* slot = tables.Slot(module, id);
   if (slot == nullptr) return;
-  if (*slot != before && *slot != reinterpret_cast<NvtxFunctionPointer>(ours)) next->store(reinterpret_cast<Function>(*slot));
+  if (*slot != before && *slot != reinterpret_cast<NvtxFunctionPointer>(ours))
+    next->store(reinterpret_cast<Function>(*slot));
   *slot = reinterpret_cast<NvtxFunctionPointer>(ours);
 }
 
@@ -279,8 +281,9 @@ int Initialize(NvtxGetExportTableFunc_t get) {
   }
   const int answer = next != nullptr ? next(get) : 0;
   if (host == nullptr) return answer;
-#define HOTPACK_NVTX_REPLACE(name, module, id) \
-  Replace<nvtx##name##_impl_fntype>(tables, module, id, before[module == NVTX_CB_MODULE_CORE ? 0 : 1][id], On##name, &next_##name);
+#define HOTPACK_NVTX_REPLACE(name, module, id)                                                                       \
+  Replace<nvtx##name##_impl_fntype>(tables, module, id, before[module == NVTX_CB_MODULE_CORE ? 0 : 1][id], On##name, \
+                                    &next_##name);
   HOTPACK_NVTX(HOTPACK_NVTX_REPLACE)
 #undef HOTPACK_NVTX_REPLACE
   return 1;
@@ -290,8 +293,6 @@ int Initialize(NvtxGetExportTableFunc_t get) {
 }  // namespace hotpack::nvtx
 
 // NVTX: nonzero if the injection is there, else its functions become empty ones.
-int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get) try {
-  return hotpack::nvtx::Initialize(get);
-} catch (...) {
+int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get) try { return hotpack::nvtx::Initialize(get); } catch (...) {
   return 0;
 }

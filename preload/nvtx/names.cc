@@ -31,10 +31,14 @@ bool HasMessage(const nvtxEventAttributes_t* attributes) {
 std::string Message(const nvtxEventAttributes_t* attributes) {
   if (!HasMessage(attributes)) return "";
   switch (attributes->messageType) {
-    case NVTX_MESSAGE_TYPE_ASCII: return Text(attributes->message.ascii);
-    case NVTX_MESSAGE_TYPE_UNICODE: return Narrow(attributes->message.unicode);
-    case NVTX_MESSAGE_TYPE_REGISTERED: return Strings().Get(attributes->message.registered);
-    default: return "";
+    case NVTX_MESSAGE_TYPE_ASCII:
+      return Text(attributes->message.ascii);
+    case NVTX_MESSAGE_TYPE_UNICODE:
+      return Narrow(attributes->message.unicode);
+    case NVTX_MESSAGE_TYPE_REGISTERED:
+      return Strings().Get(attributes->message.registered);
+    default:
+      return "";
   }
 }
 

@@ -1,6 +1,5 @@
 #include "preload/process/debug_options.h"
 
-
 #include <unistd.h>
 
 #include <algorithm>

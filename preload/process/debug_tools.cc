@@ -31,11 +31,10 @@ const char* DetectInProcess() {
   if (Set("CUDA_MEMCHECK")) return "cuda-memcheck";
   const char* injected = getenv("CUDA_INJECTION64_PATH");
   if (injected != nullptr && HasSanitizerLibrary(injected)) return kSanitizer;
-  const int found = dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void*) {
-        return info->dlpi_name != nullptr && HasSanitizerLibrary(info->dlpi_name) ? 1 : 0;
-      },
-      nullptr);
+  const int found =
+      dl_iterate_phdr([](dl_phdr_info* info, size_t,
+                         void*) { return info->dlpi_name != nullptr && HasSanitizerLibrary(info->dlpi_name) ? 1 : 0; },
+                      nullptr);
   return found != 0 ? kSanitizer : nullptr;
 }
 

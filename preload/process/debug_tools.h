@@ -8,8 +8,8 @@ namespace hotpack {
 // driver call.
 const char* DetectInProcess();
 
-// The same, and cuda-gdb, once the driver library is loaded (`driver`: its dlopen handle). A variable in the driver says
-// whether a debugger is attached; a debugger that attaches later finds the arena as it is.
+// The same, and cuda-gdb, once the driver library is loaded (`driver`: its dlopen handle). A variable in the driver
+// says whether a debugger is attached; a debugger that attaches later finds the arena as it is.
 const char* DetectAtDriver(void* driver);
 
 }  // namespace hotpack

@@ -12,7 +12,8 @@ namespace hotpack {
 // preload/capi/standalone.cc.
 extern const bool kHooksPresent;
 
-// dlopen handle of libcuda.so.1: the one that is loaded; without hooks it is loaded if need be. Null: there is none (yet).
+// dlopen handle of libcuda.so.1: the one that is loaded; without hooks it is loaded if need be. Null: there is none
+// (yet).
 void* DriverLibrary();
 
 // Exported symbol of the driver library itself, past every preload. Null: no driver library, or no such symbol.

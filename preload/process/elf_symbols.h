@@ -1,5 +1,5 @@
-// Reads loaded objects' dynamic symbol tables directly: the C library's own dlsym, dlvsym and dlopen (which this library's
-// exports of the same names hide) cannot be found in any other way.
+// Reads loaded objects' dynamic symbol tables directly: the C library's own dlsym, dlvsym and dlopen (which this
+// library's exports of the same names hide) cannot be found in any other way.
 #pragma once
 
 namespace hotpack {

@@ -14,7 +14,7 @@ void Log(const char* format, Args... args) {
   const int length = snprintf(line + kPrefix, sizeof(line) - kPrefix - 1, format, args...);
   if (length < 0) return;
   const size_t end = kPrefix + (static_cast<size_t>(length) < sizeof(line) - kPrefix - 2 ? static_cast<size_t>(length)
-                                                                                          : sizeof(line) - kPrefix - 2);
+                                                                                         : sizeof(line) - kPrefix - 2);
   line[end] = '\n';
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, end + 1);
 }

@@ -6,8 +6,8 @@
 
 namespace hotpack {
 
-// Nobody waits for anybody, other than at a static variable of a function: a thread that is at it at the moment of a fork does
-// not exist in the child, where its lock would stay taken.
+// Nobody waits for anybody, other than at a static variable of a function: a thread that is at it at the moment of a
+// fork does not exist in the child, where its lock would stay taken.
 template <typename T>
 class NoDestructor {
  public:
@@ -16,7 +16,8 @@ class NoDestructor {
   // Thread-safe. Throws bad_alloc.
   T& Get() {
     T* made = made_.load(std::memory_order_acquire);
-    if (made != nullptr) [[likely]] return *made;
+    if (made != nullptr) [[likely]]
+      return *made;
     T* fresh = new T;
     if (made_.compare_exchange_strong(made, fresh)) return *fresh;
     delete fresh;

@@ -1,8 +1,8 @@
 // The options, all of them in this one table. The flag of `hotpack run` is the variable's name in lower case without
 // HOTPACK_; docs/environment.md holds the same rows, and a test compares the two.
 //
-// A new option: a row here, a member of Options, a Parse function in option_table.cc (without one nothing links), the row
-// in docs/environment.md.
+// A new option: a row here, a member of Options, a Parse function in option_table.cc (without one nothing links), the
+// row in docs/environment.md.
 #pragma once
 
 #include <cstddef>
@@ -78,8 +78,8 @@ bool IsKnownVariable(const char* name, size_t length);
 // The row's variable that is nearest to `name` by edit distance; null if none is near enough to be meant.
 const char* NearestVariable(const char* name, size_t length);
 
-// Whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one). Null `patterns`:
-// false. No heap.
+// Whether the file name of `path` matches one of `patterns` (comma-separated; `*` any characters, `?` one). Null
+// `patterns`: false. No heap.
 bool MatchesName(const char* patterns, const char* path);
 
 // The same of all of `text`.

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/process/debug_tools.h"
 #include "preload/process/log.h"
 #include "preload/process/option_table.h"
-#include "preload/process/debug_tools.h"
 
 namespace hotpack {
 
@@ -43,7 +43,8 @@ const char* Keep(const char* value) {
   return kept;
 }
 
-// HOTPACK_ONLY and HOTPACK_EXCEPT: by the file that is being executed, not by argv[0], which is the program's to choose.
+// HOTPACK_ONLY and HOTPACK_EXCEPT: by the file that is being executed, not by argv[0], which is the program's to
+// choose.
 bool IsChosen(const Options& read) {
   if (read.only == nullptr && read.except == nullptr) return true;
   char path[4096];

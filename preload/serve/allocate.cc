@@ -1,16 +1,16 @@
 #include "preload/serve/allocate.h"
 
-#include "preload/serve/arena_factory.h"
 #include "preload/collect/collector_load.h"
-#include "preload/process/driver_access.h"
-#include "preload/serve/driver_blocks.h"
-#include "preload/streams/graph_memory.h"
 #include "preload/collect/kernel_table.h"
+#include "preload/collect/range_watch.h"
+#include "preload/process/driver_access.h"
+#include "preload/serve/arena_factory.h"
+#include "preload/serve/driver_blocks.h"
+#include "preload/serve/driver_pool_choice.h"
 #include "preload/serve/out_of_memory.h"
 #include "preload/serve/plan_store.h"
-#include "preload/serve/driver_pool_choice.h"
-#include "preload/collect/range_watch.h"
 #include "preload/serve/recorder.h"
+#include "preload/streams/graph_memory.h"
 
 namespace hotpack {
 namespace {
@@ -33,7 +33,8 @@ namespace {
     return false;
   }
   const bool simple = Order().OneStream();
-  if (!simple) [[unlikely]] Order().Drain(stream);
+  if (!simple) [[unlikely]]
+    Order().Drain(stream);
   ReuseAfter after;
   EngineStatus status = arena->engine->Allocate(bytes, StreamTag(stream), address, &after);
   if (status == EngineStatus::kOutOfMemory && TrimOtherArenas(arena, bytes)) [[unlikely]] {
@@ -42,7 +43,8 @@ namespace {
   if (status == EngineStatus::kOk) {
     if (Order().OrderReuse(arena, stream, after)) [[likely]] {
       arena->origins.Note(*arena->engine, *address, stream != kNoStream);
-      if (!simple && for_graphs) [[unlikely]] GraphBlocks().Allocated(arena, *address);
+      if (!simple && for_graphs) [[unlikely]]
+        GraphBlocks().Allocated(arena, *address);
       return true;
     }
     arena->engine->Release(*address, StreamTag(stream), &after);  // this memory cannot be had now
@@ -124,7 +126,8 @@ bool Release(DeviceAddress address, CUstream stream, CUresult* result, ReleaseKi
     if (IsRecording()) RecordRelease(address, stream);
     return false;
   }
-  if (Order().OneStream()) [[likely]] return Answer(arena->engine->Release(address, StreamTag(stream)), result);
+  if (Order().OneStream()) [[likely]]
+    return Answer(arena->engine->Release(address, StreamTag(stream)), result);
   return ReleaseOrdered(arena, address, stream, result, kind);
 }
 
@@ -149,7 +152,7 @@ void ContextEnd::Retire(bool alive) {
   if (arena == nullptr) return;
   if (!told_) TellClosing();
   if (alive) arena->engine->CheckGuards();  // the last chance for blocks that are still live
-  arena->engine->Finish();  // its last figures, its trace, its plan
+  arena->engine->Finish();                  // its last figures, its trace, its plan
   ForgetRangesOf(arena->engine);
   arena->engine->Retire();  // a request that is under way in another thread gets no page from here on
   ClosePlanStore(context_);

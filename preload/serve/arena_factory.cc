@@ -11,20 +11,20 @@
 
 #include "preload/collect/collector_load.h"
 #include "preload/collect/collectors.h"
+#include "preload/collect/launch_notes.h"
+#include "preload/collect/range_watch.h"
 #include "preload/process/current_scope.h"
 #include "preload/process/debug_options.h"
-#include "preload/serve/device_limits.h"
+#include "preload/process/debug_tools.h"
 #include "preload/process/driver_access.h"
-#include "preload/serve/driver_blocks.h"
-#include "preload/streams/graph_memory.h"
-#include "preload/collect/launch_notes.h"
 #include "preload/process/log.h"
 #include "preload/process/options.h"
+#include "preload/serve/device_limits.h"
+#include "preload/serve/driver_blocks.h"
 #include "preload/serve/plan_store.h"
-#include "preload/collect/range_watch.h"
 #include "preload/serve/recorder.h"
+#include "preload/streams/graph_memory.h"
 #include "preload/streams/stream_order.h"
-#include "preload/process/debug_tools.h"
 #include "profiler/trace_writer.h"
 #include "runtime/memory/plain_device_memory.h"
 #include "runtime/persist/stats_file.h"
@@ -37,7 +37,7 @@ struct Files {
   std::mutex mutex;
   bool stats_tried = false;
   std::atomic<StatsFileHeader*> stats{nullptr};
-  bool first_trace = true;      // the next trace is this process's first
+  bool first_trace = true;       // the next trace is this process's first
   bool owns_plain_name = false;  // this process is the one that writes HOTPACK_TRACE itself, not HOTPACK_TRACE.<pid>
   int traces = 0;
 };

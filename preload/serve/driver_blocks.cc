@@ -183,7 +183,8 @@ bool DriverBlocks::WaitFor(const CudaDriver& driver, CUcontext context, CUstream
   CUevent event = nullptr;
   {
     CUcontext own = nullptr;
-    if (!IsDefault(user) && driver.StreamGetCtx != nullptr && driver.StreamGetCtx(user, &own) == CUDA_SUCCESS) context = own;
+    if (!IsDefault(user) && driver.StreamGetCtx != nullptr && driver.StreamGetCtx(user, &own) == CUDA_SUCCESS)
+      context = own;
     CurrentScope scope(driver, context);
     if (Capturing(driver, user) || driver.EventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return false;
     if (driver.EventRecord(event, user) != CUDA_SUCCESS) {

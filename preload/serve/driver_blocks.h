@@ -1,14 +1,15 @@
-// Blocks of hotpack_malloc that the driver serves: hotpack is off or records, the arena is full, the job never repeats, or
-// an order that a request needs is not possible now. Their callers rely on the same as those of an arena's blocks
+// Blocks of hotpack_malloc that the driver serves: hotpack is off or records, the arena is full, the job never repeats,
+// or an order that a request needs is not possible now. Their callers rely on the same as those of an arena's blocks
 // (hotpack_free_pooled, hotpack_record_use), of which the driver's pools know nothing:
 //
 //   - Each stream has a pool of the driver's own to itself. What is released on it is given to no other stream.
-//   - A pooled release is kept from the driver, since streams that nobody has named may still be using the block: a driver
-//     that runs out of memory takes what its pools have idle, as soon as the stream of the release is done with it. The
-//     stream's next request of about that size gets the block. The driver gets it after the host has waited for all work.
+//   - A pooled release is kept from the driver, since streams that nobody has named may still be using the block: a
+//     driver that runs out of memory takes what its pools have idle, as soon as the stream of the release is done with
+//     it. The stream's next request of about that size gets the block. The driver gets it after the host has waited for
+//     all work.
 //   - A block's other users are remembered. At its release the stream waits for them before the driver is told.
-//   - On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such a
-//     block comes from cuMemAlloc, and goes back by cuMemFree when no capture is active.
+//   - On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such
+//     a block comes from cuMemAlloc, and goes back by cuMemFree when no capture is active.
 #pragma once
 
 #include <cuda.h>
@@ -33,8 +34,8 @@ class DriverBlocks {
   CUresult Free(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind);
   // Work on `stream` uses the block that starts at `address`. False: there is none.
   bool RecordUse(CUdeviceptr address, CUstream stream);
-  // Gives the idle memory of the pools back to the device. Waits for it; does nothing while that is not possible. Returns
-  // whether there was any.
+  // Gives the idle memory of the pools back to the device. Waits for it; does nothing while that is not possible.
+  // Returns whether there was any.
   bool Trim(const CudaDriver& driver);
   // Bytes of released blocks that the driver has not been told of, of all devices.
   uint64_t IdleBytes() const { return idle_bytes_.load(std::memory_order_relaxed); }

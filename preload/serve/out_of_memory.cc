@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstdio>
 
+#include "preload/process/log.h"
 #include "preload/serve/device_limits.h"
 #include "preload/serve/driver_blocks.h"
-#include "preload/process/log.h"
 
 namespace hotpack {
 namespace {
@@ -147,7 +147,8 @@ size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, ch
   if (bytes == kUnknownBytes) {
     snprintf(asked, sizeof(asked), "%s found too little memory", call);
   } else if (limit != UINT64_MAX && own.held + bytes > limit) {
-    snprintf(asked, sizeof(asked), "%s of %llu MiB is beyond the limit of %llu MiB set for the process", call, MiB(bytes), MiB(limit));
+    snprintf(asked, sizeof(asked), "%s of %llu MiB is beyond the limit of %llu MiB set for the process", call,
+             MiB(bytes), MiB(limit));
   } else if (bytes > room) {
     snprintf(asked, sizeof(asked), "%s of %llu MiB is %llu MiB too much", call, MiB(bytes), MiB(bytes - room) + 1);
   } else {

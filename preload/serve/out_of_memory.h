@@ -20,8 +20,8 @@ bool TrimOtherArenas(const ContextArena* arena, uint64_t bytes) noexcept;
 // give back, or it would not be enough.
 bool TrimDevice(CUdevice device, uint64_t bytes, int attempt) noexcept;
 
-// Why `call` failed: what was asked for, and who holds what on the device; one line without its end, at most `size` bytes
-// with the closing zero. Returns its length, 0 if the driver says nothing of the device. Makes driver calls.
+// Why `call` failed: what was asked for, and who holds what on the device; one line without its end, at most `size`
+// bytes with the closing zero. Returns its length, 0 if the driver says nothing of the device. Makes driver calls.
 size_t DescribeOutOfMemory(CUdevice device, const char* call, uint64_t bytes, char* text, size_t size) noexcept;
 
 // Says on stderr, in one line, why `call` failed: what was asked for, and who holds what on the device. Once in ten
@@ -33,7 +33,7 @@ void ReportOutOfMemory(CUdevice device, const char* call, uint64_t bytes) noexce
 // driver has refused has no effect, so it may be made again.
 template <typename Call>
 CUresult RetryAfterTrim(const HookScope& scope, const char* name, uint64_t bytes, Call call,
-                  CUdevice device = kCurrentDevice) {
+                        CUdevice device = kCurrentDevice) {
   CUresult result = call();
   if (result != CUDA_ERROR_OUT_OF_MEMORY || !scope.Active()) [[likely]]
     return result;

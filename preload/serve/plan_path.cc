@@ -12,7 +12,8 @@ namespace {
 const char* Rank() {
   for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"}) {
     const char* value = getenv(name);
-    if (value != nullptr && value[0] != '\0' && strlen(value) <= 10 && value[strspn(value, "0123456789")] == '\0') return value;
+    if (value != nullptr && value[0] != '\0' && strlen(value) <= 10 && value[strspn(value, "0123456789")] == '\0')
+      return value;
   }
   return "0";
 }

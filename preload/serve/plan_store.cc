@@ -14,8 +14,8 @@
 #include "preload/process/log.h"
 #include "preload/process/options.h"
 #include "preload/serve/plan_path.h"
-#include "runtime/process/arena_table.h"
 #include "runtime/persist/plan_file.h"
+#include "runtime/process/arena_table.h"
 
 namespace hotpack {
 namespace {
@@ -100,7 +100,8 @@ std::shared_ptr<const SavedPlan> PlanStore::Load() try {
   for (const auto& script : plan->scripts) {
     if (script->height_bytes <= device_bytes_) continue;
     Log("the plan in %s is not used: it needs %llu MiB, and the device has %llu", path_.c_str(),
-        static_cast<unsigned long long>(script->height_bytes >> 20), static_cast<unsigned long long>(device_bytes_ >> 20));
+        static_cast<unsigned long long>(script->height_bytes >> 20),
+        static_cast<unsigned long long>(device_bytes_ >> 20));
     return nullptr;
   }
   return plan;
@@ -136,7 +137,8 @@ PlanStore* NewPlanStore(const CudaDriver& driver, const ContextMemory& memory) t
     return nullptr;
   }
   const int ordinal = TakeOrdinal(memory.context(), base);
-  return new PlanStore(NumberedPlanPath(Absolute(base), ordinal), DeviceName(driver, memory.device()), memory.TotalBytes());
+  return new PlanStore(NumberedPlanPath(Absolute(base), ordinal), DeviceName(driver, memory.device()),
+                       memory.TotalBytes());
 } catch (const std::bad_alloc&) {
   return nullptr;
 }

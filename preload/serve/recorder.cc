@@ -7,13 +7,13 @@
 #include <unordered_map>
 
 #include "packer/block_unit.h"
-#include "preload/serve/arena_factory.h"
 #include "preload/process/no_destructor.h"
+#include "preload/serve/arena_factory.h"
 #include "preload/streams/stream_order.h"
 #include "profiler/trace_writer.h"
-#include "runtime/process/mark_listener.h"
-#include "runtime/persist/recording.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/persist/recording.h"
+#include "runtime/process/mark_listener.h"
 
 namespace hotpack {
 
@@ -21,10 +21,9 @@ constinit thread_local bool request_is_recorded = false;
 
 namespace {
 
-
 // One context's.
 struct ContextRecording {
-  TraceWriter* trace = nullptr;     // never freed; null: none could be made, or it is closed
+  TraceWriter* trace = nullptr;      // never freed; null: none could be made, or it is closed
   hotpack_stats* figures = nullptr;  // for `hotpack record`; may be null
   uint64_t next_id = 0;
   uint64_t live = 0;
@@ -71,9 +70,10 @@ void Append(ContextRecording* recording, EventKind kind, const Block& block, CUs
   recording->trace->Append(event);
 }
 
-
 // A finished figure may be read at any moment by another process.
-void Set(uint64_t* figure, uint64_t value) { std::atomic_ref<uint64_t>(*figure).store(value, std::memory_order_relaxed); }
+void Set(uint64_t* figure, uint64_t value) {
+  std::atomic_ref<uint64_t>(*figure).store(value, std::memory_order_relaxed);
+}
 
 void Begin(ContextRecording* recording) {
   StatsSlot* slot = NewStatsSlot();

@@ -1,7 +1,7 @@
 // HOTPACK=record: every request is the driver's, and what hotpack would have served is written down.
 //
-// The functions are called by allocate.cc, memory_hooks.cc and c_allocate.cc where a request has been found to be one that
-// an arena would answer, so pools of the program's own, captures and sizes kept outside are not in the recording.
+// The functions are called by allocate.cc, memory_hooks.cc and c_allocate.cc where a request has been found to be one
+// that an arena would answer, so pools of the program's own, captures and sizes kept outside are not in the recording.
 #pragma once
 
 #include "preload/process/driver_access.h"
@@ -12,7 +12,8 @@ namespace hotpack {
 
 inline bool IsRecording() { return GetOptions().record; }
 
-// A request of the calling thread that the driver is about to be asked for. The answer that follows on this thread is its.
+// A request of the calling thread that the driver is about to be asked for. The answer that follows on this thread is
+// its.
 void RecordRequest(CUcontext context, uint64_t bytes, CUstream stream) noexcept;
 
 extern constinit __attribute__((tls_model("initial-exec"))) thread_local bool request_is_recorded;
@@ -20,7 +21,8 @@ void RecordGiven(CUresult result, CUdeviceptr address) noexcept;
 
 // The driver's answer to an allocation: `address` counts if `result` says that it was given.
 inline void RecordAnswer(CUresult result, const CUdeviceptr* address) noexcept {
-  if (request_is_recorded) [[unlikely]] RecordGiven(result, result == CUDA_SUCCESS && address != nullptr ? *address : 0);
+  if (request_is_recorded) [[unlikely]]
+    RecordGiven(result, result == CUDA_SUCCESS && address != nullptr ? *address : 0);
 }
 
 // A release that the driver is about to be asked for: before that, because another thread may get the address at once.

@@ -11,7 +11,8 @@ namespace hotpack {
 constinit thread_local StreamOrderCost order_cost;
 
 ContextEvents::Slot* ContextEvents::Find(CUcontext context) {
-  Slot* const slot = std::find_if(slots_, slots_ + kContexts, [context](const Slot& s) { return s.context == context; });
+  Slot* const slot =
+      std::find_if(slots_, slots_ + kContexts, [context](const Slot& s) { return s.context == context; });
   return slot == slots_ + kContexts ? nullptr : slot;
 }
 

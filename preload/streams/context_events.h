@@ -1,5 +1,5 @@
-// Events that stand for all work of a context, on whichever stream it is: streams that nobody has named or that have ended,
-// too (cuCtxRecordEvent, CUDA driver API 12.5).
+// Events that stand for all work of a context, on whichever stream it is: streams that nobody has named or that have
+// ended, too (cuCtxRecordEvent, CUDA driver API 12.5).
 #pragma once
 
 #include <cuda.h>
@@ -31,11 +31,12 @@ class ContextEvents {
     CUevent event = nullptr;  // null: there is none
     uint64_t tick = 0;        // it stands for all releases up to here
   };
-  // The earliest event of the context that stands for the releases up to `tick` at least. It may be recorded again at any
-  // moment, and stands for more then.
+  // The earliest event of the context that stands for the releases up to `tick` at least. It may be recorded again at
+  // any moment, and stands for more then.
   Recorded After(CUcontext context, uint64_t tick) const;
-  // Records an event now; `tick`: the last release, read before the call. The caller has seen that no stream of the context
-  // is capturing: the driver would invalidate that capture. Null event: the driver refused, or has no such function.
+  // Records an event now; `tick`: the last release, read before the call. The caller has seen that no stream of the
+  // context is capturing: the driver would invalidate that capture. Null event: the driver refused, or has no such
+  // function.
   Recorded Record(const CudaDriver& driver, CUcontext context, uint64_t tick);
 
   void ResetAfterFork();

@@ -1,5 +1,5 @@
-// Which pooled blocks' memory went to another stream lately: an event at their next release is worth its price, because it
-// stands for less work than one that is recorded when the memory is asked for.
+// Which pooled blocks' memory went to another stream lately: an event at their next release is worth its price, because
+// it stands for less work than one that is recorded when the memory is asked for.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,9 @@ class CrossingBlocks {
  public:
   // `block`: ReuseAfter::Point::pooled_block, not 0.
   void Note(uint32_t block) { Slot(block).store(block, std::memory_order_relaxed); }
-  bool Has(uint32_t block) const { return const_cast<CrossingBlocks*>(this)->Slot(block).load(std::memory_order_relaxed) == block; }
+  bool Has(uint32_t block) const {
+    return const_cast<CrossingBlocks*>(this)->Slot(block).load(std::memory_order_relaxed) == block;
+  }
 
  private:
   static constexpr uint32_t kBits = 10;

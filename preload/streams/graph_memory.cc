@@ -60,15 +60,15 @@ GraphMemory::Holder* GraphMemory::TakeCapture(Matches matches) {
 }
 
 void GraphMemory::End(CUcontext context, uint64_t stream, CUgraph graph) {
-  Holder* holder = TakeCapture([=](const Holder* one) {
-    return one->stream == stream && (context == nullptr || one->context == context);
-  });
+  Holder* holder = TakeCapture(
+      [=](const Holder* one) { return one->stream == stream && (context == nullptr || one->context == context); });
   if (holder == nullptr) return;
   const CudaDriver* driver = Driver();
   const bool can_keep = !holder->blocks.empty() && graph != nullptr && driver != nullptr &&
                         driver->UserObjectCreate != nullptr && driver->GraphRetainUserObject != nullptr;
   CUuserObject object = nullptr;
-  if (can_keep && driver->UserObjectCreate(&object, holder, GraphIsGone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) == CUDA_SUCCESS) {
+  if (can_keep &&
+      driver->UserObjectCreate(&object, holder, GraphIsGone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) == CUDA_SUCCESS) {
     if (driver->GraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE) == CUDA_SUCCESS) return;
     // The object is ours still: giving up the reference ends it, and with it the holder.
     if (driver->UserObjectRelease != nullptr && driver->UserObjectRelease(object, 1) == CUDA_SUCCESS) return;

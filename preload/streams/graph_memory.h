@@ -1,9 +1,10 @@
-// Blocks that a graph may name: allocated during a capture. They are kept, released or not, until the graph and what was
-// made from it are gone; the graph would otherwise write into memory that has another owner. A thread that has begun a
-// capture allocates for that one; any other, such as a framework's thread for the backward pass, for all that are active.
+// Blocks that a graph may name: allocated during a capture. They are kept, released or not, until the graph and what
+// was made from it are gone; the graph would otherwise write into memory that has another owner. A thread that has
+// begun a capture allocates for that one; any other, such as a framework's thread for the backward pass, for all that
+// are active.
 //
-// Who says so is the driver: a user object of the graph (cuGraphRetainUserObject) is destroyed when the graph, its clones and
-// their executables are, and the last launch has ended.
+// Who says so is the driver: a user object of the graph (cuGraphRetainUserObject) is destroyed when the graph, its
+// clones and their executables are, and the last launch has ended.
 #pragma once
 
 #include <cuda.h>
@@ -26,8 +27,8 @@ class GraphMemory {
     DeviceAddress address;
   };
 
-  // A capture of the calling thread has begun, on the stream of this key (StreamKey), with `context` current. (A thread's
-  // default streams of several contexts have one key.)
+  // A capture of the calling thread has begun, on the stream of this key (StreamKey), with `context` current. (A
+  // thread's default streams of several contexts have one key.)
   void Begin(CUcontext context, uint64_t stream);
   // The calling thread has allocated a block: if a capture is active, the graph will keep it.
   void Allocated(ContextArena* arena, DeviceAddress address) {
@@ -53,7 +54,7 @@ class GraphMemory {
  private:
   struct Holder {
     GraphMemory* owner = nullptr;
-    CUcontext context = nullptr;      // this and the next line: while capturing
+    CUcontext context = nullptr;  // this and the next line: while capturing
     uint64_t thread = 0, stream = 0;
     std::vector<Block> blocks;
   };

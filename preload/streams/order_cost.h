@@ -1,8 +1,9 @@
-// What the calling thread has spent on order between streams, for the statistics (StreamOrderCost in runtime/engine/engine.h).
+// What the calling thread has spent on order between streams, for the statistics (StreamOrderCost in
+// runtime/engine/engine.h).
 #pragma once
 
-#include "runtime/engine/engine.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/engine/engine.h"
 
 namespace hotpack {
 

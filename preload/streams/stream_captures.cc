@@ -2,8 +2,8 @@
 #include <sched.h>
 
 #include "preload/process/driver_access.h"
-#include "preload/streams/graph_memory.h"
 #include "preload/process/hook_scope.h"
+#include "preload/streams/graph_memory.h"
 #include "preload/streams/stream_order.h"
 
 namespace hotpack {

@@ -61,8 +61,8 @@ void StreamOrder::TrySettlePast() {
   Settle(past);
 }
 
-// Work of a device that nothing was ever asked for on may use blocks of another one: its primary context takes part as soon as
-// it is there. Contexts of a program's own making take part when something is asked for in them.
+// Work of a device that nothing was ever asked for on may use blocks of another one: its primary context takes part as
+// soon as it is there. Contexts of a program's own making take part when something is asked for in them.
 void StreamOrder::FindContexts() {
   const CudaDriver* driver = Driver();
   if (driver == nullptr || driver->DeviceGetCount == nullptr || driver->DevicePrimaryCtxGetState == nullptr ||
@@ -155,20 +155,23 @@ bool StreamOrder::OrderByContexts(CUstream stream, uint32_t number, const ReuseA
   }
   streams_.Identify(*driver, number);
   const bool capturing = AsksCapturing(stream);  // it may be told to wait for nothing outside its graph
-  if (needed > settled && !streams_.KnowsAll(number, needed) && (capturing || !WaitForContexts(number, needed))) return false;
+  if (needed > settled && !streams_.KnowsAll(number, needed) && (capturing || !WaitForContexts(number, needed)))
+    return false;
   for (uint32_t i = 0; i < after.count; ++i) {
     const ReuseAfter::Point& point = after.points[i];
     if (point.stream == number || point.pooled_block != 0 || point.tick <= settled) continue;
     if (streams_.Knows(number, point.stream, point.tick)) continue;
     // A stream that may have ended is not told to record anything now.
-    const bool by_event = streams_.EventAfter(point.stream, point.tick) != nullptr || !streams_.Get(point.stream).may_end;
-    if (capturing || !(by_event ? Edge(point.stream, point.tick, number) : WaitForContexts(number, point.tick))) return false;
+    const bool by_event =
+        streams_.EventAfter(point.stream, point.tick) != nullptr || !streams_.Get(point.stream).may_end;
+    if (capturing || !(by_event ? Edge(point.stream, point.tick, number) : WaitForContexts(number, point.tick)))
+      return false;
   }
   return true;
 }
 
-// The streams that a use on the handle may mean: a default stream's is that of any context (the caller names a block, whose
-// device need not be the stream's). kAllStreams: any.
+// The streams that a use on the handle may mean: a default stream's is that of any context (the caller names a block,
+// whose device need not be the stream's). kAllStreams: any.
 std::vector<uint32_t> StreamOrder::UsersOf(CUcontext context, CUstream stream) {
   if (stream != nullptr && stream != CU_STREAM_LEGACY) {
     const CudaDriver* driver = Driver();

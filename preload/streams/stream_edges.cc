@@ -10,11 +10,12 @@
 namespace hotpack {
 namespace {
 
-// There is no work any more that could be waited for. Any other failure says nothing about the work: a capture forbids to
-// wait, or the driver could not do it now.
+// There is no work any more that could be waited for. Any other failure says nothing about the work: a capture forbids
+// to wait, or the driver could not do it now.
 bool IsOver(CUresult result) {
-  return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-         result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_INVALID_HANDLE;
+  return result == CUDA_ERROR_DEINITIALIZED || result == CUDA_ERROR_NOT_INITIALIZED ||
+         result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT ||
+         result == CUDA_ERROR_INVALID_HANDLE;
 }
 
 bool IsDefaultBlocking(StreamKind kind) { return kind != StreamKind::kNonBlocking; }
@@ -37,7 +38,8 @@ class StreamOrder::NoCapture {
   const bool ok_;
 };
 
-// Where captures are announced, those of other libraries than PyTorch are not. The streams that have been named are asked.
+// Where captures are announced, those of other libraries than PyTorch are not. The streams that have been named are
+// asked.
 bool StreamOrder::EnterSynchronize() {
   syncing_.fetch_add(1);
   if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;
@@ -84,7 +86,8 @@ bool StreamOrder::Edge(uint32_t from, uint64_t tick, uint32_t to) {
     const NoCapture none(this);
     if (!none) return false;
     // Another thread's default stream has no name here, and a stream that is gone has none anywhere.
-    const bool named = !source.gone && (source.kind != StreamKind::kPerThread || streams_.FindOwn(source.context) == from);
+    const bool named =
+        !source.gone && (source.kind != StreamKind::kPerThread || streams_.FindOwn(source.context) == from);
     recorded_on = named ? from : legacy;
     if (recorded_on == kAllStreams) return false;
     event = streams_.Record(*driver, recorded_on, tick_.load());
@@ -110,8 +113,8 @@ bool StreamOrder::Join(uint32_t stream, uint64_t needed) {
     const bool by_legacy = other.kind == StreamKind::kBlocking || other.kind == StreamKind::kPerThread;
     if (other.number != stream && !by_legacy && !Gather(*driver, other, stream, tick)) return false;
   }
-  // The legacy stream's next operation comes after its blocking streams. A program may leave that operation out, and use the
-  // block on one of these at once, because it comes after the legacy stream in any case.
+  // The legacy stream's next operation comes after its blocking streams. A program may leave that operation out, and
+  // use the block on one of these at once, because it comes after the legacy stream in any case.
   if (streams_.Get(stream).kind == StreamKind::kLegacy) {
     const CUevent own = streams_.Record(*driver, stream, tick);
     if (own == nullptr || !streams_.Wait(*driver, stream, stream, own)) return false;
@@ -127,7 +130,8 @@ bool StreamOrder::Gather(const CudaDriver& driver, const UsedStreams::Stream& st
     return last == nullptr || streams_.Wait(driver, hub, stream.number, last);
   }
   const CUevent event = streams_.Record(driver, stream.number, tick);
-  if (event == nullptr) return streams_.Get(stream.number).gone && Gather(driver, streams_.Get(stream.number), hub, tick);
+  if (event == nullptr)
+    return streams_.Get(stream.number).gone && Gather(driver, streams_.Get(stream.number), hub, tick);
   return streams_.Wait(driver, hub, stream.number, event);
 }
 
@@ -221,7 +225,8 @@ void StreamOrder::HostWait() {
   for (size_t i = 0; i < count; ++i) {
     const UsedStreams::Stream& stream = streams[i];
     const bool pending = streams_.LastRelease(stream.number) > settled_.load();
-    if (pending && !stream.gone && stream.kind != StreamKind::kPerThread) streams_.Record(*Driver(), stream.number, tick);
+    if (pending && !stream.gone && stream.kind != StreamKind::kPerThread)
+      streams_.Record(*Driver(), stream.number, tick);
   }
 }
 
@@ -282,8 +287,8 @@ bool StreamOrder::SynchronizeStream(CUstream stream) {
   return result == CUDA_SUCCESS || IsOver(result);
 }
 
-// During a capture: for the events recorded before it began. They are no part of it, and in relaxed mode the driver lets
-// this thread wait for them.
+// During a capture: for the events recorded before it began. They are no part of it, and in relaxed mode the driver
+// lets this thread wait for them.
 bool StreamOrder::WaitOnHost() {
   const CudaDriver* driver = Driver();
   if (driver == nullptr) return false;

@@ -16,8 +16,8 @@ constinit StreamOrder process_order;
 
 // --- streams ---------------------------------------------------------------------------------------------------------
 
-// Gives the stream a number and orders it after all that was before. kAllStreams: there is no number; a per-thread stream
-// then counts as any stream, and for others the host waits from now on.
+// Gives the stream a number and orders it after all that was before. kAllStreams: there is no number; a per-thread
+// stream then counts as any stream, and for others the host waits from now on.
 uint32_t StreamOrder::AddStream(CUstream stream, CUcontext context, StreamKind kind) {
   if (state_.load() == kSynchronous) return kAllStreams;
   bool fresh = false;
@@ -63,7 +63,8 @@ uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
   const uint32_t number = streams_.Find(stream);
   if (number != kAllStreams) return number;
   unsigned int flags = 0;
-  if (driver->StreamGetFlags == nullptr || driver->StreamGetFlags(stream, &flags) != CUDA_SUCCESS) flags = CU_STREAM_NON_BLOCKING;
+  if (driver->StreamGetFlags == nullptr || driver->StreamGetFlags(stream, &flags) != CUDA_SUCCESS)
+    flags = CU_STREAM_NON_BLOCKING;
   CUcontext own = nullptr;
   if (driver->StreamGetCtx != nullptr && driver->StreamGetCtx(stream, &own) == CUDA_SUCCESS) context = own;
   if (context == nullptr) return kAllStreams;
@@ -72,7 +73,8 @@ uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
 }
 
 void StreamOrder::FirstUse(CUstream stream) {
-  if (state_.load() == kSynchronous || IsCapturing(stream)) return;  // a captured use is none: the graph's launch will be
+  if (state_.load() == kSynchronous || IsCapturing(stream))
+    return;  // a captured use is none: the graph's launch will be
   const CudaDriver* driver = Driver();
   CUcontext context = nullptr;
   if (driver == nullptr) return;

@@ -1,31 +1,32 @@
 // When released memory may be used again: work of its next owner comes after the work of the last one.
 //
-// What has to be shown: the work that may still use a block when it is released is finished, or ordered before, any work
-// that its next owner submits. Nothing of this makes the host wait, but for the cases that say so.
+// What has to be shown: the work that may still use a block when it is released is finished, or ordered before, any
+// work that its next owner submits. Nothing of this makes the host wait, but for the cases that say so.
 //
-// 1. One stream. As long as nothing was submitted to another stream than the legacy default stream, the released block's
-//    work is there, the next owner's work will be there, and a stream runs in order. Nothing to do, nothing is noted.
-// 2. A stream's first use. Work hooks (work_hooks.cc) see each stream that work is submitted to, before its first work is.
-//    The stream is given a number and *joins*: it waits for events that are recorded, now, on all streams used so far.
-//    So whatever it does comes after all releases that were made before. From the first one on the process has several
-//    streams (`simple_`, `state_`), which is written before those events are recorded: a release that read "one" submitted its work
-//    before, so the events cover it.
+// 1. One stream. As long as nothing was submitted to another stream than the legacy default stream, the released
+//    block's work is there, the next owner's work will be there, and a stream runs in order. Nothing to do, nothing is
+//    noted.
+// 2. A stream's first use. Work hooks (work_hooks.cc) see each stream that work is submitted to, before its first work
+//    is. The stream is given a number and *joins*: it waits for events that are recorded, now, on all streams used so
+//    far. So whatever it does comes after all releases that were made before. From the first one on the process has
+//    several streams (`simple_`, `state_`), which is written before those events are recorded: a release that read
+//    "one" submitted its work before, so the events cover it.
 // 3. Several streams. A release has a tick. Of cuMemFreeAsync(S), all uses come before that point of S (the call's
-//    contract), and so do the uses that were told of by hotpack_record_use on the streams told; of cuMemFree they may be on
-//    any stream. The engine keeps this with the memory (runtime/memory/reuse.h) and says at the next request there what has to
-//    come before:
-//      - a request that names stream T: for each release on S ≠ T an event of S that was recorded after it is waited for by T. Which
-//        releases T is known to come after is remembered; an event is recorded when it is needed, or, on streams
-//        that were needed lately, at the release. A release on "any stream": T waits for all used streams.
+//    contract), and so do the uses that were told of by hotpack_record_use on the streams told; of cuMemFree they may
+//    be on any stream. The engine keeps this with the memory (runtime/memory/reuse.h) and says at the next request
+//    there what has to come before:
+//      - a request that names stream T: for each release on S ≠ T an event of S that was recorded after it is waited
+//        for by T. Which releases T is known to come after is remembered; an event is recorded when it is needed, or,
+//        on streams that were needed lately, at the release. A release on "any stream": T waits for all used streams.
 //    Of a pooled release (hotpack_free_pooled) on S the uses may be on any stream, too, but S itself needs no order: a
 //    request on S gets nothing to wait for, one on T ≠ S what a release on "any stream" gives.
 //      - a request without stream (cuMemAlloc): what it is given may be used anywhere, so all used streams wait for all
 //        used streams, by way of the legacy stream of the context (*barrier*), unless one was made since the release.
 //        Streams used later join (2), after the barrier.
-// 4. Per-thread default streams have no name in other threads. Their context's legacy stream waits for them, and they for
-//    it (CUDA driver API, "Stream synchronization behavior"), like all streams that are not CU_STREAM_NON_BLOCKING: an event
-//    on the legacy stream stands for them all, and what waits for the barrier is the legacy stream. Hence they need not
-//    join.
+// 4. Per-thread default streams have no name in other threads. Their context's legacy stream waits for them, and they
+//    for it (CUDA driver API, "Stream synchronization behavior"), like all streams that are not CU_STREAM_NON_BLOCKING:
+//    an event on the legacy stream stands for them all, and what waits for the barrier is the legacy stream. Hence they
+//    need not join.
 // 5. A stream that is destroyed leaves an event behind that was recorded before. A number is given out again when all
 //    releases on it come before a barrier.
 // 6. Captures. No event of ours is recorded on, or waited for by, a capturing stream, and nothing is submitted to the
@@ -34,24 +35,25 @@
 //    - Releases while a capture is active are put aside (quarantine) and handed over when none is. So what is in the
 //      engine's free space was released before, and has its event.
 //    - A request meanwhile waits for these events: on its stream, or, without stream, on the host.
-//    `captures_` is raised before the driver is asked to begin and `syncing_` while events or synchronisations are under
-//    way; each side looks at the other's counter after it has raised its own (sequentially consistent), so never both at
-//    once. Beginning a capture may thus wait for another thread's synchronisation.
+//    `captures_` is raised before the driver is asked to begin and `syncing_` while events or synchronisations are
+//    under way; each side looks at the other's counter after it has raised its own (sequentially consistent), so never
+//    both at once. Beginning a capture may thus wait for another thread's synchronisation.
 // 7. Several contexts: the same, with a legacy stream in each; barriers cover all contexts that were seen, since any of
 //    them may have used the memory.
 // 8. When the driver refuses an event, or there are more streams than numbers, the host waits: for all contexts that
 //    were seen. If that is not possible either (a capture), the request is not served.
 //
-// Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, a pooled one for all contexts,
-// and captures are asked for at each call.
+// Without hooks (libhotpack.so alone) streams are not seen: every release waits for its stream, a pooled one for all
+// contexts, and captures are asked for at each call.
 //
-// 9. Unless the program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce captures. Then
-//    - A release on "any stream" (pooled, or of a user that cannot be told to record) is ordered by an event of each whole
-//      context (ContextEvents): it covers streams that were never named and streams that have ended. Recorded when it is
-//      needed, or at the release if the block's memory went to another stream before (CrossingBlocks). The host waits where
-//      the driver has no such events.
-//    - A stream needs not join (2): what was released before the second stream was named has one tick, `past_tick_`, which
-//      counts for all memory until that work is done.
+// 9. Unless the program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce
+//    captures. Then
+//    - A release on "any stream" (pooled, or of a user that cannot be told to record) is ordered by an event of each
+//      whole context (ContextEvents): it covers streams that were never named and streams that have ended. Recorded
+//      when it is needed, or at the release if the block's memory went to another stream before (CrossingBlocks). The
+//      host waits where the driver has no such events.
+//    - A stream needs not join (2): what was released before the second stream was named has one tick, `past_tick_`,
+//      which counts for all memory until that work is done.
 //    - What a stream is known to come after is its own only as long as the handle is (UsedStreams::Identify).
 //    - A use that was told of is recorded at the release, as long as the program answers for that stream's handle.
 //    - Before an event of a context is recorded, or the host waits, all named streams are asked whether they capture:
@@ -66,13 +68,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "preload/process/driver_access.h"
 #include "preload/streams/context_events.h"
 #include "preload/streams/crossing_blocks.h"
-#include "preload/process/driver_access.h"
 #include "preload/streams/graph_memory.h"
 #include "preload/streams/used_streams.h"
-#include "runtime/process/arena_table.h"
 #include "runtime/engine/engine.h"
+#include "runtime/process/arena_table.h"
 
 // Set by work_hooks.cc; constantly 0 without hooks (standalone.cc).
 extern "C" int hotpack_per_thread_stream_used;
@@ -85,14 +87,12 @@ inline const CUstream kNoStream = reinterpret_cast<CUstream>(~uintptr_t{0});  //
 // Tells streams apart: the handle, and for the per-thread default stream the thread too.
 uint64_t StreamKey(CUstream stream);
 
-// Small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Per-thread default streams
-// have one each. Lock-free, no heap.
+// Small ordinal of a stream for recordings: 0 for the legacy default stream and for kNoStream. Per-thread default
+// streams have one each. Lock-free, no heap.
 uint32_t StreamOrdinal(CUstream stream);
 
 // What the engine is told of a request's stream: its ordinal, and whether a stream was named.
-inline uint32_t StreamTag(CUstream stream) {
-  return stream == kNoStream ? 0 : StreamOrdinal(stream) | kStreamOrdered;
-}
+inline uint32_t StreamTag(CUstream stream) { return stream == kNoStream ? 0 : StreamOrdinal(stream) | kStreamOrdered; }
 
 // Which work may still use a block when it is released.
 enum class ReleaseKind : uint8_t {
@@ -127,27 +127,28 @@ class StreamOrder {
     return simple_.load() && __atomic_load_n(&hotpack_per_thread_stream_used, __ATOMIC_RELAXED) == 0;
   }
 
-  // Work that is submitted to `stream` of the arena's context from now on (kNoStream: to any) comes after `after`. False:
-  // not possible now.
+  // Work that is submitted to `stream` of the arena's context from now on (kNoStream: to any) comes after `after`.
+  // False: not possible now.
   bool OrderReuse(ContextArena* arena, CUstream stream, const ReuseAfter& after) {
     return after.empty() || (after.LatestTick() <= settled_.load(std::memory_order_acquire)) ||
            OrderAfter(arena, stream, after);
   }
 
-  // The live block at `address` is used by work on `stream`, beside the stream that its release will name. Forgotten with
-  // the release.
+  // The live block at `address` is used by work on `stream`, beside the stream that its release will name. Forgotten
+  // with the release.
   void RecordUse(DeviceAddress address, CUcontext context, CUstream stream);
 
-  // Hands over what is in quarantine, if no capture is active now. `seen`: a stream that is valid now; without hooks only
-  // what waits for this stream is looked at. Cheap when there is nothing.
+  // Hands over what is in quarantine, if no capture is active now. `seen`: a stream that is valid now; without hooks
+  // only what waits for this stream is looked at. Cheap when there is nothing.
   void Drain(CUstream seen = kNoStream) {
     if (waiting_count_.load(std::memory_order_relaxed) != 0 || GraphBlocks().AnyFreed()) DrainSome(seen);
   }
 
   // Hook of work: the stream is about to be used, perhaps for the first time.
   void FirstUse(CUstream stream);
-  // Hook of work that may wait for the host (cuStreamWaitValue, batched memory operations): it is about to be submitted. Events are
-  // recorded at every release from now on: one that is recorded later would wait for that work too.
+  // Hook of work that may wait for the host (cuStreamWaitValue, batched memory operations): it is about to be
+  // submitted. Events are recorded at every release from now on: one that is recorded later would wait for that work
+  // too.
   void HostWait();
   // Hook of stream destruction: call before the driver is asked.
   void DestroyStream(CUstream stream);
@@ -175,7 +176,8 @@ class StreamOrder {
     return may;
   }
 
-  // While it lives, no thread begins a capture that hooks see. Captures that are active go on. False: one is just beginning.
+  // While it lives, no thread begins a capture that hooks see. Captures that are active go on. False: one is just
+  // beginning.
   class CaptureHold {
    public:
     explicit CaptureHold(StreamOrder* order) : order_(order), ok_(order->HoldCaptures()) {}
@@ -191,11 +193,12 @@ class StreamOrder {
     const bool ok_;
   };
 
-  // Waits for all work of `context` (null: the current one), and, if there are several, of all contexts. False: a capture
-  // is active.
+  // Waits for all work of `context` (null: the current one), and, if there are several, of all contexts. False: a
+  // capture is active.
   bool Synchronize(CUcontext context);
 
-  // The context is about to be destroyed: its quarantined blocks (`arena`, may be null), streams and captures are forgotten.
+  // The context is about to be destroyed: its quarantined blocks (`arena`, may be null), streams and captures are
+  // forgotten.
   void ForgetContext(CUcontext context, const ContextArena* arena);
 
   // In a forked child: nothing is live any more.
@@ -282,16 +285,16 @@ class StreamOrder {
   std::atomic<bool> host_waits_{false};
   std::atomic<int> captures_{0};
   std::atomic<int> syncing_{0};
-  std::atomic<bool> beginning_{false};        // a thread is at the events of 6.
-  std::atomic<uint64_t> capture_tick_{0};     // these events stand for releases up to here
+  std::atomic<bool> beginning_{false};     // a thread is at the events of 6.
+  std::atomic<uint64_t> capture_tick_{0};  // these events stand for releases up to here
   std::atomic<size_t> waiting_count_{0};
   std::atomic<size_t> use_count_{0};
   std::mutex mutex_;  // of what follows; never held across a driver call
   Waiting fixed_[kFixed] = {};
   size_t fixed_count_ = 0;
   std::vector<Waiting>* overflow_ = nullptr;
-  std::vector<Capture>* began_ = nullptr;       // origin streams of active captures
-  std::vector<CUcontext>* contexts_ = nullptr;  // seen and not destroyed
+  std::vector<Capture>* began_ = nullptr;                                     // origin streams of active captures
+  std::vector<CUcontext>* contexts_ = nullptr;                                // seen and not destroyed
   std::unordered_map<DeviceAddress, std::vector<uint32_t>>* uses_ = nullptr;  // hotpack_record_use
 };
 

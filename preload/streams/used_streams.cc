@@ -193,7 +193,8 @@ size_t UsedStreams::List(Stream* streams) const {
   for (uint32_t i = 0; i < count_; ++i) {
     const Slot& slot = slots_[i];
     if (slot.state == State::kFree) continue;
-    streams[listed++] = {i, slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished, slot.may_end};
+    streams[listed++] = {i,           slot.handle, slot.context, slot.kind, slot.state == State::kGone, slot.finished,
+                         slot.may_end};
   }
   return listed;
 }
@@ -284,7 +285,8 @@ bool UsedStreams::AnyCapturing(const CudaDriver& driver) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const CUresult result = driver.StreamIsCapturing(use.handle, &status);
     // Asked of the legacy stream the driver refuses while a blocking stream of its context captures.
-    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
+    if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+        (result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE)) {
       return true;
     }
   }

@@ -1,7 +1,8 @@
 // The streams that work is submitted to, each with a number, and the events that were recorded on them.
 //
-// A number is given out again only when nothing refers to it: the stream is gone and all releases on it are settled (come
-// before whatever is submitted from now on). Streams of a context that has ended are gone at once, with their work done.
+// A number is given out again only when nothing refers to it: the stream is gone and all releases on it are settled
+// (come before whatever is submitted from now on). Streams of a context that has ended are gone at once, with their
+// work done.
 #pragma once
 
 #include <cuda.h>
@@ -22,10 +23,10 @@ extern "C" uint64_t hotpack_stream_handles[1u << kHotpackHandleBits];
 namespace hotpack {
 
 enum class StreamKind : uint8_t {
-  kLegacy,       // of a context; waits for, and is waited for by, its blocking and per-thread streams
+  kLegacy,  // of a context; waits for, and is waited for by, its blocking and per-thread streams
   kBlocking,
   kNonBlocking,
-  kPerThread,    // a thread's own default stream in a context; blocking. Other threads have no name for it
+  kPerThread,  // a thread's own default stream in a context; blocking. Other threads have no name for it
 };
 
 // Thread-safe. The lock is never held across a driver call. Zero-initialised: a static object needs no constructor.
@@ -38,9 +39,9 @@ class UsedStreams {
     CUstream handle;
     CUcontext context;
     StreamKind kind;
-    bool gone;       // its handle means nothing any more
-    bool finished;   // ... and its work is done
-    bool may_end;    // it may be destroyed without a word: its handle is good only while a call names it
+    bool gone;      // its handle means nothing any more
+    bool finished;  // ... and its work is done
+    bool may_end;   // it may be destroyed without a word: its handle is good only while a call names it
   };
 
   // The number of a stream that was added under this handle; kAllStreams: none was. Lock-free.
@@ -48,8 +49,8 @@ class UsedStreams {
   uint32_t FindLegacy(CUcontext context) const;
   uint32_t FindOwn(CUcontext context) const;  // the calling thread's per-thread default stream
 
-  // Adds a stream. *fresh: the caller orders it after what was before, then calls Joined; until then another thread that
-  // adds the same one waits here. kAllStreams: no number is free.
+  // Adds a stream. *fresh: the caller orders it after what was before, then calls Joined; until then another thread
+  // that adds the same one waits here. kAllStreams: no number is free.
   uint32_t Add(CUstream handle, CUcontext context, StreamKind kind, bool* fresh);
   void Joined(uint32_t number);
 
@@ -62,8 +63,9 @@ class UsedStreams {
 
   // The stream may be destroyed without a word. The handle is good now.
   void SetMayEnd(uint32_t number);
-  // Another stream may have got the handle since the number was given: it knows of nothing then. The handle is good now.
-  // Without the driver's word for it (cuStreamGetId, CUDA 12.0) any stream but a default one counts as another one.
+  // Another stream may have got the handle since the number was given: it knows of nothing then. The handle is good
+  // now. Without the driver's word for it (cuStreamGetId, CUDA 12.0) any stream but a default one counts as another
+  // one.
   void Identify(const CudaDriver& driver, uint32_t number);
   // Whether one of the streams is capturing, or may be: the driver is asked of each that cannot have ended.
   bool AnyCapturing(const CudaDriver& driver);
@@ -73,8 +75,8 @@ class UsedStreams {
   Stream Get(uint32_t number) const;
 
   // Records an event on the stream; it then stands for all releases up to `tick`, read before the call. A per-thread
-  // stream: the calling thread's own. Returns the event, which may be recorded again later (then it stands for more); null:
-  // the stream is gone, or the driver refused.
+  // stream: the calling thread's own. Returns the event, which may be recorded again later (then it stands for more);
+  // null: the stream is gone, or the driver refused.
   CUevent Record(const CudaDriver& driver, uint32_t number, uint64_t tick);
   // The earliest event there is that stands for releases of the stream up to `tick` at least; null.
   CUevent EventAfter(uint32_t number, uint64_t tick) const;
@@ -107,7 +109,7 @@ class UsedStreams {
   enum class State : uint8_t { kFree, kJoining, kUsed, kGone };
   static constexpr int kEvents = 8;
   static constexpr uint32_t kPerThreadCapacity = kCapacity / 2;  // they are never gone: nobody tells us
-  static constexpr int kWanted = 64;  // releases
+  static constexpr int kWanted = 64;                             // releases
   static constexpr uint64_t kBusy = ~uint64_t{0};
   struct Slot {
     State state;
@@ -122,7 +124,7 @@ class UsedStreams {
     uint64_t ticks[kEvents];  // 0: not recorded yet; kBusy: being recorded
     uint32_t next_event;
     uint32_t last_event;  // recorded last, of those with a tick
-    uint32_t users;  // calls under way with the handle
+    uint32_t users;       // calls under way with the handle
     std::atomic<uint64_t> last_release;
     std::atomic<int> wanted;
     std::atomic<uint64_t> known_all;

@@ -18,8 +18,8 @@
 namespace hotpack_torch {
 namespace {
 
-// Under the simulated device its checker is told what the program was given: nobody else sees these blocks. (What a pool
-// gives is part of one of the driver's blocks, which the checker knows. simgpu/checker.h)
+// Under the simulated device its checker is told what the program was given: nobody else sees these blocks. (What a
+// pool gives is part of one of the driver's blocks, which the checker knows. simgpu/checker.h)
 struct Checker {
   void (*given)(uint64_t address, size_t bytes, void* stream) = nullptr;
   void (*returned)(uint64_t address, void* stream) = nullptr;
@@ -50,8 +50,10 @@ void NoteDevice(int device) {
   for (int other = 0; other < kDevices && driver != nullptr; ++other) {
     int possible = 0;
     if (other == device || (others >> other & 1) == 0) continue;
-    if (driver->DeviceCanAccessPeer(&possible, other, device) == CUDA_SUCCESS && possible != 0) hotpack_allow_peer(device, other);
-    if (driver->DeviceCanAccessPeer(&possible, device, other) == CUDA_SUCCESS && possible != 0) hotpack_allow_peer(other, device);
+    if (driver->DeviceCanAccessPeer(&possible, other, device) == CUDA_SUCCESS && possible != 0)
+      hotpack_allow_peer(device, other);
+    if (driver->DeviceCanAccessPeer(&possible, device, other) == CUDA_SUCCESS && possible != 0)
+      hotpack_allow_peer(other, device);
   }
 }
 
@@ -126,7 +128,8 @@ void hotpack_torch_memory_fraction(double fraction, int device) {
   const size_t total = hotpack_torch::TotalBytes(device);
   if (figures == nullptr || total == 0 || !(fraction >= 0 && fraction <= 1)) return;
   figures->SetFraction(fraction);
-  hotpack_set_limit(device, fraction == 1 ? UINT64_MAX : static_cast<uint64_t>(std::floor(fraction * static_cast<double>(total))));
+  hotpack_set_limit(
+      device, fraction == 1 ? UINT64_MAX : static_cast<uint64_t>(std::floor(fraction * static_cast<double>(total))));
 }
 
 // The block that `pointer` lies in. (PyTorch asks so as to share memory with other processes, which blocks of an arena

@@ -19,18 +19,18 @@ const Driver* Load() {
   static Driver driver;
   void* library = dlopen("libcuda.so.1", RTLD_LAZY);
   if (library == nullptr) return nullptr;
-  const bool found = Find(library, "cuCtxGetCurrent", &driver.CtxGetCurrent) &&
-                     Find(library, "cuCtxSetCurrent", &driver.CtxSetCurrent) &&
-                     Find(library, "cuCtxPushCurrent_v2", &driver.CtxPushCurrent) &&
-                     Find(library, "cuCtxPopCurrent_v2", &driver.CtxPopCurrent) &&
-                     Find(library, "cuDeviceGet", &driver.DeviceGet) &&
-                     Find(library, "cuDeviceTotalMem_v2", &driver.DeviceTotalMem) &&
-                     Find(library, "cuDeviceCanAccessPeer", &driver.DeviceCanAccessPeer) &&
-                     Find(library, "cuDevicePrimaryCtxRetain", &driver.DevicePrimaryCtxRetain) &&
-                     Find(library, "cuMemAlloc_v2", &driver.MemAlloc) && Find(library, "cuMemFree_v2", &driver.MemFree) &&
-                     Find(library, "cuMemGetInfo_v2", &driver.MemGetInfo) &&
-                     Find(library, "cuStreamIsCapturing", &driver.StreamIsCapturing) &&
-                     Find(library, "cuThreadExchangeStreamCaptureMode", &driver.ThreadExchangeStreamCaptureMode);
+  const bool found =
+      Find(library, "cuCtxGetCurrent", &driver.CtxGetCurrent) &&
+      Find(library, "cuCtxSetCurrent", &driver.CtxSetCurrent) &&
+      Find(library, "cuCtxPushCurrent_v2", &driver.CtxPushCurrent) &&
+      Find(library, "cuCtxPopCurrent_v2", &driver.CtxPopCurrent) && Find(library, "cuDeviceGet", &driver.DeviceGet) &&
+      Find(library, "cuDeviceTotalMem_v2", &driver.DeviceTotalMem) &&
+      Find(library, "cuDeviceCanAccessPeer", &driver.DeviceCanAccessPeer) &&
+      Find(library, "cuDevicePrimaryCtxRetain", &driver.DevicePrimaryCtxRetain) &&
+      Find(library, "cuMemAlloc_v2", &driver.MemAlloc) && Find(library, "cuMemFree_v2", &driver.MemFree) &&
+      Find(library, "cuMemGetInfo_v2", &driver.MemGetInfo) &&
+      Find(library, "cuStreamIsCapturing", &driver.StreamIsCapturing) &&
+      Find(library, "cuThreadExchangeStreamCaptureMode", &driver.ThreadExchangeStreamCaptureMode);
   return found ? &driver : nullptr;
 }
 

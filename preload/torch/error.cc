@@ -23,11 +23,11 @@ struct SourceLocation {
   uint32_t line;
 };
 
-// The exception's class lies in PyTorch's libraries, which this one is not linked with: it serves PyTorch built against any
-// CUDA. By the C++ ABI (Itanium, 2.9.4 and 5.2) an object of it is its constructor, run on enough memory, and its type
-// information and complete destructor (the vtable's first function, since std::exception's destructor is its first virtual one)
-// are all that a throw needs. Before PyTorch 2.15 the class has no constructor of its own: it adds nothing to c10::Error, so
-// an object is one of that class with the other's vtable.
+// The exception's class lies in PyTorch's libraries, which this one is not linked with: it serves PyTorch built against
+// any CUDA. By the C++ ABI (Itanium, 2.9.4 and 5.2) an object of it is its constructor, run on enough memory, and its
+// type information and complete destructor (the vtable's first function, since std::exception's destructor is its first
+// virtual one) are all that a throw needs. Before PyTorch 2.15 the class has no constructor of its own: it adds nothing
+// to c10::Error, so an object is one of that class with the other's vtable.
 struct ErrorClass {
   using Construct = void (*)(void* self, SourceLocation where, std::string text);
   using Destroy = void (*)(void* self);
@@ -47,7 +47,8 @@ void* Symbol(const char* name) {
 }
 
 ErrorClass FindErrorClass() {
-  constexpr char kOwn[] = "_ZN3c1016OutOfMemoryErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
+  constexpr char kOwn[] =
+      "_ZN3c1016OutOfMemoryErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
   constexpr char kBase[] = "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE";
   ErrorClass error;
   void* construct = Symbol(kOwn);
@@ -75,7 +76,8 @@ std::string Describe(size_t bytes, int device) {
   char diagnosis[1024] = "";
   hotpack_explain(device, bytes, diagnosis, sizeof(diagnosis));
   return "CUDA out of memory. Tried to allocate " + Size(bytes) + ". GPU " + std::to_string(device) +
-         " has a total capacity of " + Size(TotalBytes(device)) + " of which " + Size(FreeBytes(device)) + " is free. hotpack: " + diagnosis + ".";
+         " has a total capacity of " + Size(TotalBytes(device)) + " of which " + Size(FreeBytes(device)) +
+         " is free. hotpack: " + diagnosis + ".";
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ constexpr uint64_t kSegment = uint64_t{2} << 20;  // the driver's own granularit
 bool InArena(int device, uint64_t address) {
   std::vector<hotpack_extent> runs(hotpack_list_mapped(device, nullptr, 0));
   runs.resize(std::min(runs.size(), hotpack_list_mapped(device, runs.data(), runs.size())));
-  return std::any_of(runs.begin(), runs.end(),
-                     [&](const hotpack_extent& run) { return address >= run.address && address - run.address < run.bytes; });
+  return std::any_of(runs.begin(), runs.end(), [&](const hotpack_extent& run) {
+    return address >= run.address && address - run.address < run.bytes;
+  });
 }
 
 // Whether the process holds more of the device than hotpack_set_limit allows.
@@ -81,7 +82,8 @@ void GraphPools::End(int device, PoolId id) {
     if (open_.empty()) deferred.swap(deferred_);
   }
   if (announced) hotpack_capture_end();
-  for (const Deferred& block : deferred) hotpack_torch_free(block.pointer, static_cast<ssize_t>(block.bytes), block.device, block.stream);
+  for (const Deferred& block : deferred)
+    hotpack_torch_free(block.pointer, static_cast<ssize_t>(block.bytes), block.device, block.stream);
 }
 
 void GraphPools::Release(int device, PoolId id) {
@@ -298,7 +300,8 @@ bool GraphPools::Find(void* pointer, size_t* bytes) const {
 
 }  // namespace hotpack_torch
 
-// --- what PyTorch calls, with its own types by value -------------------------------------------------------------------
+// --- what PyTorch calls, with its own types by value
+// -------------------------------------------------------------------
 
 namespace hotpack_torch {
 namespace {
@@ -316,7 +319,9 @@ void hotpack_torch_begin_allocate_to_pool(int device, hotpack_torch::PoolId id, 
   });
 }
 
-void hotpack_torch_end_allocate_to_pool(int device, hotpack_torch::PoolId id) { hotpack_torch::Pools().End(device, id); }
+void hotpack_torch_end_allocate_to_pool(int device, hotpack_torch::PoolId id) {
+  hotpack_torch::Pools().End(device, id);
+}
 
 void hotpack_torch_release_pool(int device, hotpack_torch::PoolId id) { hotpack_torch::Pools().Release(device, id); }
 

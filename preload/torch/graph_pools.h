@@ -1,10 +1,11 @@
 // Private pools: memory that a captured graph (torch.cuda.graph) or a torch.cuda.MemPool keeps to itself.
 //
-// A graph's kernels have addresses in them, so what was given during its capture must belong to nobody else as long as the
-// graph may be launched; the capture itself may give and take the same memory again and again, in captured order. So each
-// pool has segments of its own from the driver (cuMemAlloc, which is allowed while a stream is capturing if the thread's
-// capture mode is relaxed), serves requests from them by best fit, on the stream that had the memory before, and gives them
-// back when PyTorch has released the pool and the last of its blocks. Nothing here is planned: it is asked for once.
+// A graph's kernels have addresses in them, so what was given during its capture must belong to nobody else as long as
+// the graph may be launched; the capture itself may give and take the same memory again and again, in captured order.
+// So each pool has segments of its own from the driver (cuMemAlloc, which is allowed while a stream is capturing if the
+// thread's capture mode is relaxed), serves requests from them by best fit, on the stream that had the memory before,
+// and gives them back when PyTorch has released the pool and the last of its blocks. Nothing here is planned: it is
+// asked for once.
 //
 //   segment   [ block, stream 7 | free, stream 7 | block, stream 7 |      free, fresh      ]
 #pragma once
@@ -33,9 +34,9 @@ struct PoolBytes {
   uint64_t held = 0, held_peak = 0;
 };
 
-// Thread-safe. One lock, taken by requests only while some pool is open, by releases only while one has blocks. It is held
-// while the filter asks the driver about a stream and while a segment is taken (cuMemAlloc), not while one is given back,
-// which waits for the device.
+// Thread-safe. One lock, taken by requests only while some pool is open, by releases only while one has blocks. It is
+// held while the filter asks the driver about a stream and while a segment is taken (cuMemAlloc), not while one is
+// given back, which waits for the device.
 class GraphPools {
  public:
   // Requests on the device whose stream the filter takes come from the pool, until End.
@@ -49,12 +50,15 @@ class GraphPools {
     return open_count_.load(std::memory_order_acquire) != 0 && AllocateInOpen(device, bytes, stream, pointer);
   }
   // False: no block of a pool.
-  bool Free(void* pointer, void* stream) { return block_count_.load(std::memory_order_acquire) != 0 && FreeBlock(pointer, stream); }
-  // The block is used on another stream than its own: its memory is kept until its pool goes. False: no block of a pool.
+  bool Free(void* pointer, void* stream) {
+    return block_count_.load(std::memory_order_acquire) != 0 && FreeBlock(pointer, stream);
+  }
+  // The block is used on another stream than its own: its memory is kept until its pool goes. False: no block of a
+  // pool.
   bool RecordUse(void* pointer) { return block_count_.load(std::memory_order_acquire) != 0 && NoteUse(pointer); }
 
-  // While a pool is open, a release on a stream that is capturing, of a block that is no pool's, is put aside until no pool is
-  // open. False: it is none.
+  // While a pool is open, a release on a stream that is capturing, of a block that is no pool's, is put aside until no
+  // pool is open. False: it is none.
   bool Defer(void* pointer, size_t bytes, int device, void* stream);
 
   PoolBytes Bytes(int device) const;
@@ -71,7 +75,7 @@ class GraphPools {
     void* stream;  // last used on; meaningless while fresh
     bool fresh;    // free, and never used
     bool free;
-    bool kept;     // used on other streams
+    bool kept;  // used on other streams
   };
   struct Segment {
     int device;

@@ -30,7 +30,8 @@ bool History::Record(uint64_t entries, bool clear) {
   return true;
 }
 
-void History::Note(hotpack_torch_action action, int device, const void* address, uint64_t bytes, const void* stream) try {
+void History::Note(hotpack_torch_action action, int device, const void* address, uint64_t bytes,
+                   const void* stream) try {
   timespec now = {};
   clock_gettime(CLOCK_REALTIME, &now);
   hotpack_torch_event event = {};

@@ -14,8 +14,14 @@ constexpr ValueId kNothing = -1;
 class Runtime {
  public:
   Runtime(const Graph& graph, const Values& values, Bytes budget, int most_runs)
-      : graph_(graph), values_(values), budget_(budget), device_(graph.storages.size(), kNothing), pins_(graph.storages.size()),
-        used_at_(values.values.size()), seen_(values.values.size()), made_(values.values.size()),
+      : graph_(graph),
+        values_(values),
+        budget_(budget),
+        device_(graph.storages.size(), kNothing),
+        pins_(graph.storages.size()),
+        used_at_(values.values.size()),
+        seen_(values.values.size()),
+        made_(values.values.size()),
         most_runs_(static_cast<size_t>(most_runs) * graph.operators.size()) {}
 
   absl::StatusOr<Schedule> Run() {
@@ -46,7 +52,9 @@ class Runtime {
   ValueId& At(ValueId value) { return device_[static_cast<size_t>(Of(value).storage)]; }
   bool IsThere(ValueId value) const { return device_[static_cast<size_t>(Of(value).storage)] == value; }
   Bytes BytesOf(ValueId value) const { return graph_.storages[static_cast<size_t>(Of(value).storage)].bytes; }
-  bool IsDead(ValueId value) const { return !Of(value).left && (Of(value).uses.empty() || Of(value).uses.back() <= now_); }
+  bool IsDead(ValueId value) const {
+    return !Of(value).left && (Of(value).uses.empty() || Of(value).uses.back() <= now_);
+  }
   void Pin(ValueId value, int by) { pins_[static_cast<size_t>(Of(value).storage)] += by; }
 
   void Drop(ValueId value) {
@@ -55,14 +63,16 @@ class Runtime {
     live_ -= BytesOf(value);
   }
   void DropDead(ValueId value) {
-    const bool wanted = pins_[static_cast<size_t>(Of(value).storage)] > 0;  // by the operator for which this one runs again
+    const bool wanted =
+        pins_[static_cast<size_t>(Of(value).storage)] > 0;  // by the operator for which this one runs again
     if (IsThere(value) && IsDead(value) && Of(value).maker >= 0 && !wanted) Drop(value);
   }
 
   absl::Status Ensure(ValueId value) {
     if (IsThere(value)) return absl::OkStatus();
     if (Of(value).maker < 0 || MakerOf(value).once) {
-      return absl::ResourceExhaustedError(absl::StrCat("'", graph_.storages[static_cast<size_t>(Of(value).storage)].name, "' is overwritten"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("'", graph_.storages[static_cast<size_t>(Of(value).storage)].name, "' is overwritten"));
     }
     return RunOperator(Of(value).maker);
   }
@@ -70,7 +80,8 @@ class Runtime {
   // For the first time or again: brings what it needs, makes room, runs.
   absl::Status RunOperator(OperatorId number) {
     const Operator& op = graph_.operators[static_cast<size_t>(number)];
-    const std::vector<ValueId>&inputs = values_.inputs[static_cast<size_t>(number)], &outputs = values_.outputs[static_cast<size_t>(number)];
+    const std::vector<ValueId>&inputs = values_.inputs[static_cast<size_t>(number)],
+          &outputs = values_.outputs[static_cast<size_t>(number)];
     for (ValueId input : inputs) {
       if (absl::Status status = Ensure(input); !status.ok()) return status;
       Pin(input, 1);
@@ -89,7 +100,8 @@ class Runtime {
     while (live_ + needed > budget_) {
       const ValueId victim = Victim();
       if (victim == kNothing) {
-        return absl::ResourceExhaustedError(absl::StrCat("operator ", number, " (", op.name, ") needs ", live_ + needed, " bytes"));
+        return absl::ResourceExhaustedError(
+            absl::StrCat("operator ", number, " (", op.name, ") needs ", live_ + needed, " bytes"));
       }
       Drop(victim);
     }
@@ -112,7 +124,8 @@ class Runtime {
     return absl::OkStatus();
   }
 
-  // Whether it could be made again: at some time all that it needs was there, and nothing has overwritten what cannot be.
+  // Whether it could be made again: at some time all that it needs was there, and nothing has overwritten what cannot
+  // be.
   bool CanGo(ValueId value) const {
     if (Of(value).maker < 0 || MakerOf(value).once || pins_[static_cast<size_t>(Of(value).storage)] > 0) return false;
     for (ValueId output : values_.outputs[static_cast<size_t>(Of(value).maker)]) {
@@ -142,7 +155,8 @@ class Runtime {
     for (ValueId value : device_) {
       if (value == kNothing || BytesOf(value) == 0 || !CanGo(value)) continue;
       const double stale = 1 + static_cast<double>(clock_ - used_at_[static_cast<size_t>(value)]);
-      const double h = static_cast<double>(MakerOf(value).cost + Around(value)) / (static_cast<double>(BytesOf(value)) * stale);
+      const double h =
+          static_cast<double>(MakerOf(value).cost + Around(value)) / (static_cast<double>(BytesOf(value)) * stale);
       if (best == kNothing || h < least) best = value, least = h;
     }
     return best;

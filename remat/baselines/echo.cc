@@ -20,8 +20,13 @@ constexpr int64_t kPackNs = 100'000'000;
 class Analysis {
  public:
   Analysis(const Graph& graph, const Values& values, const EchoOptions& options)
-      : graph_(graph), values_(values), options_(options), again_(graph.operators.size()), joined_(graph.operators.size(), kNone) {
-    const auto end = std::find_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return op.phase != Phase::kForward; });
+      : graph_(graph),
+        values_(values),
+        options_(options),
+        again_(graph.operators.size()),
+        joined_(graph.operators.size(), kNone) {
+    const auto end = std::find_if(graph.operators.begin(), graph.operators.end(),
+                                  [](const Operator& op) { return op.phase != Phase::kForward; });
     forward_ = static_cast<OperatorId>(end - graph.operators.begin());
   }
 
@@ -53,7 +58,8 @@ class Analysis {
       if (IsAlwaysThere(id)) continue;
       const bool made_again = value.maker >= 0 && again_[static_cast<size_t>(value.maker)];
       if (made_again) {
-        if (IsNeededBehind(id)) savings[static_cast<size_t>(plan.subgraph_of[static_cast<size_t>(value.maker)])] += BytesOf(id);
+        if (IsNeededBehind(id))
+          savings[static_cast<size_t>(plan.subgraph_of[static_cast<size_t>(value.maker)])] += BytesOf(id);
         continue;
       }
       if (IsNeededBehind(id)) continue;  // is kept in any case
@@ -72,7 +78,8 @@ class Analysis {
   bool IsHeavy(OperatorId op) const { return graph_.operators[static_cast<size_t>(op)].heavy; }
   Bytes BytesOf(ValueId value) const { return graph_.storages[static_cast<size_t>(Of(value).storage)].bytes; }
   bool MayRunAgain(OperatorId op) const {
-    return !graph_.operators[static_cast<size_t>(op)].once && (options_.allowed == nullptr || (*options_.allowed)[static_cast<size_t>(op)]);
+    return !graph_.operators[static_cast<size_t>(op)].once &&
+           (options_.allowed == nullptr || (*options_.allowed)[static_cast<size_t>(op)]);
   }
   bool FeedsForward(OperatorId op) const {
     for (ValueId output : values_.outputs[static_cast<size_t>(op)]) {
@@ -80,7 +87,9 @@ class Analysis {
     }
     return false;
   }
-  bool IsNeededBehind(ValueId value) const { return Of(value).left || (!Of(value).uses.empty() && Of(value).uses.back() >= forward_); }
+  bool IsNeededBehind(ValueId value) const {
+    return Of(value).left || (!Of(value).uses.empty() && Of(value).uses.back() >= forward_);
+  }
   // Is there whatever is planned: not one's to let go.
   bool IsAlwaysThere(ValueId value) const {
     const Storage& storage = graph_.storages[static_cast<size_t>(Of(value).storage)];
@@ -207,7 +216,8 @@ bool Any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags
 
 // What no arena for these stays is below, bytes.
 Bytes LeastArena(std::vector<StorageResidency> residencies) {
-  for (StorageResidency& stay : residencies) stay.bytes = static_cast<Bytes>(RoundUpToUnit(static_cast<uint64_t>(stay.bytes)));
+  for (StorageResidency& stay : residencies)
+    stay.bytes = static_cast<Bytes>(RoundUpToUnit(static_cast<uint64_t>(stay.bytes)));
   const std::vector<Bytes> load = LoadOf(residencies);
   return load.empty() ? 0 : *std::max_element(load.begin(), load.end());
 }
@@ -215,7 +225,8 @@ Bytes LeastArena(std::vector<StorageResidency> residencies) {
 // The plan takes no more than the program.
 class Promise {
  public:
-  Promise(const Graph& graph, const Values& values, const Machine& machine) : graph_(graph), values_(values), machine_(machine) {
+  Promise(const Graph& graph, const Values& values, const Machine& machine)
+      : graph_(graph), values_(values), machine_(machine) {
     const std::vector<GapAction> nothing(values.gaps.size(), GapAction::kKeep);
     program_ = *Simulate(graph, BuildSchedule(graph, values, nothing, machine).schedule, machine);
     least_arena_ = LeastArena(program_.residencies);
@@ -237,12 +248,13 @@ class Promise {
   // Best fit does as a rule, and is the same on every machine; the portfolio has little time.
   bool Fits(const Instance& instance) const {
     const PackResult first = Pack(instance, {.algorithm = Algorithm::kBestFit, .time_limit_ns = INT64_MAX});
-    if (first.status != PackStatus::kOk || first.placement.height <= least_arena_) return first.status == PackStatus::kOk;
+    if (first.status != PackStatus::kOk || first.placement.height <= least_arena_)
+      return first.status == PackStatus::kOk;
     return Pack(instance, {.time_limit_ns = kPackNs, .target_height = least_arena_}).placement.height <= least_arena_;
   }
 
-  // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for each step that reads
-  // one of them, is taken out.
+  // An operator is on the path once. What would have to run more often, such as what parts all words of a sentence for
+  // each step that reads one of them, is taken out.
   Schedule OnceOnThePath(EchoPlan* plan) const {
     for (;;) {
       plan->ways = DropForward(graph_, values_, plan->again);
@@ -270,12 +282,15 @@ EchoPlan Halved(EchoPlan plan, const std::vector<Bytes>& savings, const Promise&
   std::vector<int32_t> best(savings.size());
   std::iota(best.begin(), best.end(), 0);
   std::erase_if(best, [&savings](int32_t each) { return savings[static_cast<size_t>(each)] <= 0; });
-  std::stable_sort(best.begin(), best.end(), [&savings](int32_t a, int32_t b) { return savings[static_cast<size_t>(a)] > savings[static_cast<size_t>(b)]; });
+  std::stable_sort(best.begin(), best.end(), [&savings](int32_t a, int32_t b) {
+    return savings[static_cast<size_t>(a)] > savings[static_cast<size_t>(b)];
+  });
   const std::vector<bool> all = plan.again;
   for (;; best.resize(best.size() / 2)) {
     std::vector<bool> taken(savings.size());
     for (int32_t each : best) taken[static_cast<size_t>(each)] = true;
-    for (size_t op = 0; op < all.size(); ++op) plan.again[op] = all[op] && taken[static_cast<size_t>(plan.subgraph_of[op])];
+    for (size_t op = 0; op < all.size(); ++op)
+      plan.again[op] = all[op] && taken[static_cast<size_t>(plan.subgraph_of[op])];
     if (best.empty() || promise.IsKeptBy(&plan)) break;
   }
   if (best.empty()) {

@@ -20,7 +20,8 @@ bool Fastest::Add(Schedule schedule) {
 
 absl::StatusOr<Schedule> Fastest::Take() {
   if (best_) return *std::move(best_);
-  return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no plan found for a budget of ", budget_, " bytes; the least found needs ", least_));
 }
 
 }  // namespace hotpack::remat

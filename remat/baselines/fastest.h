@@ -12,7 +12,8 @@ namespace hotpack::remat {
 
 class Fastest {
  public:
-  Fastest(const Graph& graph, Bytes budget, const Machine& machine) : graph_(graph), budget_(budget), machine_(machine) {}
+  Fastest(const Graph& graph, Bytes budget, const Machine& machine)
+      : graph_(graph), budget_(budget), machine_(machine) {}
 
   // True if it fits. A schedule for which the host has no room does not.
   bool Add(Schedule schedule);

@@ -10,7 +10,8 @@ namespace hotpack::remat {
 namespace {
 
 int64_t ForwardOperators(const Graph& graph) {
-  return std::count_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return op.phase == Phase::kForward; });
+  return std::count_if(graph.operators.begin(), graph.operators.end(),
+                       [](const Operator& op) { return op.phase == Phase::kForward; });
 }
 
 }  // namespace
@@ -29,7 +30,8 @@ std::vector<bool> MemongerSegments(const Graph& graph, int segments, int m) {
   return again;
 }
 
-absl::StatusOr<Schedule> ScheduleByMemonger(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
+absl::StatusOr<Schedule> ScheduleByMemonger(const Graph& graph, const Values& values, Bytes budget,
+                                            const Machine& machine) {
   Fastest fastest(graph, budget, machine);
   const int root = std::max(1, static_cast<int>(std::lround(std::sqrt(static_cast<double>(ForwardOperators(graph))))));
   for (const int segments : {root, std::max(1, root / 2), 2 * root}) {

@@ -91,8 +91,8 @@ std::vector<Bytes> LoadByOperator(const Graph& graph, const Schedule& schedule, 
 }
 
 // The tensor cache: where an operator is above the budget, what was used least recently goes to the host.
-void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget, std::vector<Bytes> load,
-                           std::vector<GapAction>* ways) {
+void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::vector<bool>& checkpoints, Bytes budget,
+                           std::vector<Bytes> load, std::vector<GapAction>* ways) {
   std::vector<GapId> gaps;
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   for (size_t g = 0; g < ways->size(); ++g) {
@@ -100,7 +100,8 @@ void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::
     const OperatorId maker = values.values[static_cast<size_t>(gap.value)].maker;
     const bool checkpoint = maker >= 0 && checkpoints[static_cast<size_t>(maker)];
     const bool open = gap.before > gap.after + 1 && gap.before < operators;
-    if (checkpoint && open && (*ways)[g] == GapAction::kKeep && BytesOf(graph, values, static_cast<GapId>(g)) > 0) gaps.push_back(static_cast<GapId>(g));
+    if (checkpoint && open && (*ways)[g] == GapAction::kKeep && BytesOf(graph, values, static_cast<GapId>(g)) > 0)
+      gaps.push_back(static_cast<GapId>(g));
   }
   std::stable_sort(gaps.begin(), gaps.end(), [&](GapId a, GapId b) {
     return values.gaps[static_cast<size_t>(a)].after < values.gaps[static_cast<size_t>(b)].after;
@@ -118,12 +119,14 @@ void SwapLeastRecentlyUsed(const Graph& graph, const Values& values, const std::
 
 }  // namespace
 
-Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, SuperNeuronsMode mode, Bytes budget, const Machine& machine) {
+Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, SuperNeuronsMode mode, Bytes budget,
+                                  const Machine& machine) {
   const std::vector<bool> checkpoints = Checkpoints(graph);
   std::vector<bool> cheap = CheapOperators(graph);
   for (size_t i = 0; i < cheap.size(); ++i) cheap[i] = cheap[i] && !checkpoints[i];
   const bool recompute = mode != SuperNeuronsMode::kSwap;
-  // BuildSchedule() holds what others are made from again if that may not run itself; a checkpoint on the host comes back for them instead.
+  // BuildSchedule() holds what others are made from again if that may not run itself; a checkpoint on the host comes
+  // back for them instead.
   const std::vector<bool>* may_run_again = mode == SuperNeuronsMode::kRecompute ? &cheap : nullptr;
   std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   if (recompute) ways = Recompute(graph, values, cheap);
@@ -135,9 +138,11 @@ Schedule ScheduleWithSuperNeurons(const Graph& graph, const Values& values, Supe
   return WaitForMemory(graph, schedule, budget);
 }
 
-absl::StatusOr<Schedule> ScheduleBySuperNeurons(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
+absl::StatusOr<Schedule> ScheduleBySuperNeurons(const Graph& graph, const Values& values, Bytes budget,
+                                                const Machine& machine) {
   Fastest fastest(graph, budget, machine);
-  fastest.Add(BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), machine).schedule);
+  fastest.Add(
+      BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), machine).schedule);
   for (const SuperNeuronsMode mode : {SuperNeuronsMode::kRecompute, SuperNeuronsMode::kSwap, SuperNeuronsMode::kBoth}) {
     fastest.Add(ScheduleWithSuperNeurons(graph, values, mode, budget, machine));
   }

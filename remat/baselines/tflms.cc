@@ -28,12 +28,14 @@ std::vector<GapId> Candidates(const Graph& graph, const Values& values, int thre
 }
 
 bool Uses(const Operator& op, StorageId id) {
-  const auto in = [id](const std::vector<StorageId>& list) { return std::find(list.begin(), list.end(), id) != list.end(); };
+  const auto in = [id](const std::vector<StorageId>& list) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
   return in(op.reads) || in(op.updates);
 }
 
-// The action before which the copy back of action `prefetch` begins: `ahead` runs before the one that uses it, but not before it
-// has been dropped.
+// The action before which the copy back of action `prefetch` begins: `ahead` runs before the one that uses it, but not
+// before it has been dropped.
 size_t BeginOfCopyBack(const Graph& graph, const Schedule& schedule, size_t prefetch, int ahead) {
   const StorageId id = schedule.actions[prefetch].target;
   size_t at = prefetch + 1;
@@ -41,7 +43,7 @@ size_t BeginOfCopyBack(const Graph& graph, const Schedule& schedule, size_t pref
     return action.kind == ActionKind::kRun && Uses(graph.operators[static_cast<size_t>(action.target)], id);
   };
   while (at < schedule.actions.size() && !uses(schedule.actions[at])) ++at;
-  for (int runs = 0; at > 0 && runs < ahead; ) {
+  for (int runs = 0; at > 0 && runs < ahead;) {
     const Action& before = schedule.actions[at - 1];
     if (before.kind == ActionKind::kDrop && before.target == id) break;
     --at;
@@ -53,12 +55,14 @@ size_t BeginOfCopyBack(const Graph& graph, const Schedule& schedule, size_t pref
 Schedule PlaceCopiesBack(const Graph& graph, const Schedule& schedule, int ahead) {
   std::vector<std::vector<size_t>> before(schedule.actions.size() + 1);
   for (size_t i = 0; i < schedule.actions.size(); ++i) {
-    if (schedule.actions[i].kind == ActionKind::kPrefetch) before[BeginOfCopyBack(graph, schedule, i, ahead)].push_back(i);
+    if (schedule.actions[i].kind == ActionKind::kPrefetch)
+      before[BeginOfCopyBack(graph, schedule, i, ahead)].push_back(i);
   }
   Schedule placed = {.actions = {}, .saved_states = schedule.saved_states};
   for (size_t i = 0; i < before.size(); ++i) {
     for (size_t prefetch : before[i]) placed.actions.push_back(schedule.actions[prefetch]);
-    if (i < schedule.actions.size() && schedule.actions[i].kind != ActionKind::kPrefetch) placed.actions.push_back(schedule.actions[i]);
+    if (i < schedule.actions.size() && schedule.actions[i].kind != ActionKind::kPrefetch)
+      placed.actions.push_back(schedule.actions[i]);
   }
   return placed;
 }
@@ -69,23 +73,28 @@ int TflmsCandidates(const Graph& graph, const Values& values, int threshold) {
   return static_cast<int>(Candidates(graph, values, threshold).size());
 }
 
-Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const TflmsOptions& options, Bytes budget, const Machine& machine) {
+Schedule ScheduleWithTflms(const Graph& graph, const Values& values, const TflmsOptions& options, Bytes budget,
+                           const Machine& machine) {
   std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   const std::vector<GapId> candidates = Candidates(graph, values, options.threshold);
-  for (size_t i = 0; i < candidates.size() && i < static_cast<size_t>(options.tensors); ++i) ways[static_cast<size_t>(candidates[i])] = GapAction::kOffload;
+  for (size_t i = 0; i < candidates.size() && i < static_cast<size_t>(options.tensors); ++i)
+    ways[static_cast<size_t>(candidates[i])] = GapAction::kOffload;
   const Schedule schedule = BuildSchedule(graph, values, ways, machine).schedule;
   return WaitForMemory(graph, PlaceCopiesBack(graph, schedule, std::max(1, options.ahead)), budget);
 }
 
-absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
+absl::StatusOr<Schedule> ScheduleByTflms(const Graph& graph, const Values& values, Bytes budget,
+                                         const Machine& machine) {
   Fastest fastest(graph, budget, machine);
   constexpr int kMaxTried = 64;
   for (const int threshold : {1, 4, 16}) {
     const int candidates = TflmsCandidates(graph, values, threshold);
     for (const int ahead : {1, 4, 16}) {
       for (int i = 0; i <= std::min(candidates, kMaxTried); ++i) {
-        const int tensors = candidates <= kMaxTried ? i : static_cast<int>(static_cast<int64_t>(candidates) * i / kMaxTried);
-        fastest.Add(ScheduleWithTflms(graph, values, {.threshold = threshold, .tensors = tensors, .ahead = ahead}, budget, machine));
+        const int tensors =
+            candidates <= kMaxTried ? i : static_cast<int>(static_cast<int64_t>(candidates) * i / kMaxTried);
+        fastest.Add(ScheduleWithTflms(graph, values, {.threshold = threshold, .tensors = tensors, .ahead = ahead},
+                                      budget, machine));
       }
     }
   }

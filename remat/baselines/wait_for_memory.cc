@@ -13,12 +13,14 @@ constexpr int32_t kNone = -1;
 bool Uses(const Graph& graph, const Action& action, StorageId id) {
   if (action.kind != ActionKind::kRun) return action.target == id;
   const Operator& op = graph.operators[static_cast<size_t>(action.target)];
-  const auto in = [id](const std::vector<StorageId>& list) { return std::find(list.begin(), list.end(), id) != list.end(); };
+  const auto in = [id](const std::vector<StorageId>& list) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
   return in(op.reads) || in(op.writes) || in(op.updates);
 }
 
-// What is copied to the host and never dropped, because its use comes before the copy's end, is dropped and copied back right before that use. The
-// numbers of such drops; the copy back is the next action.
+// What is copied to the host and never dropped, because its use comes before the copy's end, is dropped and copied back
+// right before that use. The numbers of such drops; the copy back is the next action.
 Schedule WithAllDrops(const Graph& graph, const Schedule& schedule, std::vector<size_t>* added) {
   std::vector<std::vector<StorageId>> before(schedule.actions.size());
   for (size_t i = 0; i < schedule.actions.size(); ++i) {
@@ -45,13 +47,21 @@ Schedule WithAllDrops(const Graph& graph, const Schedule& schedule, std::vector<
 class Mover {
  public:
   Mover(const Graph& graph, const Schedule& schedule, const std::vector<size_t>& added, Bytes budget)
-      : graph_(graph), schedule_(schedule), added_(added), budget_(budget), bytes_(graph.storages.size()), there_(graph.storages.size()),
-        copied_(graph.storages.size()), last_(graph.storages.size()), open_(graph.storages.size(), kNone) {}
+      : graph_(graph),
+        schedule_(schedule),
+        added_(added),
+        budget_(budget),
+        bytes_(graph.storages.size()),
+        there_(graph.storages.size()),
+        copied_(graph.storages.size()),
+        last_(graph.storages.size()),
+        open_(graph.storages.size(), kNone) {}
 
   Schedule Run() {
     Measure();
     for (size_t i = 0; i < load_.size(); ++i) DropBefore(i);
-    std::stable_sort(prefetches_.begin(), prefetches_.end(), [](const Prefetch& a, const Prefetch& b) { return a.until > b.until; });
+    std::stable_sort(prefetches_.begin(), prefetches_.end(),
+                     [](const Prefetch& a, const Prefetch& b) { return a.until > b.until; });
     for (const Prefetch& prefetch : prefetches_) Delay(prefetch);
     DropInVain();
     return Ordered();
@@ -74,7 +84,9 @@ class Mover {
     size_t at;
     int rank;
     size_t order;
-    bool operator<(const Place& other) const { return std::tie(at, rank, order) < std::tie(other.at, other.rank, other.order); }
+    bool operator<(const Place& other) const {
+      return std::tie(at, rank, order) < std::tie(other.at, other.rank, other.order);
+    }
   };
   static constexpr int kMovedDrop = 0, kMovedPrefetch = 1, kAsItWas = 2, kTakenOut = 3;
 
@@ -162,7 +174,8 @@ class Mover {
   // Added drops that are where they were, right before the copy back, are taken out with it.
   void DropInVain() {
     for (size_t drop : added_) {
-      if (places_[drop].rank == kAsItWas && places_[drop + 1].rank == kAsItWas) places_[drop].rank = places_[drop + 1].rank = kTakenOut;
+      if (places_[drop].rank == kAsItWas && places_[drop + 1].rank == kAsItWas)
+        places_[drop].rank = places_[drop + 1].rank = kTakenOut;
     }
   }
 
@@ -182,12 +195,12 @@ class Mover {
   const std::vector<size_t>& added_;  // drops
   const Bytes budget_;
   Bytes live_ = 0;
-  std::vector<Bytes> bytes_;      // by storage: of the memory that it has
+  std::vector<Bytes> bytes_;  // by storage: of the memory that it has
   std::vector<bool> there_, copied_;
-  std::vector<size_t> last_;      // by storage: the last action that used it
-  std::vector<int32_t> open_;     // by storage: its prefetch, not used yet
-  std::vector<Bytes> load_;       // by action
-  std::vector<Place> places_;     // by action
+  std::vector<size_t> last_;   // by storage: the last action that used it
+  std::vector<int32_t> open_;  // by storage: its prefetch, not used yet
+  std::vector<Bytes> load_;    // by action
+  std::vector<Place> places_;  // by action
   std::vector<CopiedDrop> drops_;
   std::vector<Prefetch> prefetches_;
 };

@@ -49,8 +49,8 @@ class Allocator {
     return storage.kind == StorageKind::kFeatureMap && !storage.given;
   }
 
-  // "Inplace operation can be carried out when the current operation is the only one left (input of counter equals 1)." Sizes
-  // are equal: the rest of a larger tag would be held as long as the result.
+  // "Inplace operation can be carried out when the current operation is the only one left (input of counter equals 1)."
+  // Sizes are equal: the rest of a larger tag would be held as long as the result.
   void WorkInPlace(const Operator& op) {
     for (const auto& [read, made] : op.in_place) {
       if (!Counted(read) || !Counted(made) || Size(read) != Size(made)) continue;

@@ -42,10 +42,12 @@ std::vector<OperatorId> RunsOf(const Graph& graph, const Values& values, const s
       const OperatorId maker = values.values[static_cast<size_t>(input)].maker;
       if (maker < 0 || maker >= forward) continue;
       const OperatorId begin = begins[static_cast<size_t>(maker)];
-      const bool ends_segment = maker + 1 == forward || begins[static_cast<size_t>(maker) + 1] == maker + 1;  // kept: temp[k + 1]
+      const bool ends_segment =
+          maker + 1 == forward || begins[static_cast<size_t>(maker) + 1] == maker + 1;  // kept: temp[k + 1]
       if (ends_segment || again[static_cast<size_t>(begin)]) continue;
       again[static_cast<size_t>(begin)] = true;
-      for (OperatorId layer = begin; layer < forward && begins[static_cast<size_t>(layer)] == begin; ++layer) runs.push_back(layer);
+      for (OperatorId layer = begin; layer < forward && begins[static_cast<size_t>(layer)] == begin; ++layer)
+        runs.push_back(layer);
     }
     runs.push_back(op);
   }

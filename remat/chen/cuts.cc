@@ -41,7 +41,8 @@ std::vector<Cut> NarrowCuts(const Graph& graph, const Values& values, int window
   for (OperatorId op = 0; op < end; ++op) {
     const auto here = over.begin() + op;
     const auto before = over.begin() + std::max(0, op - window), behind = over.begin() + std::min(end, op + window + 1);
-    const bool least = std::all_of(before, behind, [&](Bytes each) { return each >= *here || each == 0; });  // 0: a beginning, an end
+    const bool least =
+        std::all_of(before, behind, [&](Bytes each) { return each >= *here || each == 0; });  // 0: a beginning, an end
     if (least && *here > 0) cuts.push_back({op, {}});
   }
   std::set<std::pair<OperatorId, OperatorId>> open;  // last wanted, maker
@@ -83,7 +84,8 @@ Segments PlanSegments(const Graph& graph, const std::vector<Cut>& cuts, Bytes bu
   OperatorId next = 0;
   for (const Cut& cut : cuts) {
     for (; next <= cut.after; ++next) {
-      if (IsForward(graph.operators[static_cast<size_t>(next)])) temp += OutputOf(graph, graph.operators[static_cast<size_t>(next)]);
+      if (IsForward(graph.operators[static_cast<size_t>(next)]))
+        temp += OutputOf(graph, graph.operators[static_cast<size_t>(next)]);
     }
     if (temp <= budget) continue;
     segments.y = std::max(segments.y, temp);

@@ -20,7 +20,8 @@ std::vector<int32_t> PossibleCounts(const Graph& graph, const Values& values, st
   for (OperatorId op = operators - 1; op >= 0; --op) {
     const auto i = static_cast<size_t>(op);
     const bool mirrored = IsForward(graph.operators[i]) && counts[i] > 0;
-    for (ValueId output : values.outputs[i]) runs_until[i] = std::max(runs_until[i], needed[static_cast<size_t>(output)]);
+    for (ValueId output : values.outputs[i])
+      runs_until[i] = std::max(runs_until[i], needed[static_cast<size_t>(output)]);
     for (ValueId input : values.inputs[i]) {
       OperatorId& until = needed[static_cast<size_t>(input)];
       if (!IsForward(graph.operators[i])) until = std::max(until, op);
@@ -42,7 +43,8 @@ std::vector<int32_t> PossibleCounts(const Graph& graph, const Values& values, st
 
 class Mirror {
  public:
-  Mirror(const Graph& graph, const Values& values, const std::vector<int32_t>& counts) : graph_(graph), values_(values) {
+  Mirror(const Graph& graph, const Values& values, const std::vector<int32_t>& counts)
+      : graph_(graph), values_(values) {
     result_.counts = PossibleCounts(graph, values, counts);
     result_.graph.storages = graph.storages;
     result_.storage_of.resize(graph.storages.size());
@@ -178,9 +180,9 @@ class Mirror {
 
   const Graph& graph_;
   const Values& values_;
-  std::vector<Made> last_copy_;     // by value
-  std::vector<Copy> copies_;        // in a topological order
-  std::vector<StorageId> states_;   // by operator of the program
+  std::vector<Made> last_copy_;    // by value
+  std::vector<Copy> copies_;       // in a topological order
+  std::vector<StorageId> states_;  // by operator of the program
   MirroredGraph result_;
 };
 

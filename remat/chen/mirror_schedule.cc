@@ -14,8 +14,14 @@ constexpr ValueId kNothing = -1;
 class Translator {
  public:
   Translator(const Graph& graph, const Values& values, const MirroredGraph& mirrored)
-      : graph_(graph), values_(values), mirrored_(mirrored), touches_(mirrored.graph.storages.size()),
-        next_(mirrored.graph.storages.size()), there_(mirrored.graph.storages.size()), holders_(graph.storages.size()), contents_(graph.storages.size(), kNothing) {
+      : graph_(graph),
+        values_(values),
+        mirrored_(mirrored),
+        touches_(mirrored.graph.storages.size()),
+        next_(mirrored.graph.storages.size()),
+        there_(mirrored.graph.storages.size()),
+        holders_(graph.storages.size()),
+        contents_(graph.storages.size(), kNothing) {
     for (const Operator& op : mirrored.graph.operators) {
       for (StorageId id : op.reads) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
       for (StorageId id : op.updates) touches_[static_cast<size_t>(id)].push_back(Touch::kUses);
@@ -27,7 +33,8 @@ class Translator {
       holders_[id] = graph.storages[id].given ? 1 : 0;
     }
     for (size_t v = 0; v < values.values.size(); ++v) {
-      if (values.values[v].maker < 0) contents_[static_cast<size_t>(values.values[v].storage)] = static_cast<ValueId>(v);
+      if (values.values[v].maker < 0)
+        contents_[static_cast<size_t>(values.values[v].storage)] = static_cast<ValueId>(v);
     }
   }
 
@@ -68,7 +75,8 @@ class Translator {
       if (Contents(Of(id)) != outputs[o]) all_there = false;
       const bool others = Holders(Of(id)) > (IsThere(id) ? 1 : 0);
       if (others && Contents(Of(id)) != outputs[o]) {
-        return absl::StrCat(op.name, ": '", graph_.storages[static_cast<size_t>(Of(id))].name, "' would have two contents at once");
+        return absl::StrCat(op.name, ": '", graph_.storages[static_cast<size_t>(Of(id))].name,
+                            "' would have two contents at once");
       }
     }
     if (!all_there) Emit(op, number, mirrored_.is_copy[i]);
@@ -118,7 +126,8 @@ class Translator {
   const Graph& graph_;
   const Values& values_;
   const MirroredGraph& mirrored_;
-  std::vector<std::vector<Touch>> touches_;  // by storage of the mirrored graph: what its operators do, one after the other
+  std::vector<std::vector<Touch>>
+      touches_;                    // by storage of the mirrored graph: what its operators do, one after the other
   std::vector<size_t> next_;       // by storage of the mirrored graph: of its touches
   std::vector<bool> there_;        // by storage of the mirrored graph
   std::vector<int32_t> holders_;   // by storage of the program: those of the mirrored graph that are there
@@ -132,7 +141,8 @@ absl::StatusOr<Schedule> ScheduleOf(const Graph& graph, const Values& values, co
   return Translator(graph, values, mirrored).Run();
 }
 
-absl::StatusOr<Schedule> ScheduleByMirror(const Graph& graph, const Values& values, const std::vector<int32_t>& counts) {
+absl::StatusOr<Schedule> ScheduleByMirror(const Graph& graph, const Values& values,
+                                          const std::vector<int32_t>& counts) {
   return ScheduleOf(graph, values, MirrorGraph(graph, values, counts));
 }
 

@@ -22,7 +22,8 @@ struct Candidate {
 
 class Candidates {
  public:
-  Candidates(const Graph& graph, const Values& values, const Machine& machine) : graph_(graph), values_(values), machine_(machine) {}
+  Candidates(const Graph& graph, const Values& values, const Machine& machine)
+      : graph_(graph), values_(values), machine_(machine) {}
 
   void Add(Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
@@ -43,12 +44,14 @@ class Candidates {
         least = std::min(least, candidate.outcome.live_peak);
         continue;
       }
-      const PackResult packed = Pack(ToInstance(candidate.outcome.residencies), {.time_limit_ns = kPackNs, .target_height = budget});
+      const PackResult packed =
+          Pack(ToInstance(candidate.outcome.residencies), {.time_limit_ns = kPackNs, .target_height = budget});
       if (packed.status != PackStatus::kOk) return absl::InternalError(PackStatusText(packed.status));
       if (packed.placement.height <= budget) return std::move(candidate.schedule);
       least = std::min(least, packed.placement.height);
     }
-    return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget, " bytes; the least found needs ", least));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no plan found for a budget of ", budget, " bytes; the least found needs ", least));
   }
 
  private:
@@ -60,9 +63,12 @@ class Candidates {
 
 }  // namespace
 
-std::vector<int32_t> CountsOf(const std::vector<bool>& again) { return std::vector<int32_t>(again.begin(), again.end()); }
+std::vector<int32_t> CountsOf(const std::vector<bool>& again) {
+  return std::vector<int32_t>(again.begin(), again.end());
+}
 
-std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, const std::vector<Cut>& cuts, int points) {
+std::vector<MirrorPlan> SearchMirrors(const Graph& graph, const Values& values, const std::vector<Cut>& cuts,
+                                      int points) {
   std::vector<MirrorPlan> plans;
   const auto add = [&](Bytes budget) {
     MirrorPlan& plan = plans.emplace_back();
@@ -102,14 +108,18 @@ std::vector<MemoryLine> MemoryLines(const Graph& graph, const Values& values) {
           {"sublinear plan", least.bytes, least.cost}};
 }
 
-absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values, Bytes budget, const Machine& machine) {
+absl::StatusOr<Schedule> ScheduleByChen(const Graph& graph, const Values& values, Bytes budget,
+                                        const Machine& machine) {
   Candidates candidates(graph, values, machine);
-  candidates.Add(BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), machine).schedule);
-  for (const ChenPlan& plan : SearchSegments(graph, values, machine)) candidates.Add(ScheduleOf(graph, values, plan, machine));
+  candidates.Add(
+      BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), machine).schedule);
+  for (const ChenPlan& plan : SearchSegments(graph, values, machine))
+    candidates.Add(ScheduleOf(graph, values, plan, machine));
   const std::vector<bool> cheap = CheapOperators(graph);
   candidates.Add(BuildSchedule(graph, values, DropForward(graph, values, cheap), machine, &cheap).schedule);
   const std::vector<Cut> narrow = NarrowCuts(graph, values);
-  for (const MirrorPlan& plan : SearchMirrors(graph, values, narrow)) candidates.AddMirrored(CountsOf(plan.segments.again));
+  for (const MirrorPlan& plan : SearchMirrors(graph, values, narrow))
+    candidates.AddMirrored(CountsOf(plan.segments.again));
   for (const std::vector<Cut>& cuts : {CutsAt(CandidatesOf(graph, values)), narrow}) {
     for (int k = 1; k <= 3; ++k) {
       std::vector<int32_t> before;

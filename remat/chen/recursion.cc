@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-
 namespace hotpack::remat {
 namespace {
 
@@ -45,7 +44,8 @@ class Recursion {
       first = at + 1;
     }
     Divide(part, end, level + 1);
-    for (OperatorId maker : kept) counts_[static_cast<size_t>(maker)] = std::min(counts_[static_cast<size_t>(maker)], level);
+    for (OperatorId maker : kept)
+      counts_[static_cast<size_t>(maker)] = std::min(counts_[static_cast<size_t>(maker)], level);
   }
 
   using Place = std::vector<Cut>::const_iterator;

@@ -17,7 +17,8 @@ Bytes OutputOf(const Graph& graph, const Operator& op) {
 
 // The first operator behind the forward pass.
 OperatorId ForwardEnd(const Graph& graph) {
-  const auto end = std::find_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return !IsForward(op); });
+  const auto end =
+      std::find_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return !IsForward(op); });
   return static_cast<OperatorId>(end - graph.operators.begin());
 }
 
@@ -76,7 +77,8 @@ std::vector<bool> CheapOperators(const Graph& graph) {
   for (size_t i = 0; i < again.size(); ++i) {
     const Operator& op = graph.operators[i];
     const auto is_made = [&made](StorageId id) { return made[static_cast<size_t>(id)]; };
-    const auto inputs = std::count_if(op.reads.begin(), op.reads.end(), is_made) + std::count_if(op.updates.begin(), op.updates.end(), is_made);
+    const auto inputs = std::count_if(op.reads.begin(), op.reads.end(), is_made) +
+                        std::count_if(op.updates.begin(), op.updates.end(), is_made);
     again[i] = IsForward(op) && !op.heavy && inputs <= 1;
     for (StorageId id : op.writes) made[static_cast<size_t>(id)] = true;
   }
@@ -89,7 +91,8 @@ std::vector<GapAction> DropForward(const Graph& graph, const Values& values, con
   for (size_t g = 0; g < ways.size(); ++g) {
     const Gap& gap = values.gaps[g];
     const OperatorId maker = values.values[static_cast<size_t>(gap.value)].maker;
-    const bool crosses = gap.after < end && gap.before >= end && static_cast<size_t>(gap.before) < graph.operators.size();
+    const bool crosses =
+        gap.after < end && gap.before >= end && static_cast<size_t>(gap.before) < graph.operators.size();
     if (crosses && maker >= 0 && again[static_cast<size_t>(maker)]) ways[g] = GapAction::kRecompute;
   }
   return ways;

@@ -24,11 +24,16 @@ void ForEachUse(const Operator& op, Visitor visit) {
   }
 }
 
-bool Contains(const std::vector<StorageId>& list, StorageId id) { return std::find(list.begin(), list.end(), id) != list.end(); }
+bool Contains(const std::vector<StorageId>& list, StorageId id) {
+  return std::find(list.begin(), list.end(), id) != list.end();
+}
 
 class Checker {
  public:
-  explicit Checker(const Graph& graph) : graph_(graph), made_(graph.storages.size()), seen_(graph.storages.size(), -1),
+  explicit Checker(const Graph& graph)
+      : graph_(graph),
+        made_(graph.storages.size()),
+        seen_(graph.storages.size(), -1),
         last_use_(graph.storages.size(), -1) {}
 
   absl::Status Run() {
@@ -46,7 +51,8 @@ class Checker {
     Bytes sum = 0;
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
       const Storage& storage = graph_.storages[id];
-      if (storage.bytes < 0) return absl::InvalidArgumentError(absl::StrCat("storage '", storage.name, "': ", storage.bytes, " bytes"));
+      if (storage.bytes < 0)
+        return absl::InvalidArgumentError(absl::StrCat("storage '", storage.name, "': ", storage.bytes, " bytes"));
       if (storage.bytes > kLargestSum || (sum += storage.bytes) > kLargestSum) {
         return absl::InvalidArgumentError("the storages add up to more than 2^62 bytes");
       }
@@ -61,7 +67,8 @@ class Checker {
   absl::Status Ids(size_t i) {
     const Operator& op = graph_.operators[i];
     if (op.cost < 0 || op.cost > kLargestSum) return Fault(graph_, i, absl::StrCat("a cost of ", op.cost, " ns"));
-    if (op.workspace < 0 || op.workspace > kLargestSum) return Fault(graph_, i, absl::StrCat("a workspace of ", op.workspace, " bytes"));
+    if (op.workspace < 0 || op.workspace > kLargestSum)
+      return Fault(graph_, i, absl::StrCat("a workspace of ", op.workspace, " bytes"));
     cost_ = std::min(cost_ + op.cost, kLargestSum + 1);
     absl::Status status;
     ForEachUse(op, [&](StorageId id) {
@@ -81,7 +88,8 @@ class Checker {
     const Operator& op = graph_.operators[i];
     for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
       for (StorageId id : *used) {
-        if (!made_[static_cast<size_t>(id)]) return Fault(graph_, i, absl::StrCat("uses ", Quoted(graph_, id), ", which nothing has made"));
+        if (!made_[static_cast<size_t>(id)])
+          return Fault(graph_, i, absl::StrCat("uses ", Quoted(graph_, id), ", which nothing has made"));
       }
     }
     ForEachUse(op, [&](StorageId id) { last_use_[static_cast<size_t>(id)] = static_cast<OperatorId>(i); });
@@ -92,8 +100,11 @@ class Checker {
       if (!Contains(op.reads, pair.read) || !Contains(op.writes, pair.made)) {
         return Fault(graph_, i, "in place: not a storage that it reads and one that it writes");
       }
-      if (graph_.storages[static_cast<size_t>(pair.made)].bytes > graph_.storages[static_cast<size_t>(pair.read)].bytes) {
-        return Fault(graph_, i, absl::StrCat("in place: ", Quoted(graph_, pair.made), " is larger than ", Quoted(graph_, pair.read)));
+      if (graph_.storages[static_cast<size_t>(pair.made)].bytes >
+          graph_.storages[static_cast<size_t>(pair.read)].bytes) {
+        return Fault(
+            graph_, i,
+            absl::StrCat("in place: ", Quoted(graph_, pair.made), " is larger than ", Quoted(graph_, pair.read)));
       }
     }
     for (StorageId id : op.writes) made_[static_cast<size_t>(id)] = true;
@@ -104,7 +115,8 @@ class Checker {
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
       const Storage& storage = graph_.storages[id];
       if (storage.kept && !made_[id]) {
-        return absl::InvalidArgumentError(absl::StrCat("storage '", storage.name, "' is to be kept, and nothing makes it"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("storage '", storage.name, "' is to be kept, and nothing makes it"));
       }
       if (graph_.released_after.empty()) continue;
       const OperatorId released = graph_.released_after[id];
@@ -134,7 +146,8 @@ absl::Status Check(const Graph& graph) {
 std::vector<std::vector<OperatorId>> UsesOf(const Graph& graph) {
   std::vector<std::vector<OperatorId>> uses(graph.storages.size());
   for (size_t i = 0; i < graph.operators.size(); ++i) {
-    ForEachUse(graph.operators[i], [&](StorageId id) { uses[static_cast<size_t>(id)].push_back(static_cast<OperatorId>(i)); });
+    ForEachUse(graph.operators[i],
+               [&](StorageId id) { uses[static_cast<size_t>(id)].push_back(static_cast<OperatorId>(i)); });
   }
   return uses;
 }

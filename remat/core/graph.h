@@ -43,17 +43,18 @@ struct InPlace {
 
 struct Operator {
   std::string name;
-  Nanoseconds cost = 0;             // ≥ 0, of the compute engine
-  std::vector<StorageId> reads;     // contents it uses
-  std::vector<StorageId> writes;    // contents it makes without looking at what was there
-  std::vector<StorageId> updates;   // contents it uses and changes in place
-  std::vector<InPlace> in_place;    // as far as a planner wants to
-  Bytes workspace = 0;              // ≥ 0, while it runs
+  Nanoseconds cost = 0;            // ≥ 0, of the compute engine
+  std::vector<StorageId> reads;    // contents it uses
+  std::vector<StorageId> writes;   // contents it makes without looking at what was there
+  std::vector<StorageId> updates;  // contents it uses and changes in place
+  std::vector<InPlace> in_place;   // as far as a planner wants to
+  Bytes workspace = 0;             // ≥ 0, while it runs
   Phase phase = Phase::kForward;
-  bool heavy = false;               // much work for its memory: convolutions, products of matrices
-  bool random = false;              // another result each time it runs, unless the generator's state was saved
-  bool once = false;                // never runs again: a collective of all ranks, input from outside
-  std::vector<StorageId> masks = {};  // of `reads`: of each 4 bytes of these it needs one bit, such as where a ReLU let through
+  bool heavy = false;   // much work for its memory: convolutions, products of matrices
+  bool random = false;  // another result each time it runs, unless the generator's state was saved
+  bool once = false;    // never runs again: a collective of all ranks, input from outside
+  std::vector<StorageId> masks =
+      {};  // of `reads`: of each 4 bytes of these it needs one bit, such as where a ReLU let through
 };
 
 inline constexpr OperatorId kNever = INT32_MAX;
@@ -62,15 +63,16 @@ inline constexpr OperatorId kNever = INT32_MAX;
 struct Graph {
   std::vector<Storage> storages;
   std::vector<Operator> operators;
-  // By storage, or empty: the last operator before the program itself lets go of it; -1: before the first one; kNever. Where it is
-  // empty the program lets go of a storage after its last use. Plans let go when they like; this is what is compared with.
+  // By storage, or empty: the last operator before the program itself lets go of it; -1: before the first one; kNever.
+  // Where it is empty the program lets go of a storage after its last use. Plans let go when they like; this is what is
+  // compared with.
   std::vector<OperatorId> released_after;
 };
 
-// Ok, or InvalidArgument with one line that names the first fault: an id that is none, a negative size or cost, a storage that
-// is named twice by one operator, an operator that uses contents nobody has made, memory taken over from a smaller storage or
-// from one that the operator does not read, contents to keep that are never made or that the program lets go of, sums
-// beyond 2^62. O(size of the graph). Thread-safe.
+// Ok, or InvalidArgument with one line that names the first fault: an id that is none, a negative size or cost, a
+// storage that is named twice by one operator, an operator that uses contents nobody has made, memory taken over from a
+// smaller storage or from one that the operator does not read, contents to keep that are never made or that the program
+// lets go of, sums beyond 2^62. O(size of the graph). Thread-safe.
 absl::Status Check(const Graph& graph);
 
 // For each storage the operators that touch it, ascending. O(size of the graph). Thread-safe.

@@ -20,9 +20,11 @@ std::vector<Bytes> LoadOf(const std::vector<StorageResidency>& residencies) {
 Bytes LeastMemory(const Graph& graph, bool swap) {
   std::vector<bool> residencies(graph.storages.size());
   Bytes always = 0, most = 0;
-  for (size_t id = 0; id < residencies.size(); ++id) residencies[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
+  for (size_t id = 0; id < residencies.size(); ++id)
+    residencies[id] = !swap && graph.storages[id].given && graph.storages[id].kept;
   for (const Operator& op : graph.operators) {
-    for (StorageId id : op.writes) residencies[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
+    for (StorageId id : op.writes)
+      residencies[static_cast<size_t>(id)] = false;  // its contents may go before they are made anew
   }
   for (size_t id = 0; id < residencies.size(); ++id) always += residencies[id] ? graph.storages[id].bytes : 0;
   Bytes begin = 0, end = 0;
@@ -34,7 +36,8 @@ Bytes LeastMemory(const Graph& graph, bool swap) {
   for (const Operator& op : graph.operators) {
     Bytes needs = always + op.workspace;
     for (const std::vector<StorageId>* list : {&op.reads, &op.writes, &op.updates}) {
-      for (StorageId id : *list) needs += residencies[static_cast<size_t>(id)] ? 0 : graph.storages[static_cast<size_t>(id)].bytes;
+      for (StorageId id : *list)
+        needs += residencies[static_cast<size_t>(id)] ? 0 : graph.storages[static_cast<size_t>(id)].bytes;
     }
     for (const InPlace& pair : op.in_place) needs -= graph.storages[static_cast<size_t>(pair.made)].bytes;
     most = std::max(most, needs);

@@ -10,7 +10,8 @@ std::vector<bool> RunOrder::Before(OperatorId op) const {
   const size_t count = graph_.operators.size();
   std::vector<bool> before(count);
   if (keeps_order_ || static_cast<size_t>(op) == count) {
-    std::fill(before.begin(), before.begin() + std::min<std::ptrdiff_t>(op + 1, static_cast<std::ptrdiff_t>(count)), true);
+    std::fill(before.begin(), before.begin() + std::min<std::ptrdiff_t>(op + 1, static_cast<std::ptrdiff_t>(count)),
+              true);
     return before;
   }
   before[static_cast<size_t>(op)] = true;
@@ -29,15 +30,19 @@ std::vector<bool> RunOrder::Behind(OperatorId op) const {
   for (size_t i = static_cast<size_t>(op) + 1; i < count; ++i) {
     const std::vector<ValueId>& inputs = values_.inputs[i];
     behind[i] = keeps_order_ || std::any_of(inputs.begin(), inputs.end(), [&](ValueId input) {
-      const OperatorId maker = MakerOf(input);
-      return maker == op || (maker > op && behind[static_cast<size_t>(maker)]);
-    });
+                  const OperatorId maker = MakerOf(input);
+                  return maker == op || (maker > op && behind[static_cast<size_t>(maker)]);
+                });
   }
   return behind;
 }
 
 PointCut::PointCut(const Graph& graph, const Values& values, const RunOrder& order, OperatorId at, OperatorId until)
-    : graph_(graph), values_(values), there_(values.values.size()), fixed_(graph.operators.size(), Fixed::kFree), node_(values.values.size()) {
+    : graph_(graph),
+      values_(values),
+      there_(values.values.size()),
+      fixed_(graph.operators.size(), Fixed::kFree),
+      node_(values.values.size()) {
   const std::vector<bool> before = order.Before(at), behind = order.Behind(at), by_then = order.Before(until);
   const bool to_the_end = static_cast<size_t>(until) == graph.operators.size();
   base_ = graph.operators[static_cast<size_t>(at)].workspace;
@@ -46,9 +51,10 @@ PointCut::PointCut(const Graph& graph, const Values& values, const RunOrder& ord
   for (size_t v = 0; v < values.values.size(); ++v) {
     const Value& value = values.values[v];
     if (there_[v] || (value.maker >= 0 && !before[static_cast<size_t>(value.maker)])) continue;
-    const bool wanted = (to_the_end && value.left) || std::any_of(value.uses.begin(), value.uses.end(), [&](OperatorId use) {
-      return behind[static_cast<size_t>(use)] && by_then[static_cast<size_t>(use)];
-    });
+    const bool wanted =
+        (to_the_end && value.left) || std::any_of(value.uses.begin(), value.uses.end(), [&](OperatorId use) {
+          return behind[static_cast<size_t>(use)] && by_then[static_cast<size_t>(use)];
+        });
     if (!wanted) continue;
     wanted_.push_back(static_cast<ValueId>(v));
     all_ += BytesOf(static_cast<ValueId>(v));
@@ -65,7 +71,8 @@ void PointCut::AddThere(OperatorId at) {
   };
   for (size_t i = 0; i < op.reads.size(); ++i) {
     const StorageId id = op.reads[i];
-    const bool may_go = std::any_of(op.in_place.begin(), op.in_place.end(), [id](const InPlace& pair) { return pair.read == id; });
+    const bool may_go =
+        std::any_of(op.in_place.begin(), op.in_place.end(), [id](const InPlace& pair) { return pair.read == id; });
     if (!may_go) add(values_.inputs[static_cast<size_t>(at)][i]);
   }
   for (ValueId output : values_.outputs[static_cast<size_t>(at)]) add(output);
@@ -98,7 +105,10 @@ PointCut::Corner PointCut::Solve(Wide per_time, Wide per_byte) {
     if (node >= 0) return node;
     node = network.AddNode();
     if (fixed_[static_cast<size_t>(op)] == Fixed::kRecompute) network.AddArc(FlowNetwork::kSource, node, kUncut);
-    network.AddArc(node, FlowNetwork::kSink, fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain ? kUncut : per_time * graph_.operators[static_cast<size_t>(op)].cost);
+    network.AddArc(node, FlowNetwork::kSink,
+                   fixed_[static_cast<size_t>(op)] == Fixed::kNotAgain
+                       ? kUncut
+                       : per_time * graph_.operators[static_cast<size_t>(op)].cost);
     for (ValueId input : values_.inputs[static_cast<size_t>(op)]) {
       if (!there_[static_cast<size_t>(input)]) network.AddArc(node, node_of(input), kUncut);
     }
@@ -167,7 +177,8 @@ std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
     if (!corner) {
       const Wide over = time * (above.bytes - budget);
       const OperatorId undecided = Difference(above, below);
-      return Relaxation{above.time + static_cast<Nanoseconds>((over + bytes - 1) / bytes), std::move(below), undecided, {}};
+      return Relaxation{
+          above.time + static_cast<Nanoseconds>((over + bytes - 1) / bytes), std::move(below), undecided, {}};
     }
     (corner->bytes > budget ? above : below) = *std::move(corner);
   }
@@ -176,7 +187,8 @@ std::optional<PointCut::Relaxation> PointCut::Relax(Bytes budget) {
 // Of the operators that run again in one of them only, the one that takes longest.
 OperatorId PointCut::Difference(const Corner& above, const Corner& below) const {
   std::vector<OperatorId> differ;
-  std::set_symmetric_difference(above.again.begin(), above.again.end(), below.again.begin(), below.again.end(), std::back_inserter(differ));
+  std::set_symmetric_difference(above.again.begin(), above.again.end(), below.again.begin(), below.again.end(),
+                                std::back_inserter(differ));
   const auto longest = std::max_element(differ.begin(), differ.end(), [this](OperatorId a, OperatorId b) {
     return graph_.operators[static_cast<size_t>(a)].cost < graph_.operators[static_cast<size_t>(b)].cost;
   });
@@ -189,7 +201,8 @@ std::optional<Nanoseconds> PointCut::Time(Bytes budget) {
   return relaxation ? std::optional(relaxation->time) : std::nullopt;
 }
 
-std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches, const std::function<bool(const Corner&)>& visit) {
+std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches,
+                                               const std::function<bool(const Corner&)>& visit) {
   if (all_ <= budget) return 0;
   std::priority_queue<Relaxation> open;
   Nanoseconds found = INT64_MAX;  // the least time of a whole choice so far
@@ -206,7 +219,8 @@ std::optional<Nanoseconds> PointCut::TimeWhole(Bytes budget, int branches, const
   };
   look({});
   if (open.empty()) return std::nullopt;
-  for (int i = 0; i < branches && goes_on && !open.empty() && open.top().time < found && open.top().undecided >= 0; ++i) {
+  for (int i = 0; i < branches && goes_on && !open.empty() && open.top().time < found && open.top().undecided >= 0;
+       ++i) {
     const Relaxation node = open.top();
     open.pop();
     for (const Fixed way : {Fixed::kRecompute, Fixed::kNotAgain}) {

@@ -19,7 +19,8 @@ struct Exchange {
 // Which exchanges save most within so many bytes, for each number of grains of them; sizes to the nearest grain.
 class Knapsack {
  public:
-  Knapsack(const std::vector<Exchange>& exchanges, Bytes room) : exchanges_(exchanges), grain_(std::max<Bytes>(room / kGrains, 1)), best_(At(Of(room)) + 1) {
+  Knapsack(const std::vector<Exchange>& exchanges, Bytes room)
+      : exchanges_(exchanges), grain_(std::max<Bytes>(room / kGrains, 1)), best_(At(Of(room)) + 1) {
     taken_.assign(exchanges.size(), std::vector<bool>(best_.size()));
     for (size_t i = 0; i < exchanges.size(); ++i) {
       const size_t size = At(Of(exchanges[i].bytes));
@@ -56,7 +57,9 @@ class Knapsack {
 
 // Less above the budget, or as little and faster.
 bool IsBetter(const PointCut::Corner& a, const PointCut::Corner& b, Bytes budget) {
-  const auto score = [budget](const PointCut::Corner& of) { return std::pair(std::max<Bytes>(of.bytes - budget, 0), of.time); };
+  const auto score = [budget](const PointCut::Corner& of) {
+    return std::pair(std::max<Bytes>(of.bytes - budget, 0), of.time);
+  };
   return score(a) < score(b);
 }
 

@@ -11,17 +11,28 @@ namespace {
 constexpr ValueId kNothing = -1;
 
 bool MayRunAgain(const Graph& graph, const std::vector<bool>* allowed, OperatorId op) {
-  return op >= 0 && !graph.operators[static_cast<size_t>(op)].once && (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
+  return op >= 0 && !graph.operators[static_cast<size_t>(op)].once &&
+         (allowed == nullptr || (*allowed)[static_cast<size_t>(op)]);
 }
 
 // One attempt; it may find that some gaps must be held, or values longer than their uses, and is then made anew.
 class Builder {
  public:
   Builder(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const Machine& machine,
-          const std::vector<bool>* may_run_again, const std::vector<OperatorId>& hold_until, const std::vector<OperatorId>& fetch_at)
-      : graph_(graph), values_(values), ways_(ways), machine_(machine), may_run_again_(may_run_again), hold_until_(hold_until),
-        device_(graph.storages.size(), kNothing), host_(graph.storages.size(), kNothing), last_need_(values.values.size(), -1),
-        in_closure_(graph.operators.size()), starts_(graph.operators.size()), expires_(graph.operators.size() + 1) {
+          const std::vector<bool>* may_run_again, const std::vector<OperatorId>& hold_until,
+          const std::vector<OperatorId>& fetch_at)
+      : graph_(graph),
+        values_(values),
+        ways_(ways),
+        machine_(machine),
+        may_run_again_(may_run_again),
+        hold_until_(hold_until),
+        device_(graph.storages.size(), kNothing),
+        host_(graph.storages.size(), kNothing),
+        last_need_(values.values.size(), -1),
+        in_closure_(graph.operators.size()),
+        starts_(graph.operators.size()),
+        expires_(graph.operators.size() + 1) {
     for (size_t v = 0; v < hold_until.size(); ++v) {
       if (hold_until[v] >= 0) expires_[static_cast<size_t>(hold_until[v])].push_back(static_cast<ValueId>(v));
     }
@@ -58,7 +69,7 @@ class Builder {
 
   Schedule TakeSchedule() { return {std::move(actions_), std::vector<OperatorId>(saved_.begin(), saved_.end())}; }
   const std::vector<Nanoseconds>& starts() const { return starts_; }
-  GapId must_hold() const { return must_hold_; }                 // -1: none
+  GapId must_hold() const { return must_hold_; }                                               // -1: none
   const std::vector<std::pair<ValueId, OperatorId>>& must_stay() const { return must_stay_; }  // until when
 
  private:
@@ -103,7 +114,9 @@ class Builder {
     if (host_[static_cast<size_t>(Of(value).storage)] != value) {
       actions_.push_back({ActionKind::kOffload, Of(value).storage});
       host_[static_cast<size_t>(Of(value).storage)] = value;
-      to_host_ = std::max(to_host_, clock_) + static_cast<Nanoseconds>(std::ceil(static_cast<double>(storage.bytes) / machine_.bytes_per_ns_to_host));
+      to_host_ =
+          std::max(to_host_, clock_) +
+          static_cast<Nanoseconds>(std::ceil(static_cast<double>(storage.bytes) / machine_.bytes_per_ns_to_host));
     }
     swapping_.push_back({value, to_host_});
   }
@@ -187,7 +200,8 @@ class Builder {
   // Runs the operators, in the program's order, and drops what was made for them alone.
   bool RunAgain(const std::vector<Rerun>& closure, const std::vector<ValueId>& wanted) {
     for (size_t i = 0; i < closure.size(); ++i) {
-      for (ValueId input : values_.inputs[static_cast<size_t>(closure[i].op)]) last_need_[static_cast<size_t>(input)] = static_cast<int64_t>(i);
+      for (ValueId input : values_.inputs[static_cast<size_t>(closure[i].op)])
+        last_need_[static_cast<size_t>(input)] = static_cast<int64_t>(i);
     }
     for (ValueId value : wanted) last_need_[static_cast<size_t>(value)] = static_cast<int64_t>(closure.size());
     std::set<ValueId> temporary;
@@ -236,7 +250,8 @@ class Builder {
   bool Lingers(ValueId value) const {
     const GapId gap = EndingGap(value);
     if (gap < 0) return hold_until_[static_cast<size_t>(value)] > now_;
-    return values_.gaps[static_cast<size_t>(gap)].before == now_ || ways_[static_cast<size_t>(gap)] != GapAction::kRecomputeOnce;
+    return values_.gaps[static_cast<size_t>(gap)].before == now_ ||
+           ways_[static_cast<size_t>(gap)] != GapAction::kRecomputeOnce;
   }
 
   // An operator runs; it works in place where `used_up` says so of what it reads.
@@ -250,7 +265,8 @@ class Builder {
       const ValueId value = device_[static_cast<size_t>(read)];
       if (value == kNothing || device_[static_cast<size_t>(made)] != kNothing || !used_up(value)) continue;
       // Of a larger storage the rest would stay as long as what is made.
-      if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes) continue;
+      if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes)
+        continue;
       if (!taken.insert(read).second || !taken.insert(made).second) continue;
       action.in_place.push_back(static_cast<int32_t>(pair));
       device_[static_cast<size_t>(read)] = kNothing;
@@ -287,7 +303,8 @@ class Builder {
 };
 
 // Until when the results of operators that may not run again are needed to make others again: by value, -1 if never.
-std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const std::vector<bool>& allowed) {
+std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, const std::vector<GapAction>& ways,
+                                    const std::vector<bool>& allowed) {
   std::vector<OperatorId> until(values.values.size(), -1);
   std::vector<GapId> seen(values.values.size(), -1);
   for (size_t g = 0; g < ways.size(); ++g) {
@@ -312,14 +329,15 @@ std::vector<OperatorId> NeededUntil(const Graph& graph, const Values& values, co
   return until;
 }
 
-// Before which operator each swapped gap's copy back has to begin, so that it ends in time: the last one first, each as late
-// as the one after it leaves the engine.
-std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, const std::vector<GapAction>& ways, const Machine& machine,
-                                   const std::vector<Nanoseconds>& starts) {
+// Before which operator each swapped gap's copy back has to begin, so that it ends in time: the last one first, each as
+// late as the one after it leaves the engine.
+std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, const std::vector<GapAction>& ways,
+                                   const Machine& machine, const std::vector<Nanoseconds>& starts) {
   std::vector<OperatorId> at(values.gaps.size(), -1);
   std::vector<GapId> swapped;
   for (size_t g = 0; g < values.gaps.size(); ++g) {
-    if (ways[g] == GapAction::kOffload && static_cast<size_t>(values.gaps[g].before) < starts.size()) swapped.push_back(static_cast<GapId>(g));
+    if (ways[g] == GapAction::kOffload && static_cast<size_t>(values.gaps[g].before) < starts.size())
+      swapped.push_back(static_cast<GapId>(g));
   }
   std::sort(swapped.begin(), swapped.end(), [&](GapId a, GapId b) {
     return values.gaps[static_cast<size_t>(a)].before > values.gaps[static_cast<size_t>(b)].before;
@@ -327,10 +345,12 @@ std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, con
   Nanoseconds free = INT64_MAX;
   for (GapId g : swapped) {
     const Gap& gap = values.gaps[static_cast<size_t>(g)];
-    const Bytes bytes = graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(gap.value)].storage)].bytes;
+    const Bytes bytes =
+        graph.storages[static_cast<size_t>(values.values[static_cast<size_t>(gap.value)].storage)].bytes;
     const auto takes = static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / machine.bytes_per_ns_to_device));
     free = std::min(free, starts[static_cast<size_t>(gap.before)]) - takes;
-    const auto op = std::upper_bound(starts.begin(), starts.end(), free) - starts.begin() - 1;  // the last that starts by then
+    const auto op =
+        std::upper_bound(starts.begin(), starts.end(), free) - starts.begin() - 1;  // the last that starts by then
     at[static_cast<size_t>(g)] = std::clamp(static_cast<OperatorId>(op), gap.after + 1, gap.before);
   }
   return at;
@@ -338,8 +358,8 @@ std::vector<OperatorId> FetchTimes(const Graph& graph, const Values& values, con
 
 }  // namespace
 
-BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std::vector<GapAction>& asked, const Machine& machine,
-                const std::vector<bool>* may_run_again) {
+BuiltSchedule BuildSchedule(const Graph& graph, const Values& values, const std::vector<GapAction>& asked,
+                            const Machine& machine, const std::vector<bool>* may_run_again) {
   BuiltSchedule result;
   std::vector<GapAction> ways = asked;
   for (size_t g = 0; g < ways.size(); ++g) {

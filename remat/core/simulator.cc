@@ -31,12 +31,12 @@ class Simulator {
 
  private:
   struct Place {
-    int32_t stay = kNowhere;    // of outcome_.residencies
+    int32_t stay = kNowhere;  // of outcome_.residencies
     int32_t last_stay = kNowhere;
-    bool filled = false;        // the device's memory holds contents
+    bool filled = false;  // the device's memory holds contents
     bool on_host = false;
-    Nanoseconds made = 0;       // when the device's contents are complete
-    Nanoseconds copied = 0;     // when the last copy to the host is
+    Nanoseconds made = 0;    // when the device's contents are complete
+    Nanoseconds copied = 0;  // when the last copy to the host is
   };
 
   Place& At(StorageId id) { return places_[static_cast<size_t>(id)]; }
@@ -60,13 +60,19 @@ class Simulator {
 
   std::string Do(const Action& action) {
     const size_t targets = action.kind == ActionKind::kRun ? graph_.operators.size() : graph_.storages.size();
-    if (action.target < 0 || static_cast<size_t>(action.target) >= targets) return absl::StrCat("there is no ", action.target);
+    if (action.target < 0 || static_cast<size_t>(action.target) >= targets)
+      return absl::StrCat("there is no ", action.target);
     switch (action.kind) {
-      case ActionKind::kRun: return RunOperator(action);
-      case ActionKind::kDrop: return Drop(action.target);
-      case ActionKind::kOffload: return Offload(action.target);
-      case ActionKind::kPrefetch: return Prefetch(action.target);
-      case ActionKind::kForget: return Forget(action.target);
+      case ActionKind::kRun:
+        return RunOperator(action);
+      case ActionKind::kDrop:
+        return Drop(action.target);
+      case ActionKind::kOffload:
+        return Offload(action.target);
+      case ActionKind::kPrefetch:
+        return Prefetch(action.target);
+      case ActionKind::kForget:
+        return Forget(action.target);
     }
     return "unknown";
   }
@@ -86,7 +92,8 @@ class Simulator {
       }
     }
     for (int32_t pair : action.in_place) {
-      if (pair >= 0 && static_cast<size_t>(pair) < op.in_place.size()) start = std::max(start, At(op.in_place[static_cast<size_t>(pair)].read).copied);
+      if (pair >= 0 && static_cast<size_t>(pair) < op.in_place.size())
+        start = std::max(start, At(op.in_place[static_cast<size_t>(pair)].read).copied);
       if (std::string fault = TakeOver(op, pair); !fault.empty()) return fault;
     }
     for (StorageId id : op.writes) {
@@ -110,9 +117,11 @@ class Simulator {
 
   // The memory of what is read becomes that of what is made.
   std::string TakeOver(const Operator& op, int32_t index) {
-    if (index < 0 || static_cast<size_t>(index) >= op.in_place.size()) return absl::StrCat(op.name, " has no such pair in place");
+    if (index < 0 || static_cast<size_t>(index) >= op.in_place.size())
+      return absl::StrCat(op.name, " has no such pair in place");
     const InPlace pair = op.in_place[static_cast<size_t>(index)];
-    if (At(pair.read).stay == kNowhere || At(pair.made).stay != kNowhere) return absl::StrCat(op.name, " cannot work in place");
+    if (At(pair.read).stay == kNowhere || At(pair.made).stay != kNowhere)
+      return absl::StrCat(op.name, " cannot work in place");
     std::swap(At(pair.made).stay, At(pair.read).stay);
     At(pair.made).last_stay = At(pair.made).stay;
     At(pair.read).filled = false;
@@ -165,7 +174,8 @@ class Simulator {
   absl::StatusOr<Outcome> End() {
     outcome_.time = std::max({compute_, to_host_, to_device_});
     for (size_t i = 0; i < graph_.operators.size(); ++i) {
-      if (!has_run_[i]) return absl::InvalidArgumentError(absl::StrCat("operator ", i, " (", graph_.operators[i].name, ") never runs"));
+      if (!has_run_[i])
+        return absl::InvalidArgumentError(absl::StrCat("operator ", i, " (", graph_.operators[i].name, ") never runs"));
     }
     for (size_t id = 0; id < graph_.storages.size(); ++id) {
       const auto storage = static_cast<StorageId>(id);

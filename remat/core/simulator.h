@@ -4,8 +4,9 @@
 //   to host          │ offload a │                     begins when what a holds has been made, and the engine is free
 //   to device                   │  prefetch a  │       begins when the operators issued before it are through
 //
-// A drop waits, with all operators issued after it, for a copy to the host of the same storage that is under way: its memory
-// may be another's next. Time is exact under these rules; a real device may be faster where a placement needs no such wait.
+// A drop waits, with all operators issued after it, for a copy to the host of the same storage that is under way: its
+// memory may be another's next. Time is exact under these rules; a real device may be faster where a placement needs no
+// such wait.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ struct Machine {
 
 inline constexpr StorageId kWorkspaceOf = -1;
 
-// Memory of one storage (of several, where an operator worked in place), or the workspace of one run. Clock values count runs
-// and prefetches from 1; what is given is there from 0.
+// Memory of one storage (of several, where an operator worked in place), or the workspace of one run. Clock values
+// count runs and prefetches from 1; what is given is there from 0.
 struct StorageResidency {
   StorageId storage = kWorkspaceOf;
   Bytes bytes = 0;
@@ -38,19 +39,19 @@ struct StorageResidency {
 };
 
 struct Outcome {
-  Nanoseconds time = 0;           // from the first action to the end of the last operator and copy
-  Nanoseconds compute = 0;        // sum of the costs of all runs; time - compute is stalls
-  Bytes live_peak = 0;            // bytes, the most that stays at one clock value: no arena is smaller
+  Nanoseconds time = 0;     // from the first action to the end of the last operator and copy
+  Nanoseconds compute = 0;  // sum of the costs of all runs; time - compute is stalls
+  Bytes live_peak = 0;      // bytes, the most that stays at one clock value: no arena is smaller
   Bytes host_peak = 0;
-  int64_t runs_again = 0;         // runs of operators that had run before
-  int64_t copies = 0;             // offloads and prefetches
+  int64_t runs_again = 0;  // runs of operators that had run before
+  int64_t copies = 0;      // offloads and prefetches
   std::vector<StorageResidency> residencies;
 };
 
-// InvalidArgument with one line that names the first action that cannot be done: contents that are not on the device, memory
-// given back that is not there, a host without room, contents to keep that are not on the device at the end. That contents are
-// the *right* ones is for the verifier to say (remat/core/verifier.h). `graph` must pass Check(). O(actions × operands).
-// Thread-safe.
+// InvalidArgument with one line that names the first action that cannot be done: contents that are not on the device,
+// memory given back that is not there, a host without room, contents to keep that are not on the device at the end.
+// That contents are the *right* ones is for the verifier to say (remat/core/verifier.h). `graph` must pass Check().
+// O(actions × operands). Thread-safe.
 absl::StatusOr<Outcome> Simulate(const Graph& graph, const Schedule& schedule, const Machine& machine = {});
 
 // The arena's blocks: one a stay, sizes rounded up to `granularity`; a stay that continues

@@ -6,7 +6,8 @@ Values ValuesOf(const Graph& graph) {
   Values result;
   std::vector<ValueId> current(graph.storages.size(), -1);
   const auto make = [&](StorageId id, OperatorId maker) {
-    if (current[static_cast<size_t>(id)] >= 0) result.values[static_cast<size_t>(current[static_cast<size_t>(id)])].overwritten = maker;
+    if (current[static_cast<size_t>(id)] >= 0)
+      result.values[static_cast<size_t>(current[static_cast<size_t>(id)])].overwritten = maker;
     current[static_cast<size_t>(id)] = static_cast<ValueId>(result.values.size());
     result.values.push_back({id, maker, {}});
     return current[static_cast<size_t>(id)];
@@ -38,7 +39,8 @@ Values ValuesOf(const Graph& graph) {
       result.gaps.push_back({static_cast<ValueId>(v), after, use});
       after = use;
     }
-    if (value.left) result.gaps.push_back({static_cast<ValueId>(v), after, static_cast<OperatorId>(graph.operators.size())});
+    if (value.left)
+      result.gaps.push_back({static_cast<ValueId>(v), after, static_cast<OperatorId>(graph.operators.size())});
   }
   return result;
 }

@@ -18,11 +18,11 @@ using GapId = int32_t;
 
 struct Value {
   StorageId storage;
-  OperatorId maker;              // -1: given
-  std::vector<OperatorId> uses;  // ascending; the one that changes it in place is the last
-  bool left = false;             // it is the storage's contents at the end, and they are kept
+  OperatorId maker;                 // -1: given
+  std::vector<OperatorId> uses;     // ascending; the one that changes it in place is the last
+  bool left = false;                // it is the storage's contents at the end, and they are kept
   OperatorId overwritten = kNever;  // makes other contents of the storage
-  GapId first_gap = 0;           // its gaps follow each other: one before each use, one more before the end if it is left
+  GapId first_gap = 0;  // its gaps follow each other: one before each use, one more before the end if it is left
 };
 
 struct Gap {

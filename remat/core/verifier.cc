@@ -36,7 +36,10 @@ struct Program {
 class Walk {
  public:
   Walk(const Graph& graph, const Schedule& schedule)
-      : graph_(graph), program_(graph), runs_(graph.operators.size()), saved_(schedule.saved_states.begin(), schedule.saved_states.end()) {
+      : graph_(graph),
+        program_(graph),
+        runs_(graph.operators.size()),
+        saved_(schedule.saved_states.begin(), schedule.saved_states.end()) {
     for (size_t id = 0; id < graph.storages.size(); ++id) {
       if (graph.storages[id].given) device_[static_cast<StorageId>(id)] = kGiven;
     }
@@ -44,7 +47,8 @@ class Walk {
 
   std::string Step(const Action& action) {
     switch (action.kind) {
-      case ActionKind::kRun: return Run(action);
+      case ActionKind::kRun:
+        return Run(action);
       case ActionKind::kDrop:
         if (device_.erase(action.target) == 0) return Text(action.target, "is dropped and has no memory");
         return "";
@@ -57,7 +61,8 @@ class Walk {
       case ActionKind::kPrefetch: {
         const auto found = host_.find(action.target);
         if (found == host_.end()) return Text(action.target, "is copied back and is not on the host");
-        if (!device_.try_emplace(action.target, found->second).second) return Text(action.target, "is copied back and has memory");
+        if (!device_.try_emplace(action.target, found->second).second)
+          return Text(action.target, "is copied back and has memory");
         return "";
       }
       case ActionKind::kForget:
@@ -82,16 +87,20 @@ class Walk {
  private:
   std::string Text(StorageId id, const char* what) const {
     const bool known = id >= 0 && static_cast<size_t>(id) < graph_.storages.size();
-    return absl::StrCat("storage ", known ? graph_.storages[static_cast<size_t>(id)].name : absl::StrCat(id), " ", what);
+    return absl::StrCat("storage ", known ? graph_.storages[static_cast<size_t>(id)].name : absl::StrCat(id), " ",
+                        what);
   }
 
   static bool InOrder(OperatorId op, OperatorId* last) { return std::exchange(*last, op) < op; }
 
   std::string Run(const Action& action) {
-    if (action.target < 0 || static_cast<size_t>(action.target) >= graph_.operators.size()) return "there is no such operator";
+    if (action.target < 0 || static_cast<size_t>(action.target) >= graph_.operators.size())
+      return "there is no such operator";
     const auto number = static_cast<size_t>(action.target);
     const Operator& op = graph_.operators[number];
-    const auto says = [&](const auto&... what) { return absl::StrCat("operator ", number, " (", op.name, ") ", what...); };
+    const auto says = [&](const auto&... what) {
+      return absl::StrCat("operator ", number, " (", op.name, ") ", what...);
+    };
     for (const auto& [id, contents] : program_.seen[number]) {
       const auto found = device_.find(id);
       if (found == device_.end()) return says("finds nothing in ", Text(id, ""));
@@ -99,7 +108,8 @@ class Walk {
     }
     const bool again = runs_[number]++ > 0;
     if (op.once && again) return says("may run once only and runs again");
-    if (op.random && again && !saved_.contains(action.target)) return says("draws random numbers and runs again without its state");
+    if (op.random && again && !saved_.contains(action.target))
+      return says("draws random numbers and runs again without its state");
     if (op.once && !InOrder(action.target, &last_once_)) return says("may run once only and runs out of order");
     if (op.random && !again && !InOrder(action.target, &last_random_)) return says("draws random numbers out of order");
     for (int32_t pair : action.in_place) {
@@ -127,7 +137,8 @@ class Walk {
 std::string Verify(const Graph& graph, const Schedule& schedule) {
   Walk walk(graph, schedule);
   for (size_t i = 0; i < schedule.actions.size(); ++i) {
-    if (std::string fault = walk.Step(schedule.actions[i]); !fault.empty()) return absl::StrCat("action ", i, ": ", fault);
+    if (std::string fault = walk.Step(schedule.actions[i]); !fault.empty())
+      return absl::StrCat("action ", i, ": ", fault);
   }
   return walk.End();
 }

@@ -16,14 +16,16 @@ class Judgement {
       : graph_(graph), values_(values), sequence_(sequence), budget_(budget), machine_(machine) {}
 
   std::optional<Nanoseconds> operator()(const std::vector<AgentAction>& choices) {
-    Schedule schedule = WaitForMemory(graph_, BuildSchedule(graph_, values_, WaysOf(sequence_, values_, choices), machine_).schedule, budget_);
+    Schedule schedule = WaitForMemory(
+        graph_, BuildSchedule(graph_, values_, WaysOf(sequence_, values_, choices), machine_).schedule, budget_);
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, machine_);
     if (!outcome.ok()) return std::nullopt;  // the host has no room
     least_ = std::min(least_, outcome->live_peak);
     excess_ = std::max<Bytes>(0, outcome->live_peak - budget_);
     if (excess_ > 0) return std::nullopt;
     const Nanoseconds time = outcome->time;
-    if (!best_ || time < best_->outcome.time) best_ = DqnPlan{.schedule = std::move(schedule), .outcome = *std::move(outcome)};
+    if (!best_ || time < best_->outcome.time)
+      best_ = DqnPlan{.schedule = std::move(schedule), .outcome = *std::move(outcome)};
     return time;
   }
 
@@ -68,11 +70,13 @@ absl::StatusOr<DqnPlan> PlanByDqn(const Graph& graph, const Values& values, Byte
     Learning learning = Learn(&environment, options.learning, options.start, judge);
     plan.weights = std::move(learning.weights);
     plan.episodes = learning.episodes;
-    plan.won = static_cast<int>(std::count_if(learning.overheads.begin(), learning.overheads.end(), [](Nanoseconds each) { return each < INT64_MAX; }));
+    plan.won = static_cast<int>(std::count_if(learning.overheads.begin(), learning.overheads.end(),
+                                              [](Nanoseconds each) { return each < INT64_MAX; }));
     plan.overheads = std::move(learning.overheads);
   }
   if (!judgement.best()) {
-    return absl::ResourceExhaustedError(absl::StrCat("no plan found for a budget of ", budget, " bytes; the least found needs ", judgement.least()));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no plan found for a budget of ", budget, " bytes; the least found needs ", judgement.least()));
   }
   plan.schedule = std::move(judgement.best()->schedule);
   plan.outcome = std::move(judgement.best()->outcome);

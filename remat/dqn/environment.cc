@@ -6,8 +6,13 @@
 namespace hotpack::remat {
 
 Environment::Environment(const Sequence& sequence, Bytes limit, bool skip)
-    : sequence_(sequence), limit_(limit), skip_(skip), ends_(sequence.operations.size()), begins_(sequence.operations.size()),
-      absences_of_(sequence.variables.size()), by_return_(sequence.absences.size()) {
+    : sequence_(sequence),
+      limit_(limit),
+      skip_(skip),
+      ends_(sequence.operations.size()),
+      begins_(sequence.operations.size()),
+      absences_of_(sequence.variables.size()),
+      by_return_(sequence.absences.size()) {
   for (const Operation& operation : sequence.operations) duration_ += operation.duration;
   for (size_t a = 0; a < sequence.absences.size(); ++a) {
     const Absence& absence = sequence.absences[a];
@@ -16,7 +21,8 @@ Environment::Environment(const Sequence& sequence, Bytes limit, bool skip)
     absences_of_[static_cast<size_t>(absence.variable)].push_back(static_cast<int32_t>(a));
   }
   std::iota(by_return_.begin(), by_return_.end(), 0);
-  std::stable_sort(by_return_.begin(), by_return_.end(), [this](int32_t a, int32_t b) { return Of(a).before < Of(b).before; });
+  std::stable_sort(by_return_.begin(), by_return_.end(),
+                   [this](int32_t a, int32_t b) { return Of(a).before < Of(b).before; });
   Reset();
 }
 
@@ -45,8 +51,8 @@ void Environment::Release(State* state, int32_t memory) const {
   state->holds[index] = -1;
 }
 
-// The makers that have to run so that the variable is there, in their order. A maker whose variable is on the host is none of
-// them: it comes back with its own transfer.
+// The makers that have to run so that the variable is there, in their order. A maker whose variable is on the host is
+// none of them: it comes back with its own transfer.
 void Environment::Collect(const State& state, int32_t variable, std::vector<int32_t>* makers) const {
   if (state.holds[static_cast<size_t>(MemoryOf(variable))] == variable) return;
   for (int32_t absence : absences_of_[static_cast<size_t>(variable)]) {
@@ -70,7 +76,8 @@ void Environment::MakeAgain(State* state, int32_t variable, Bytes* peak) const {
       const auto memory = static_cast<size_t>(MemoryOf(made));
       if (state->holds[memory] == made) continue;
       const bool other = state->allocated[memory] && state->holds[memory] >= 0;
-      if (other && std::find(maker.needs.begin(), maker.needs.end(), state->holds[memory]) == maker.needs.end()) continue;
+      if (other && std::find(maker.needs.begin(), maker.needs.end(), state->holds[memory]) == maker.needs.end())
+        continue;
       Hold(state, made);
       bool stays = made == variable;
       for (int32_t absence : absences_of_[static_cast<size_t>(made)]) {
@@ -103,7 +110,8 @@ void Environment::BringBack(State* state, Bytes* peak) const {
     if (place == Place::kOnHost) {
       Hold(state, absence.variable);
       state->ready[static_cast<size_t>(a)] = state->to_device =
-          std::max(state->time, state->to_device) + sequence_.memories[static_cast<size_t>(MemoryOf(absence.variable))].to_device;
+          std::max(state->time, state->to_device) +
+          sequence_.memories[static_cast<size_t>(MemoryOf(absence.variable))].to_device;
       place = Place::kComing;
     }
     if (place == Place::kComing) {
@@ -150,7 +158,8 @@ Bytes Environment::Execute(State* state) const {
   return peak;
 }
 
-// Section 4.5: what is used again first comes back first, as soon as no node from then to its use would be above the limit.
+// Section 4.5: what is used again first comes back first, as soon as no node from then to its use would be above the
+// limit.
 void Environment::FetchEarly(State* state, std::vector<Bytes>* load) const {
   const Nanoseconds until = state->time + sequence_.operations[static_cast<size_t>(state->node)].duration;
   for (int32_t a : by_return_) {
@@ -165,7 +174,8 @@ void Environment::FetchEarly(State* state, std::vector<Bytes>* load) const {
     }
     for (int32_t at = state->node; at < Of(a).before; ++at) (*load)[static_cast<size_t>(at)] += bytes;
     Hold(state, Of(a).variable);
-    state->to_device = std::max(state->time, state->to_device) + sequence_.memories[static_cast<size_t>(MemoryOf(Of(a).variable))].to_device;
+    state->to_device = std::max(state->time, state->to_device) +
+                       sequence_.memories[static_cast<size_t>(MemoryOf(Of(a).variable))].to_device;
     state->ready[static_cast<size_t>(a)] = state->to_device;
     state->places[static_cast<size_t>(a)] = Place::kComing;
   }
@@ -194,7 +204,8 @@ void Environment::LookAhead() {
     load_[node] = Execute(&state);
   }
   next_over_.assign(nodes + 1, static_cast<int32_t>(nodes));
-  for (size_t i = nodes; i-- > static_cast<size_t>(state_.node);) next_over_[i] = load_[i] > limit_ ? static_cast<int32_t>(i) : next_over_[i + 1];
+  for (size_t i = nodes; i-- > static_cast<size_t>(state_.node);)
+    next_over_[i] = load_[i] > limit_ ? static_cast<int32_t>(i) : next_over_[i + 1];
   state = Gone();
   std::vector<Bytes> load = load_;
   while (static_cast<size_t>(state.node) < nodes) {
@@ -210,7 +221,8 @@ bool Environment::Covers(const Absence& absence) const {
 
 std::vector<AgentAction> Environment::Choices() const {
   std::vector<AgentAction> choices;
-  const bool stuck = state_.node >= static_cast<int32_t>(sequence_.operations.size()) || load_[static_cast<size_t>(state_.node)] > limit_;
+  const bool stuck = state_.node >= static_cast<int32_t>(sequence_.operations.size()) ||
+                     load_[static_cast<size_t>(state_.node)] > limit_;
   if (!stuck) choices.push_back({});
   for (size_t a = 0; a < sequence_.absences.size(); ++a) {
     const Absence& absence = sequence_.absences[a];
@@ -223,7 +235,8 @@ std::vector<AgentAction> Environment::Choices() const {
 }
 
 Bytes Environment::peak() const {
-  return state_.node < static_cast<int32_t>(load_.size()) ? *std::max_element(load_.begin() + state_.node, load_.end()) : 0;
+  return state_.node < static_cast<int32_t>(load_.size()) ? *std::max_element(load_.begin() + state_.node, load_.end())
+                                                          : 0;
 }
 
 bool Environment::Won() const {
@@ -265,7 +278,8 @@ bool Environment::Go(Pending* pending) {
 }
 
 void Environment::Advance(Pending* pending) {
-  while (Go(pending)) {}
+  while (Go(pending)) {
+  }
 }
 
 Nanoseconds Environment::Step(AgentAction choice) {
@@ -279,7 +293,8 @@ Nanoseconds Environment::Step(AgentAction choice) {
       if (state_.node > absence.after) Release(&state_, MemoryOf(absence.variable));
     } else {
       place = Place::kGoing;
-      pending = {choice.absence, state_.time + sequence_.memories[static_cast<size_t>(MemoryOf(absence.variable))].to_host};
+      pending = {choice.absence,
+                 state_.time + sequence_.memories[static_cast<size_t>(MemoryOf(absence.variable))].to_host};
     }
   }
   LookAhead();

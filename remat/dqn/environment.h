@@ -1,4 +1,5 @@
-// The simulator in which the agent learns (sections 4.5 to 4.8 of the paper): what an action makes of time, memory and the node.
+// The simulator in which the agent learns (sections 4.5 to 4.8 of the paper): what an action makes of time, memory and
+// the node.
 //
 //   node       3        4        5          operations of 1 s; to offload x takes 1.5 s, from node 3 on
 //   compute    │ read x │ malloc │          enough memory: the agent is asked again at node 5, at the end of the node in which
@@ -24,7 +25,8 @@ struct AgentAction {
 // Not thread-safe. `sequence` must outlive it.
 class Environment {
  public:
-  // `limit`: bytes. `skip`: a node is passed over, after doing nothing, where there is nothing to choose that could not be chosen before.
+  // `limit`: bytes. `skip`: a node is passed over, after doing nothing, where there is nothing to choose that could not
+  // be chosen before.
   Environment(const Sequence& sequence, Bytes limit, bool skip = false);
 
   void Reset();
@@ -38,14 +40,16 @@ class Environment {
   Nanoseconds paused() const { return state_.paused; }
   Bytes usage() const { return state_.usage; }
 
-  // What may be done: nothing, unless the node under execution waits for memory that nothing frees; each variable that is there, is
-  // not used before its absence ends, and is there at some later node above the limit may be offloaded (H⁰) or removed (H¹),
-  // where a node stands for it. One that was offloaded is in neither of them any more, nor is one that was removed.
+  // What may be done: nothing, unless the node under execution waits for memory that nothing frees; each variable that
+  // is there, is not used before its absence ends, and is there at some later node above the limit may be offloaded
+  // (H⁰) or removed (H¹), where a node stands for it. One that was offloaded is in neither of them any more, nor is one
+  // that was removed.
   std::vector<AgentAction> Choices() const;
 
-  // Does it and goes on to the next node at which the agent is asked. The reward in nanoseconds, ≤ 0 as a rule: what the pauses
-  // and what is made again grow by until the end of the step, as far as is known from what is gone by now (a variable that
-  // goes may also make room for an earlier transfer back of another, and so the reward positive). Losing costs the step's time once more. O(nodes).
+  // Does it and goes on to the next node at which the agent is asked. The reward in nanoseconds, ≤ 0 as a rule: what
+  // the pauses and what is made again grow by until the end of the step, as far as is known from what is gone by now (a
+  // variable that goes may also make room for an earlier transfer back of another, and so the reward positive). Losing
+  // costs the step's time once more. O(nodes).
   Nanoseconds Step(AgentAction choice);
 
   // Nothing more has to go until the end: no later node is above the limit.
@@ -70,10 +74,10 @@ class Environment {
     Nanoseconds time = 0, paused = 0, again = 0;
     Nanoseconds to_device = 0;  // when the engine is free
     Bytes usage = 0;
-    std::vector<Place> places;        // by absence
-    std::vector<Nanoseconds> ready;   // by absence: when its transfer back ends
-    std::vector<int32_t> holds;       // by memory: the variable whose contents it has; -1
-    std::vector<bool> allocated;      // by memory
+    std::vector<Place> places;       // by absence
+    std::vector<Nanoseconds> ready;  // by absence: when its transfer back ends
+    std::vector<int32_t> holds;      // by memory: the variable whose contents it has; -1
+    std::vector<bool> allocated;     // by memory
   };
   struct Pending {
     int32_t absence = -1;
@@ -106,7 +110,7 @@ class Environment {
   std::vector<std::vector<int32_t>> absences_of_;    // by variable
   std::vector<int32_t> by_return_;                   // absences by `before`
   State state_;
-  std::vector<Bytes> load_;   // by node from the present one on: bytes there, if nothing comes back before it is needed
+  std::vector<Bytes> load_;  // by node from the present one on: bytes there, if nothing comes back before it is needed
   std::vector<int32_t> next_over_;  // by node: the first from it on that is above the limit
   Nanoseconds overhead_ = 0;
 };

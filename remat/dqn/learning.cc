@@ -15,7 +15,8 @@ int32_t NodeOf(const Sequence& sequence, AgentAction choice) {
   return choice.deed == Deed::kOffload ? absence.offload_node : absence.remove_node;
 }
 
-double MostOf(const QWeights& weights, const Embedding& embedding, const std::vector<bool>& valid, int32_t current, int32_t* action) {
+double MostOf(const QWeights& weights, const Embedding& embedding, const std::vector<bool>& valid, int32_t current,
+              int32_t* action) {
   double most = -INFINITY;
   for (size_t node = 0; node < valid.size(); ++node) {
     if (!valid[node]) continue;
@@ -30,7 +31,11 @@ double MostOf(const QWeights& weights, const Embedding& embedding, const std::ve
 class Learner {
  public:
   Learner(Environment* environment, const LearningOptions& options, const QWeights* start, const Judge& judge)
-      : environment_(*environment), options_(options), judge_(judge), graph_(environment->sequence()), random_(options.seed) {
+      : environment_(*environment),
+        options_(options),
+        judge_(judge),
+        graph_(environment->sequence()),
+        random_(options.seed) {
     learning_.weights = start != nullptr ? *start : DrawWeights(environment->sequence().operations.size(), &random_);
   }
 
@@ -67,10 +72,12 @@ class Learner {
       } else {
         Embed(graph_, learning_.weights, experience.valid, &embedding_);
         MostOf(learning_.weights, embedding_, experience.valid, experience.current, &experience.action);
-        choice = *std::find_if(choices.begin(), choices.end(),
-                               [&](AgentAction each) { return NodeOf(environment_.sequence(), each) == experience.action; });
+        choice = *std::find_if(choices.begin(), choices.end(), [&](AgentAction each) {
+          return NodeOf(environment_.sequence(), each) == experience.action;
+        });
       }
-      experience.reward = static_cast<double>(environment_.Step(choice)) / static_cast<double>(std::max<Nanoseconds>(1, environment_.duration()));
+      experience.reward = static_cast<double>(environment_.Step(choice)) /
+                          static_cast<double>(std::max<Nanoseconds>(1, environment_.duration()));
       if (choice.deed != Deed::kNothing) episode.choices.push_back(choice);
       choices = environment_.Choices();
       experience.terminal = environment_.Terminal();
@@ -101,7 +108,8 @@ class Learner {
   }
   void UpdateFromReplay() {
     std::vector<const Experience*> batch;
-    for (int i = 0; i < options_.batch; ++i) batch.push_back(&experiences_[static_cast<size_t>(random_() % experiences_.size())]);
+    for (int i = 0; i < options_.batch; ++i)
+      batch.push_back(&experiences_[static_cast<size_t>(random_() % experiences_.size())]);
     Update(graph_, batch, options_.rate, options_.discount, &learning_.weights, &embedding_);
   }
 
@@ -118,15 +126,17 @@ class Learner {
 
 }  // namespace
 
-double Target(const StateGraph& graph, const QWeights& weights, const Experience& experience, double discount, Embedding* scratch) {
+double Target(const StateGraph& graph, const QWeights& weights, const Experience& experience, double discount,
+              Embedding* scratch) {
   if (experience.terminal) return experience.reward;
   int32_t action = 0;
   Embed(graph, weights, experience.next_valid, scratch);
-  return experience.reward + discount * MostOf(weights, *scratch, experience.next_valid, experience.next_current, &action);
+  return experience.reward +
+         discount * MostOf(weights, *scratch, experience.next_valid, experience.next_current, &action);
 }
 
-double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount, QWeights* weights,
-              Embedding* scratch) {
+double Update(const StateGraph& graph, const std::vector<const Experience*>& batch, double rate, double discount,
+              QWeights* weights, Embedding* scratch) {
   QWeights gradient;
   double loss = 0;
   for (const Experience* experience : batch) {

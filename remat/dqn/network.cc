@@ -10,7 +10,8 @@ using Hidden = Eigen::Matrix<double, 3 * kWidth, 1>;
 
 Hidden HiddenOf(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action) {
   Hidden joined;
-  joined << weights.w5() * embedding.total, weights.w6() * embedding.states[kRounds].col(current), weights.w8() * embedding.states[kRounds].col(action);
+  joined << weights.w5() * embedding.total, weights.w6() * embedding.states[kRounds].col(current),
+      weights.w8() * embedding.states[kRounds].col(action);
   return joined.cwiseMax(0.0);
 }
 
@@ -19,7 +20,8 @@ std::vector<Nanoseconds> TimesToNext(const Sequence& sequence, const std::vector
   std::vector<Nanoseconds> times(begins.size());
   std::vector<int32_t> next(sequence.memories.size(), -1);
   for (size_t i = begins.size(); i-- > 0;) {
-    const auto memory = static_cast<size_t>(sequence.variables[static_cast<size_t>(sequence.operations[i].variable)].memory);
+    const auto memory =
+        static_cast<size_t>(sequence.variables[static_cast<size_t>(sequence.operations[i].variable)].memory);
     if (next[memory] >= 0) times[i] = begins[static_cast<size_t>(next[memory])] - begins[i];
     next[memory] = static_cast<int32_t>(i);
   }
@@ -32,7 +34,8 @@ QWeights DrawWeights(size_t nodes, std::mt19937_64* random) {
   QWeights weights;
   const auto draw = [random](auto matrix) {
     const double most = 1 / std::sqrt(static_cast<double>(matrix.cols()));
-    for (Eigen::Index i = 0; i < matrix.size(); ++i) matrix.data()[i] = most * (2 * static_cast<double>((*random)() >> 11) / 0x1p53 - 1);
+    for (Eigen::Index i = 0; i < matrix.size(); ++i)
+      matrix.data()[i] = most * (2 * static_cast<double>((*random)() >> 11) / 0x1p53 - 1);
   };
   draw(weights.w1()), draw(weights.w2()), draw(weights.w3()), draw(weights.w4());
   draw(weights.w5()), draw(weights.w6()), draw(weights.w7()), draw(weights.w8());
@@ -69,7 +72,8 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
     if (absence.offload_node >= 0) features_(4, absence.offload_node) = 1;
     if (absence.remove_node >= 0) features_(4, absence.remove_node) = -1;
   }
-  // The sum over a memory's nodes of |begin - begin of v|, by sums from the left and from the right; and the lags to its neighbours.
+  // The sum over a memory's nodes of |begin - begin of v|, by sums from the left and from the right; and the lags to
+  // its neighbours.
   lags_.setZero(static_cast<Eigen::Index>(nodes));
   std::vector<std::vector<size_t>> nodes_of(memories_);
   for (size_t i = 0; i < nodes; ++i) nodes_of[static_cast<size_t>(memory_of_[i])].push_back(i);
@@ -79,7 +83,8 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
     for (size_t k = 0; k < list.size(); ++k) {
       const double begin = static_cast<double>(begins[list[k]]);
       right -= begin;
-      lags_(static_cast<Eigen::Index>(list[k])) += begin * static_cast<double>(k) - left + right - begin * static_cast<double>(list.size() - k - 1);
+      lags_(static_cast<Eigen::Index>(list[k])) +=
+          begin * static_cast<double>(k) - left + right - begin * static_cast<double>(list.size() - k - 1);
       left += begin;
     }
   }
@@ -94,7 +99,8 @@ StateGraph::StateGraph(const Sequence& sequence) : memories_(sequence.memories.s
 
 void StateGraph::Features(const std::vector<bool>& valid, NodeFeatures* features) const {
   *features = features_;
-  for (size_t i = 0; i < valid.size(); ++i) (*features)(kNodeFeatures - 1, static_cast<Eigen::Index>(i)) = valid[i] ? 1 : 0;
+  for (size_t i = 0; i < valid.size(); ++i)
+    (*features)(kNodeFeatures - 1, static_cast<Eigen::Index>(i)) = valid[i] ? 1 : 0;
 }
 
 void StateGraph::SumNeighbours(const NodeStates& states, NodeStates* sums) const {
@@ -117,13 +123,15 @@ void Embed(const StateGraph& graph, const QWeights& weights, const std::vector<b
   const QWeights::Column by_lag = weights.w3() * weights.w4().cwiseMax(0.0);
   NodeStates& fixed = embedding->fixed;
   fixed.resize(kWidth, graph.nodes());
-  for (Eigen::Index v = 0; v < graph.nodes(); ++v) fixed.col(v) = w1.lazyProduct(embedding->features.col(v)) + by_lag * graph.lags()(v);
+  for (Eigen::Index v = 0; v < graph.nodes(); ++v)
+    fixed.col(v) = w1.lazyProduct(embedding->features.col(v)) + by_lag * graph.lags()(v);
   embedding->states[0].setZero(kWidth, graph.nodes());
   for (size_t t = 0; t < kRounds; ++t) {
     graph.SumNeighbours(embedding->states[t], &embedding->sums[t]);
     NodeStates& next = embedding->states[t + 1];
     next.resize(kWidth, graph.nodes());
-    for (Eigen::Index v = 0; v < graph.nodes(); ++v) next.col(v) = (fixed.col(v) + w2.lazyProduct(embedding->sums[t].col(v))).cwiseMax(0.0);
+    for (Eigen::Index v = 0; v < graph.nodes(); ++v)
+      next.col(v) = (fixed.col(v) + w2.lazyProduct(embedding->sums[t].col(v))).cwiseMax(0.0);
   }
   embedding->total = embedding->states[kRounds].rowwise().sum();
 }
@@ -132,13 +140,14 @@ double QValue(const QWeights& weights, const Embedding& embedding, int32_t curre
   return weights.w7().dot(HiddenOf(weights, embedding, current, action));
 }
 
-void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action,
-                 double slope, QWeights* gradient) {
+void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current,
+                 int32_t action, double slope, QWeights* gradient) {
   const NodeStates& last = embedding.states[kRounds];
   const Hidden hidden = HiddenOf(weights, embedding, current, action);
   gradient->w7() += slope * hidden.transpose();
   const Hidden inner = (slope * weights.w7().transpose().array() * (hidden.array() > 0).cast<double>()).matrix();
-  const QWeights::Column of_total = inner.head<kWidth>(), of_current = inner.segment<kWidth>(kWidth), of_action = inner.tail<kWidth>();
+  const QWeights::Column of_total = inner.head<kWidth>(), of_current = inner.segment<kWidth>(kWidth),
+                         of_action = inner.tail<kWidth>();
   gradient->w5() += of_total * embedding.total.transpose();
   gradient->w6() += of_current * last.col(current).transpose();
   gradient->w8() += of_action * last.col(action).transpose();
@@ -153,7 +162,8 @@ void AddGradient(const StateGraph& graph, const QWeights& weights, const Embeddi
   QWeights::Column by_lag = QWeights::Column::Zero();
   for (size_t t = kRounds; t-- > 0;) {
     for (Eigen::Index v = 0; v < last.cols(); ++v) {
-      const QWeights::Column before = (of_states.col(v).array() * (embedding.states[t + 1].col(v).array() > 0).cast<double>()).matrix();
+      const QWeights::Column before =
+          (of_states.col(v).array() * (embedding.states[t + 1].col(v).array() > 0).cast<double>()).matrix();
       of_w1 += before.lazyProduct(embedding.features.col(v).transpose());
       of_w2 += before.lazyProduct(embedding.sums[t].col(v).transpose());
       by_lag += before * graph.lags()(v);

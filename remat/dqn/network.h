@@ -4,8 +4,8 @@
 //   g = [W5 Σ_u s_u, W6 s_c]                                                     c: under execution   (2)
 //   Q(g, s_a) = W7 ReLU([g, W8 s_a])                                             a: the action's node (3)
 //
-// N(v): v itself, the nodes before and behind it, and all of the same memory. Their sum is taken by memory, so that a round costs
-// O(nodes), whatever the number of edges.
+// N(v): v itself, the nodes before and behind it, and all of the same memory. Their sum is taken by memory, so that a
+// round costs O(nodes), whatever the number of edges.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ namespace hotpack::remat {
 using NodeFeatures = Eigen::Matrix<double, kNodeFeatures, Eigen::Dynamic>;  // a column a node
 using NodeStates = Eigen::Matrix<double, kWidth, Eigen::Dynamic>;
 
-// Nodes, edges and features of a sequence. Each feature is in units of its largest value in the sequence; edge weights, the times from the
-// beginning of one node to that of the other, in units of the whole step.
+// Nodes, edges and features of a sequence. Each feature is in units of its largest value in the sequence; edge weights,
+// the times from the beginning of one node to that of the other, in units of the whole step.
 class StateGraph {
  public:
   explicit StateGraph(const Sequence& sequence);
@@ -58,7 +58,7 @@ void Embed(const StateGraph& graph, const QWeights& weights, const std::vector<b
 double QValue(const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action);
 
 // Adds `slope` times the gradient of QValue() to `gradient`.
-void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current, int32_t action,
-                 double slope, QWeights* gradient);
+void AddGradient(const StateGraph& graph, const QWeights& weights, const Embedding& embedding, int32_t current,
+                 int32_t action, double slope, QWeights* gradient);
 
 }  // namespace hotpack::remat

@@ -16,8 +16,13 @@ constexpr Bytes kSmallPart = 256;
 class Converter {
  public:
   Converter(const Graph& graph, const Values& values, const Machine& machine)
-      : graph_(graph), values_(values), current_(graph.storages.size(), -1), has_memory_(graph.storages.size()),
-        first_node_(graph.operators.size()), last_node_(graph.operators.size()), access_(values.gaps.size(), -1) {
+      : graph_(graph),
+        values_(values),
+        current_(graph.storages.size(), -1),
+        has_memory_(graph.storages.size()),
+        first_node_(graph.operators.size()),
+        last_node_(graph.operators.size()),
+        access_(values.gaps.size(), -1) {
     for (const Storage& storage : graph.storages) {
       sequence_.memories.push_back({storage.bytes, CopyTime(storage.bytes, machine.bytes_per_ns_to_host),
                                     CopyTime(storage.bytes, machine.bytes_per_ns_to_device)});
@@ -66,7 +71,8 @@ class Converter {
   bool IsSmall(StorageId id) const { return BytesOf(id) < small_; }
   void AddSmall(Bytes bytes) { sequence_.always = std::max(sequence_.always, small_live_ += bytes); }
   void Add(OperationKind kind, ValueId variable) {
-    if (!IsSmall(sequence_.variables[static_cast<size_t>(variable)].memory)) sequence_.operations.push_back({kind, variable});
+    if (!IsSmall(sequence_.variables[static_cast<size_t>(variable)].memory))
+      sequence_.operations.push_back({kind, variable});
   }
   void Free(StorageId id) {
     if (Current(id) >= 0) Add(OperationKind::kFree, Current(id));
@@ -145,17 +151,21 @@ class Converter {
       const Gap& gap = values_.gaps[g];
       const Value& value = values_.values[static_cast<size_t>(gap.value)];
       const bool forward = gap.after >= 0 && graph_.operators[static_cast<size_t>(gap.after)].phase == Phase::kForward;
-      const bool empty = gap.before <= gap.after + 1 || access_[g] < 0 || BytesOf(value.storage) == 0 || IsSmall(value.storage);
+      const bool empty =
+          gap.before <= gap.after + 1 || access_[g] < 0 || BytesOf(value.storage) == 0 || IsSmall(value.storage);
       if (!forward || empty || gap.before >= operators) continue;
-      Absence absence = {gap.value, access_[g], access_[g], last_node_[static_cast<size_t>(gap.after)], first_node_[static_cast<size_t>(gap.before)]};
+      Absence absence = {gap.value, access_[g], access_[g], last_node_[static_cast<size_t>(gap.after)],
+                         first_node_[static_cast<size_t>(gap.before)]};
       if (value.maker == gap.after) absence.open = absence.after + 1;  // what is being written cannot be copied yet
       absence.gap = static_cast<GapId>(g);
       sequence_.absences.push_back(absence);
       if (sequence_.variables[static_cast<size_t>(gap.value)].maker >= 0) ways[g] = GapAction::kRecompute;
     }
-    // What cannot be made again because other contents would be lost is held by BuildSchedule(), where it is the only one that goes too.
+    // What cannot be made again because other contents would be lost is held by BuildSchedule(), where it is the only
+    // one that goes too.
     for (GapId gap : BuildSchedule(graph_, values_, ways).held) {
-      if (gap >= 0 && OneIsHeld(gap)) sequence_.variables[static_cast<size_t>(values_.gaps[static_cast<size_t>(gap)].value)].maker = -1;
+      if (gap >= 0 && OneIsHeld(gap))
+        sequence_.variables[static_cast<size_t>(values_.gaps[static_cast<size_t>(gap)].value)].maker = -1;
     }
     std::stable_sort(sequence_.absences.begin(), sequence_.absences.end(),
                      [](const Absence& a, const Absence& b) { return a.open < b.open; });
@@ -170,10 +180,10 @@ class Converter {
   const Values& values_;
   Bytes small_ = 0, small_live_ = 0;
   Sequence sequence_;
-  std::vector<ValueId> current_;     // by storage: its contents; -1
-  std::vector<bool> has_memory_;     // by storage
+  std::vector<ValueId> current_;                 // by storage: its contents; -1
+  std::vector<bool> has_memory_;                 // by storage
   std::vector<int32_t> first_node_, last_node_;  // by operator
-  std::vector<int32_t> access_;      // by gap: the node that uses the variable before it
+  std::vector<int32_t> access_;                  // by gap: the node that uses the variable before it
 };
 
 }  // namespace
@@ -197,7 +207,8 @@ void AssignActions(Sequence* sequence) {
     const std::vector<int32_t>& nodes = nodes_of[static_cast<size_t>(variable.memory)];
     const auto behind = std::lower_bound(nodes.begin(), nodes.end(), absence.before);
     auto found = std::find_if(nodes.begin(), behind, [&](int32_t node) { return !stands[static_cast<size_t>(node)]; });
-    if (found == behind) found = std::find_if(behind, nodes.end(), [&](int32_t node) { return !stands[static_cast<size_t>(node)]; });
+    if (found == behind)
+      found = std::find_if(behind, nodes.end(), [&](int32_t node) { return !stands[static_cast<size_t>(node)]; });
     if (found == nodes.end()) continue;
     absence.remove_node = *found;
     stands[static_cast<size_t>(*found)] = true;

@@ -1,5 +1,5 @@
-// A training step as the deep Q-network sees it (Chen, "GPU memory management for neural networks using deep Q-network", sections 3
-// and 4.2): a sequence of operations, each a node, and what may go away between two of them.
+// A training step as the deep Q-network sees it (Chen, "GPU memory management for neural networks using deep
+// Q-network", sections 3 and 4.2): a sequence of operations, each a node, and what may go away between two of them.
 //
 //   node   0 malloc x │ 1 read w │ 2 write x │ 3 read x │ 4 malloc y │ ... │ 20 read x │ 21 free x
 //                                                └──── absence of x: gone after node 3, back before node 20 ────┘
@@ -30,7 +30,7 @@ struct Variable {
 
 struct Memory {
   Bytes bytes = 0;
-  Nanoseconds to_host = 0;    // time of the transfers
+  Nanoseconds to_host = 0;  // time of the transfers
   Nanoseconds to_device = 0;
 };
 
@@ -57,23 +57,24 @@ struct Sequence {
   std::vector<Operation> operations;
   std::vector<Variable> variables;
   std::vector<Memory> memories;
-  std::vector<Maker> makers;       // in the order in which they run
-  std::vector<Absence> absences;   // ascending by `open`
-  std::vector<int32_t> given;      // variables that are there before the first operation
-  Bytes always = 0;                // there all the time beside them
+  std::vector<Maker> makers;      // in the order in which they run
+  std::vector<Absence> absences;  // ascending by `open`
+  std::vector<int32_t> given;     // variables that are there before the first operation
+  Bytes always = 0;               // there all the time beside them
 };
 
 // Which node stands for which action: offloading is the node that uses the variable before it goes; removing is another
-// node of the variable that stands for nothing yet, the one that allocates it first of all, else one before, else the one that uses it
-// again. What finds no node is no action. Node 0 is left out. O(nodes + absences · nodes of a variable).
+// node of the variable that stands for nothing yet, the one that allocates it first of all, else one before, else the
+// one that uses it again. What finds no node is no action. Node 0 is left out. O(nodes + absences · nodes of a
+// variable).
 void AssignActions(Sequence* sequence);
 
-// The operations of the program as it is (BuildSchedule() with everything held). An operator allocates, reads, and writes; all its time is
-// that of its last read or write. Workspaces are allocated and freed. Storages below 1/256 of the largest are no nodes: the most that they
-// take at once counts as always there, and the time of an operator that touches nothing else is that of the node before it.
-// What may go are contents that the forward pass has made or read, or that were
-// given, in gaps in which anything happens; removed may be what BuildSchedule() could make again. `graph` must pass Check().
-// O(size of the graph), and one BuildSchedule().
+// The operations of the program as it is (BuildSchedule() with everything held). An operator allocates, reads, and
+// writes; all its time is that of its last read or write. Workspaces are allocated and freed. Storages below 1/256 of
+// the largest are no nodes: the most that they take at once counts as always there, and the time of an operator that
+// touches nothing else is that of the node before it. What may go are contents that the forward pass has made or read,
+// or that were given, in gaps in which anything happens; removed may be what BuildSchedule() could make again. `graph`
+// must pass Check(). O(size of the graph), and one BuildSchedule().
 Sequence SequenceOf(const Graph& graph, const Values& values, const Machine& machine = {});
 
 }  // namespace hotpack::remat

@@ -1,9 +1,8 @@
 // The eight matrices of the deep Q-network, one after the other in one vector.
 #pragma once
 
-#include <random>
-
 #include <Eigen/Dense>
+#include <random>
 
 namespace hotpack::remat {
 
@@ -44,13 +43,14 @@ class QWeights {
 
  private:
   static constexpr int kOfSquare = kWidth * kWidth;
-  static constexpr int kAt2 = kWidth * kNodeFeatures, kAt3 = kAt2 + kOfSquare, kAt4 = kAt3 + kOfSquare, kAt5 = kAt4 + kWidth,
-                       kAt6 = kAt5 + kOfSquare, kAt7 = kAt6 + kOfSquare, kAt8 = kAt7 + 3 * kWidth, kSize = kAt8 + kOfSquare;
+  static constexpr int kAt2 = kWidth * kNodeFeatures, kAt3 = kAt2 + kOfSquare, kAt4 = kAt3 + kOfSquare,
+                       kAt5 = kAt4 + kWidth, kAt6 = kAt5 + kOfSquare, kAt7 = kAt6 + kOfSquare, kAt8 = kAt7 + 3 * kWidth,
+                       kSize = kAt8 + kOfSquare;
   Eigen::VectorXd all_;
 };
 
-// Evenly from ±1/√columns; those that stand before a sum over neighbours or over `nodes` smaller, so that after four rounds of sums
-// a value is of the order of one.
+// Evenly from ±1/√columns; those that stand before a sum over neighbours or over `nodes` smaller, so that after four
+// rounds of sums a value is of the order of one.
 QWeights DrawWeights(size_t nodes, std::mt19937_64* random);
 
 }  // namespace hotpack::remat

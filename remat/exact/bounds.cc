@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kBranchedOperators = 40'000;  // branches times operators, at most: seconds
 
-// In each of as many stretches of the program the operator at which most is wanted or there, if it is more than the budget.
+// In each of as many stretches of the program the operator at which most is wanted or there, if it is more than the
+// budget.
 std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes budget, int points) {
   const auto operators = static_cast<OperatorId>(graph.operators.size());
   std::vector<Bytes> load(static_cast<size_t>(operators) + 1);
@@ -26,7 +27,8 @@ std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes b
   for (size_t i = 1; i < load.size(); ++i) load[i] += load[i - 1];
   std::vector<OperatorId> found;
   for (int p = 0; p < points; ++p) {
-    const auto begin = static_cast<OperatorId>(int64_t{operators} * p / points), end = static_cast<OperatorId>(int64_t{operators} * (p + 1) / points);
+    const auto begin = static_cast<OperatorId>(int64_t{operators} * p / points),
+               end = static_cast<OperatorId>(int64_t{operators} * (p + 1) / points);
     OperatorId best = -1;
     Bytes most = budget;
     for (OperatorId op = begin; op < end; ++op) {
@@ -39,14 +41,17 @@ std::vector<OperatorId> Points(const Graph& graph, const Values& values, Bytes b
 }
 
 absl::Status NoPlan(Bytes budget, Bytes least, bool keeps_order) {
-  return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget, " bytes: every plan", keeps_order ? " in the program's order" : "",
-                                                   " needs at least ", least));
+  return absl::ResourceExhaustedError(absl::StrCat("a budget of ", budget, " bytes: every plan",
+                                                   keeps_order ? " in the program's order" : "", " needs at least ",
+                                                   least));
 }
 
 class Clock {
  public:
   explicit Clock(int64_t limit_ns) : limit_ns_(limit_ns), begin_(std::chrono::steady_clock::now()) {}
-  bool IsOver() const { return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count() > limit_ns_; }
+  bool IsOver() const {
+    return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count() > limit_ns_;
+  }
 
  private:
   const int64_t limit_ns_;
@@ -54,8 +59,8 @@ class Clock {
 };
 
 // The most that disjoint stretches between points add up to.
-absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const RunOrder& order, const BoundOptions& options,
-                                        const std::vector<OperatorId>& points) {
+absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values, Bytes budget, const RunOrder& order,
+                                        const BoundOptions& options, const std::vector<OperatorId>& points) {
   const Clock clock(options.time_limit_ns);
   const auto end = static_cast<OperatorId>(graph.operators.size());
   std::vector<Nanoseconds> best(points.size());  // from the point on
@@ -68,7 +73,8 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
   }
   for (size_t i = points.size(); i-- > 0;) {
     for (size_t j = i + 1; j < points.size() && !clock.IsOver(); ++j) {
-      // What is wanted up to there is wanted up to the end: so the cut can be made. Nothing is wanted up to what may run before.
+      // What is wanted up to there is wanted up to the end: so the cut can be made. Nothing is wanted up to what may
+      // run before.
       const Nanoseconds sum = *PointCut(graph, values, order, points[i], points[j]).Time(budget) + best[j];
       if (sum > best[i]) best[i] = sum, next[i] = j;
     }
@@ -76,13 +82,17 @@ absl::StatusOr<TimeBound> WithoutCopies(const Graph& graph, const Values& values
   TimeBound bound = {TotalCost(graph), {}};
   if (points.empty()) return bound;
   // The stretches of the best sum once more, without relaxation.
-  const int branches = static_cast<int>(std::min<int64_t>(options.branches, kBranchedOperators / std::max<int64_t>(end, 1)));
-  for (auto i = static_cast<size_t>(std::max_element(best.begin(), best.end()) - best.begin()); i < points.size(); i = next[i]) {
+  const int branches =
+      static_cast<int>(std::min<int64_t>(options.branches, kBranchedOperators / std::max<int64_t>(end, 1)));
+  for (auto i = static_cast<size_t>(std::max_element(best.begin(), best.end()) - best.begin()); i < points.size();
+       i = next[i]) {
     const bool last = next[i] == points.size();
     const Nanoseconds relaxed = best[i] - (last ? 0 : best[next[i]]);
     if (relaxed == 0) continue;
-    const std::optional<Nanoseconds> whole = clock.IsOver() ? std::nullopt
-        : PointCut(graph, values, order, points[i], last ? end : points[next[i]]).TimeWhole(budget, branches);
+    const std::optional<Nanoseconds> whole =
+        clock.IsOver()
+            ? std::nullopt
+            : PointCut(graph, values, order, points[i], last ? end : points[next[i]]).TimeWhole(budget, branches);
     bound.time += whole.value_or(relaxed);
     bound.points.push_back(points[i]);
   }
@@ -94,16 +104,18 @@ struct Copies {
   Nanoseconds first = 0, own = 0;
   Machine machine;
 
-  // Of the step, if so many bytes are away at the cut. A little less than that: the simulator rounds each copy up, doubles do not.
+  // Of the step, if so many bytes are away at the cut. A little less than that: the simulator rounds each copy up,
+  // doubles do not.
   Nanoseconds Time(Bytes away) const {
     const double back = static_cast<double>(away) / machine.bytes_per_ns_to_device;
     const double out = static_cast<double>(away) / machine.bytes_per_ns_to_host;
-    return static_cast<Nanoseconds>(std::max(static_cast<double>(first) + back, static_cast<double>(own) + back + out) * (1 - 1e-12));
+    return static_cast<Nanoseconds>(std::max(static_cast<double>(first) + back, static_cast<double>(own) + back + out) *
+                                    (1 - 1e-12));
   }
 };
 
-// With fewer bytes away than `away` the cut takes no less than with so many, with more away the copies take no less: so for each
-// `away` the lesser of both is a bound. The best of them, if it is above `known`.
+// With fewer bytes away than `away` the cut takes no less than with so many, with more away the copies take no less: so
+// for each `away` the lesser of both is a bound. The best of them, if it is above `known`.
 Nanoseconds WithCopies(const Graph& graph, PointCut* cut, Bytes budget, const Copies& copies, Nanoseconds known) {
   const Nanoseconds total = TotalCost(graph);
   Nanoseconds best = known;
@@ -146,7 +158,8 @@ Bytes LeastBytes(const Graph& graph, const Values& values, const BoundOptions& o
   return most;
 }
 
-absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, Bytes budget, const BoundOptions& options) {
+absl::StatusOr<TimeBound> LeastTime(const Graph& graph, const Values& values, Bytes budget,
+                                    const BoundOptions& options) {
   if (const Bytes least = LeastMemory(graph, options.swap); budget < least) return NoPlan(budget, least, false);
   const RunOrder order(graph, values, options.keeps_order);
   const std::vector<OperatorId> points = Points(graph, values, budget, options.points);

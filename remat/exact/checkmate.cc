@@ -24,7 +24,8 @@ class Builder {
  public:
   Builder(const Graph& graph, const Values& values, Bytes budget, const CheckmateOptions& options)
       : graph_(graph), values_(values), options_(options), operators_(static_cast<int32_t>(graph.operators.size())) {
-    const bool more = std::any_of(values.values.begin(), values.values.end(), [](const Value& value) { return value.left && value.maker >= 0; });
+    const bool more = std::any_of(values.values.begin(), values.values.end(),
+                                  [](const Value& value) { return value.left && value.maker >= 0; });
     model_.stages = operators_ + (more ? 1 : 0);
     model_.unit = Unit(budget);
     budget_ = options.for_bound ? (budget + model_.unit - 1) / model_.unit : budget / model_.unit;
@@ -73,7 +74,8 @@ class Builder {
     for (const Value& value : values_.values) uses += 3 + static_cast<int64_t>(value.uses.size());
     const int64_t columns = int64_t{model_.stages} * (2 * operators_ + uses) / 2;  // about
     if (columns <= options_.most_columns) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat("the model has about ", columns, " columns, more than ", options_.most_columns));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the model has about ", columns, " columns, more than ", options_.most_columns));
   }
 
   int32_t Add(Column column) {
@@ -83,7 +85,8 @@ class Builder {
   static void AddTo(Sum* sum, int32_t column, double factor) {
     if (column == kOne) sum->constant += factor;
     if (column < 0) return;
-    const auto there = std::find_if(sum->terms.begin(), sum->terms.end(), [column](const auto& term) { return term.first == column; });
+    const auto there =
+        std::find_if(sum->terms.begin(), sum->terms.end(), [column](const auto& term) { return term.first == column; });
     if (there != sum->terms.end()) {
       there->second += factor;
     } else {
@@ -94,7 +97,8 @@ class Builder {
   void AtMost(Sum sum, double right) {
     right -= sum.constant;
     double most = 0;
-    for (const auto& [column, factor] : sum.terms) most += factor > 0 ? factor * model_.program.columns[static_cast<size_t>(column)].upper : 0;
+    for (const auto& [column, factor] : sum.terms)
+      most += factor > 0 ? factor * model_.program.columns[static_cast<size_t>(column)].upper : 0;
     if (most <= right) return;
     if (sum.terms.empty()) sum.terms.push_back({0, 0.0});
     model_.program.rows.push_back({Sense::kAtMost, right, std::move(sum.terms)});
@@ -108,7 +112,8 @@ class Builder {
 
   void MakeRuns() {
     static_assert(kNeverRuns == kZero && kAlwaysRuns == kOne);
-    model_.runs.assign(static_cast<size_t>(model_.stages), std::vector<int32_t>(static_cast<size_t>(operators_), kNeverRuns));
+    model_.runs.assign(static_cast<size_t>(model_.stages),
+                       std::vector<int32_t>(static_cast<size_t>(operators_), kNeverRuns));
     for (int32_t t = 0; t < model_.stages; ++t) {
       for (OperatorId op = 0; op < std::min(t, operators_); ++op) {
         if (Op(op).once || values_.outputs[static_cast<size_t>(op)].empty()) continue;
@@ -123,7 +128,9 @@ class Builder {
   bool IsDead(ValueId value, int32_t t) const {
     const Value& of = Of(value);
     if (of.left) return false;
-    return std::all_of(of.uses.begin(), of.uses.end(), [&](OperatorId op) { return op < t && (Op(op).once || values_.outputs[static_cast<size_t>(op)].empty()); });
+    return std::all_of(of.uses.begin(), of.uses.end(), [&](OperatorId op) {
+      return op < t && (Op(op).once || values_.outputs[static_cast<size_t>(op)].empty());
+    });
   }
 
   void MakeHeld() {
@@ -171,12 +178,13 @@ class Builder {
     AtMost(std::move(sum), 1);
   }
 
-  // Of a storage's contents at most one is there: what a run overwrites is not held over it. Uses of contents come before what
-  // overwrites them in the program, and so in a stage.
+  // Of a storage's contents at most one is there: what a run overwrites is not held over it. Uses of contents come
+  // before what overwrites them in the program, and so in a stage.
   void Exclusive(int32_t t) {
     if (of_storage_.empty()) {
       of_storage_.resize(graph_.storages.size());
-      for (size_t v = 0; v < values_.values.size(); ++v) of_storage_[static_cast<size_t>(values_.values[v].storage)].push_back(static_cast<ValueId>(v));
+      for (size_t v = 0; v < values_.values.size(); ++v)
+        of_storage_[static_cast<size_t>(values_.values[v].storage)].push_back(static_cast<ValueId>(v));
     }
     for (const std::vector<ValueId>& of : of_storage_) {
       Sum sum;
@@ -280,8 +288,11 @@ class Builder {
   void TakeOver(OperatorId op, const std::vector<std::pair<ValueId, int32_t>>& freed, Sum* sum) const {
     if (!OneResult(op)) return;
     for (const InPlace& pair : Op(op).in_place) {
-      if (graph_.storages[static_cast<size_t>(pair.read)].bytes != graph_.storages[static_cast<size_t>(pair.made)].bytes) continue;
-      const auto found = std::find_if(freed.begin(), freed.end(), [&](const auto& each) { return Of(each.first).storage == pair.read; });
+      if (graph_.storages[static_cast<size_t>(pair.read)].bytes !=
+          graph_.storages[static_cast<size_t>(pair.made)].bytes)
+        continue;
+      const auto found = std::find_if(freed.begin(), freed.end(),
+                                      [&](const auto& each) { return Of(each.first).storage == pair.read; });
       if (found == freed.end()) continue;
       AddTo(sum, found->second, -BytesOf(found->first));
       return;
@@ -290,9 +301,11 @@ class Builder {
 
   void Comment() {
     const LinearProgram& program = model_.program;
-    const auto integers = std::count_if(program.columns.begin(), program.columns.end(), [](const Column& column) { return column.integer; });
+    const auto integers = std::count_if(program.columns.begin(), program.columns.end(),
+                                        [](const Column& column) { return column.integer; });
     model_.program.comments = {
-        absl::StrCat("Rematerialization (Jain et al. 2020): ", operators_, " operators, ", model_.stages, " stages, ", integers, " integer columns"),
+        absl::StrCat("Rematerialization (Jain et al. 2020): ", operators_, " operators, ", model_.stages, " stages, ",
+                     integers, " integer columns"),
         absl::StrCat("Memory in units of ", model_.unit, " bytes; the objective is the step's time in ns")};
   }
 
@@ -308,7 +321,8 @@ class Builder {
 
 }  // namespace
 
-absl::StatusOr<CheckmateModel> BuildCheckmate(const Graph& graph, const Values& values, Bytes budget, const CheckmateOptions& options) {
+absl::StatusOr<CheckmateModel> BuildCheckmate(const Graph& graph, const Values& values, Bytes budget,
+                                              const CheckmateOptions& options) {
   if (budget < 1) return absl::InvalidArgumentError(absl::StrCat("a budget of ", budget, " bytes"));
   Bytes given = 0;
   for (const Storage& storage : graph.storages) given += storage.given ? storage.bytes : 0;
@@ -323,13 +337,15 @@ LinearProgram Relaxed(LinearProgram program) {
   return program;
 }
 
-absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& values, const CheckmateModel& model, const SolverValues& solution) {
+absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& values, const CheckmateModel& model,
+                                            const SolverValues& solution) {
   if (!solution.has_solution) return absl::NotFoundError(absl::StrCat("the solver has no solution: ", solution.status));
   if (solution.only_columns) {
     absl::flat_hash_set<absl::string_view> known;
     for (const Column& column : model.program.columns) known.insert(column.name);
     for (const auto& [name, value] : solution.columns) {
-      if (!known.contains(name)) return absl::InvalidArgumentError(absl::StrCat("the model has no column ", name.substr(0, 40)));
+      if (!known.contains(name))
+        return absl::InvalidArgumentError(absl::StrCat("the model has no column ", name.substr(0, 40)));
     }
   }
   std::vector<OperatorId> runs;
@@ -340,7 +356,8 @@ absl::StatusOr<Schedule> ScheduleOfSolution(const Graph& graph, const Values& va
       if (column != kAlwaysRuns) {
         const std::string& name = model.program.columns[static_cast<size_t>(column)].name;
         const auto found = solution.columns.find(name);
-        if (found == solution.columns.end() && !solution.zero_if_missing) return absl::InvalidArgumentError(absl::StrCat("column ", name, " is missing"));
+        if (found == solution.columns.end() && !solution.zero_if_missing)
+          return absl::InvalidArgumentError(absl::StrCat("column ", name, " is missing"));
         if (found == solution.columns.end() || found->second < 0.5) continue;
       }
       runs.push_back(static_cast<OperatorId>(op));

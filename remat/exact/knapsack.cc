@@ -64,7 +64,9 @@ std::vector<bool> ByDynamicProgramming(const std::vector<Item>& items, Bytes cap
 std::vector<bool> ByTimeForBytes(const std::vector<Item>& items, Bytes capacity) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto worth = [&](size_t i) { return static_cast<double>(items[i].cost) / static_cast<double>(std::max<Bytes>(items[i].bytes, 1)); };
+  const auto worth = [&](size_t i) {
+    return static_cast<double>(items[i].cost) / static_cast<double>(std::max<Bytes>(items[i].bytes, 1));
+  };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth(a) > worth(b); });
   std::vector<bool> saved(items.size());
   for (size_t i : order) {
@@ -92,7 +94,9 @@ SavedResults SaveResults(const Graph& graph, const Values& values, double share,
     return true;
   });
   const Bytes left = std::max<Bytes>(capacity - result.bytes, 0);
-  const std::vector<bool> saved = options.greedy || share >= 1 ? ByTimeForBytes(items, left) : ByDynamicProgramming(items, left, result.all, options.grains);
+  const std::vector<bool> saved = options.greedy || share >= 1
+                                      ? ByTimeForBytes(items, left)
+                                      : ByDynamicProgramming(items, left, result.all, options.grains);
   for (size_t i = 0; i < items.size(); ++i) {
     if (saved[i]) {
       result.again[static_cast<size_t>(items[i].op)] = false;
@@ -108,7 +112,8 @@ Schedule ScheduleOf(const Graph& graph, const Values& values, const SavedResults
   return BuildSchedule(graph, values, DropForward(graph, values, saved.again), machine, &saved.again).schedule;
 }
 
-absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& values, Bytes budget, const KnapsackOptions& options) {
+absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& values, Bytes budget,
+                                            const KnapsackOptions& options) {
   std::optional<Schedule> best;
   Nanoseconds best_time = 0;
   double best_share = 0;
@@ -125,7 +130,9 @@ absl::StatusOr<Schedule> ScheduleByKnapsack(const Graph& graph, const Values& va
   };
   const double step = 1.0 / std::max(options.shares, 1);
   for (int i = std::max(options.shares, 1); i >= 0; --i) attempt(i * step);
-  if (!best) return absl::ResourceExhaustedError(absl::StrCat("no share fits ", budget, " bytes; the least found needs ", least));
+  if (!best)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no share fits ", budget, " bytes; the least found needs ", least));
   double fits = best_share, above = std::min(best_share + step, 1.0);
   for (int i = 0; i < 6 && fits < above; ++i) {
     const double middle = (fits + above) / 2;

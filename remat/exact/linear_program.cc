@@ -19,11 +19,13 @@ std::string Number(double value) {
   return std::string(text, end.ptr);
 }
 
-void AppendTerms(const LinearProgram& program, const std::vector<std::pair<int32_t, double>>& terms, std::string* text) {
+void AppendTerms(const LinearProgram& program, const std::vector<std::pair<int32_t, double>>& terms,
+                 std::string* text) {
   for (size_t i = 0; i < terms.size(); ++i) {
     const auto [column, factor] = terms[i];
     if (i > 0 && i % kTermsInLine == 0) absl::StrAppend(text, "\n  ");
-    absl::StrAppend(text, factor < 0 ? " - " : " + ", Number(std::abs(factor)), " ", program.columns[static_cast<size_t>(column)].name);
+    absl::StrAppend(text, factor < 0 ? " - " : " + ", Number(std::abs(factor)), " ",
+                    program.columns[static_cast<size_t>(column)].name);
   }
 }
 
@@ -66,19 +68,23 @@ std::string FormatMps(const LinearProgram& program) {
   for (size_t r = 0; r < program.rows.size(); ++r) {
     const Sense sense = program.rows[r].sense;
     absl::StrAppend(&text, sense == Sense::kAtMost ? " L r" : sense == Sense::kAtLeast ? " G r" : " E r", r, "\n");
-    for (const auto& [column, factor] : program.rows[r].terms) rows_of[static_cast<size_t>(column)].push_back({static_cast<int32_t>(r), factor});
+    for (const auto& [column, factor] : program.rows[r].terms)
+      rows_of[static_cast<size_t>(column)].push_back({static_cast<int32_t>(r), factor});
   }
   absl::StrAppend(&text, "COLUMNS\n");
   bool integers = false;
   const auto mark = [&](bool begin) {
-    if (std::exchange(integers, begin) != begin) absl::StrAppend(&text, " MARKER 'MARKER' ", begin ? "'INTORG'" : "'INTEND'", "\n");
+    if (std::exchange(integers, begin) != begin)
+      absl::StrAppend(&text, " MARKER 'MARKER' ", begin ? "'INTORG'" : "'INTEND'", "\n");
   };
   for (size_t c = 0; c < program.columns.size(); ++c) {
     const Column& column = program.columns[c];
     mark(column.integer);
     // A column that is in no row has to be named as well.
-    if (column.cost != 0 || rows_of[c].empty()) absl::StrAppend(&text, " ", column.name, " obj ", Number(column.cost), "\n");
-    for (const auto& [row, factor] : rows_of[c]) absl::StrAppend(&text, " ", column.name, " r", row, " ", Number(factor), "\n");
+    if (column.cost != 0 || rows_of[c].empty())
+      absl::StrAppend(&text, " ", column.name, " obj ", Number(column.cost), "\n");
+    for (const auto& [row, factor] : rows_of[c])
+      absl::StrAppend(&text, " ", column.name, " r", row, " ", Number(factor), "\n");
   }
   mark(false);
   absl::StrAppend(&text, "RHS\n");
@@ -88,7 +94,8 @@ std::string FormatMps(const LinearProgram& program) {
   // Every column gets both: readers differ in what an integer column without bounds may be.
   absl::StrAppend(&text, "BOUNDS\n");
   for (const Column& column : program.columns) {
-    absl::StrAppend(&text, " LO BND ", column.name, " ", Number(column.lower), "\n UP BND ", column.name, " ", Number(column.upper), "\n");
+    absl::StrAppend(&text, " LO BND ", column.name, " ", Number(column.lower), "\n UP BND ", column.name, " ",
+                    Number(column.upper), "\n");
   }
   absl::StrAppend(&text, "ENDATA\n");
   return text;

@@ -1,4 +1,5 @@
-// A linear program, some of its columns integers, and its text for solvers: CPLEX LP and free MPS, which CBC and HiGHS read.
+// A linear program, some of its columns integers, and its text for solvers: CPLEX LP and free MPS, which CBC and HiGHS
+// read.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +29,13 @@ struct Row {
 struct LinearProgram {
   std::vector<std::string> comments;  // one line each, at the head of the text
   std::vector<Column> columns;
-  std::vector<Row> rows;              // rI in the text, from 0
+  std::vector<Row> rows;  // rI in the text, from 0
 };
 
 enum class ProgramFormat : uint8_t { kLp, kMps };
 
-// The same text for the same program; no line is longer than 255 bytes. Numbers have as many digits as it takes to read them back
-// unchanged. O(length). Thread-safe.
+// The same text for the same program; no line is longer than 255 bytes. Numbers have as many digits as it takes to read
+// them back unchanged. O(length). Thread-safe.
 std::string FormatProgram(const LinearProgram& program, ProgramFormat format);
 
 }  // namespace hotpack::remat

@@ -19,7 +19,8 @@ class Walk {
 
   absl::StatusOr<Schedule> Make() {
     for (OperatorId op : runs_) {
-      if (op < 0 || static_cast<size_t>(op) >= graph_.operators.size()) return absl::InvalidArgumentError(absl::StrCat("there is no operator ", op));
+      if (op < 0 || static_cast<size_t>(op) >= graph_.operators.size())
+        return absl::InvalidArgumentError(absl::StrCat("there is no operator ", op));
     }
     FindLastNeeds();
     for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -42,7 +43,9 @@ class Walk {
   }
 
  private:
-  ValueId& At(ValueId value) { return device_[static_cast<size_t>(values_.values[static_cast<size_t>(value)].storage)]; }
+  ValueId& At(ValueId value) {
+    return device_[static_cast<size_t>(values_.values[static_cast<size_t>(value)].storage)];
+  }
   void Drop(ValueId value) {
     schedule_.actions.push_back({ActionKind::kDrop, values_.values[static_cast<size_t>(value)].storage});
     At(value) = kNothing;
@@ -78,7 +81,8 @@ class Walk {
       const auto [read, made] = op.in_place[pair];
       const ValueId value = device_[static_cast<size_t>(read)];
       if (value == kNothing || device_[static_cast<size_t>(made)] != kNothing || stays(value)) continue;
-      if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes) continue;
+      if (graph_.storages[static_cast<size_t>(read)].bytes != graph_.storages[static_cast<size_t>(made)].bytes)
+        continue;
       action.in_place.push_back(static_cast<int32_t>(pair));
       device_[static_cast<size_t>(read)] = kNothing;
       device_[static_cast<size_t>(made)] = values_.outputs[number].front();  // until it is said below
@@ -96,9 +100,9 @@ class Walk {
   const Graph& graph_;
   const Values& values_;
   const std::vector<OperatorId>& runs_;
-  std::vector<ValueId> device_;            // by storage
-  std::vector<std::vector<bool>> stays_;   // by run: its outputs, then its inputs
-  std::vector<bool> needed_given_;         // by value
+  std::vector<ValueId> device_;           // by storage
+  std::vector<std::vector<bool>> stays_;  // by run: its outputs, then its inputs
+  std::vector<bool> needed_given_;        // by value
   Schedule schedule_;
 };
 

@@ -25,9 +25,11 @@ class Reader {
     Next();
     const size_t at = line_.find(kObjective);
     result_.status = std::string(line_.substr(0, at));
-    if (!absl::SimpleAtod(line_.substr(at + kObjective.size()), &result_.objective)) return Fault("the objective value is no number");
+    if (!absl::SimpleAtod(line_.substr(at + kObjective.size()), &result_.objective))
+      return Fault("the objective value is no number");
     result_.optimal = absl::StartsWith(result_.status, "Optimal");
-    result_.has_solution = result_.optimal || (absl::StartsWith(result_.status, "Stopped") && !absl::StrContains(result_.status, "no integer solution"));
+    result_.has_solution = result_.optimal || (absl::StartsWith(result_.status, "Stopped") &&
+                                               !absl::StrContains(result_.status, "no integer solution"));
     result_.zero_if_missing = true;
     if (!result_.has_solution) return std::move(result_);
     while (Next()) {
@@ -74,12 +76,15 @@ class Reader {
     ++number_;
     return true;
   }
-  std::vector<absl::string_view> Words() const { return absl::StrSplit(line_, absl::ByAnyChar(" \t"), absl::SkipEmpty()); }
+  std::vector<absl::string_view> Words() const {
+    return absl::StrSplit(line_, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  }
 
   absl::Status Add(absl::string_view name, absl::string_view text) {
     double value = 0;
     if (!absl::SimpleAtod(text, &value) || !std::isfinite(value)) return Fault("expected a number");
-    if (!result_.columns.emplace(std::string(name), value).second) return Fault(absl::StrCat("column ", name.substr(0, 40), " is there twice"));
+    if (!result_.columns.emplace(std::string(name), value).second)
+      return Fault(absl::StrCat("column ", name.substr(0, 40), " is there twice"));
     return absl::OkStatus();
   }
 
@@ -110,11 +115,15 @@ class Reader {
 absl::StatusOr<SolverValues> ParseSolverValues(absl::string_view text, absl::string_view name) {
   Reader reader(text, name);
   switch (RecogniseSolution(text)) {
-    case SolutionFormat::kCbc: return reader.Cbc();
-    case SolutionFormat::kHighs: return reader.Highs();
-    case SolutionFormat::kHighsPretty: return reader.Fault("a solution in HiGHS's pretty style; the raw (0) and the sparse one (4) are read");
+    case SolutionFormat::kCbc:
+      return reader.Cbc();
+    case SolutionFormat::kHighs:
+      return reader.Highs();
+    case SolutionFormat::kHighsPretty:
+      return reader.Fault("a solution in HiGHS's pretty style; the raw (0) and the sparse one (4) are read");
     case SolutionFormat::kPlacementCsv:
-    case SolutionFormat::kOther: break;
+    case SolutionFormat::kOther:
+      break;
   }
   return reader.Fault("not a solution of CBC or HiGHS");
 }

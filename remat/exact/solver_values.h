@@ -22,8 +22,8 @@ struct SolverValues {
   absl::flat_hash_map<std::string, double> columns;
 };
 
-// Errors, InvalidArgument with one line, "NAME:LINE: reason": a line of another form, a number that is none, a column twice, more or
-// fewer columns than counted. O(length). Thread-safe.
+// Errors, InvalidArgument with one line, "NAME:LINE: reason": a line of another form, a number that is none, a column
+// twice, more or fewer columns than counted. O(length). Thread-safe.
 absl::StatusOr<SolverValues> ParseSolverValues(absl::string_view text, absl::string_view name);
 
 }  // namespace hotpack::remat

@@ -1,9 +1,8 @@
 #include "remat/files/dtr_log.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
@@ -21,13 +20,16 @@ constexpr std::string_view kHeavy[] = {"conv", "addmm", "bmm", "baddbmm", "matmu
 
 template <size_t n>
 bool HasOneOf(std::string_view name, const std::string_view (&words)[n]) {
-  return std::any_of(std::begin(words), std::end(words), [name](std::string_view word) { return name.find(word) != name.npos; });
+  return std::any_of(std::begin(words), std::end(words),
+                     [name](std::string_view word) { return name.find(word) != name.npos; });
 }
-bool IsHeavy(std::string_view name) { return name == "mm" || (HasOneOf(name, kHeavy) && name.find("bilinear") == name.npos); }
+bool IsHeavy(std::string_view name) {
+  return name == "mm" || (HasOneOf(name, kHeavy) && name.find("bilinear") == name.npos);
+}
 bool IsBackward(std::string_view name) { return name.find("backward") != name.npos; }
 
-// The backward pass begins with the first operator that is named so behind all convolutions and normalisations that are not: one log
-// has a pooling of the forward pass under such a name.
+// The backward pass begins with the first operator that is named so behind all convolutions and normalisations that are
+// not: one log has a pooling of the forward pass under such a name.
 void FindPhases(Graph* graph) {
   constexpr std::string_view kForwardOnly[] = {"conv", "norm"};
   std::vector<Operator>& operators = graph->operators;
@@ -66,7 +68,8 @@ int64_t Number(const Json& line, const char* key, int64_t least) {
   } else if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) throw Lacks{absl::StrCat(key, " '", text, "' is no number")};
+    if (error != std::errc() || end != text.data() + text.size())
+      throw Lacks{absl::StrCat(key, " '", text, "' is no number")};
   } else {
     throw Lacks{absl::StrCat(key, " is no number")};
   }
@@ -154,7 +157,8 @@ class Reader {
     if (!memory_) throw Lacks{absl::StrCat("no MEMORY of '", name, "' before it")};
     const Bytes bytes = *std::exchange(memory_, std::nullopt);
     if (argument >= 0) {
-      if (static_cast<size_t>(argument) >= arguments_.size()) throw Lacks{absl::StrCat("the operator has no argument ", argument)};
+      if (static_cast<size_t>(argument) >= arguments_.size())
+        throw Lacks{absl::StrCat("the operator has no argument ", argument)};
       Name(name, arguments_[static_cast<size_t>(argument)]);
       return;
     }
@@ -184,7 +188,8 @@ class Reader {
     }
     if (mutates) {
       for (const Json& index : Field(line, "MUTATE")) {
-        if (!index.is_number_unsigned() || index.get<size_t>() >= arguments_.size()) throw Lacks{"MUTATE names an argument that is none"};
+        if (!index.is_number_unsigned() || index.get<size_t>() >= arguments_.size())
+          throw Lacks{"MUTATE names an argument that is none"};
         AddOnce(&op.updates, arguments_[index.get<size_t>()]);
       }
     }

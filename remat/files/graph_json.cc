@@ -1,9 +1,8 @@
 #include "remat/files/graph_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <queue>
 #include <set>
 #include <utility>
@@ -40,7 +39,9 @@ Value Named(const std::pair<const char*, Value> (&names)[n], const std::string& 
 }
 template <typename Value, size_t n>
 const char* NameOf(const std::pair<const char*, Value> (&names)[n], Value wanted) {
-  return std::find_if(std::begin(names), std::end(names), [wanted](const auto& entry) { return entry.second == wanted; })->first;
+  return std::find_if(std::begin(names), std::end(names),
+                      [wanted](const auto& entry) { return entry.second == wanted; })
+      ->first;
 }
 
 // One storage or operator of the document; every key is looked at once, and those that are left over are not known.
@@ -73,12 +74,14 @@ class Object {
   }
   bool Flag(const char* key) {
     const Json* value = Find(key);
-    if (value != nullptr && !value->is_boolean()) throw Wrong{absl::StrCat(where_, ": ", key, " is neither true nor false")};
+    if (value != nullptr && !value->is_boolean())
+      throw Wrong{absl::StrCat(where_, ": ", key, " is neither true nor false")};
     return value != nullptr && value->get<bool>();
   }
   int64_t Number(const char* key, const Json& value) const {
     const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX);
-    if (!fits || value.get<int64_t>() < 0) throw Wrong{absl::StrCat(where_, ": ", key, " is no whole number from 0 on")};
+    if (!fits || value.get<int64_t>() < 0)
+      throw Wrong{absl::StrCat(where_, ": ", key, " is no whole number from 0 on")};
     return value.get<int64_t>();
   }
   std::string where() const { return where_; }
@@ -139,7 +142,8 @@ class Reader {
   std::vector<StorageId> Ids(Object* object, const char* key) const {
     std::vector<StorageId> ids;
     if (const Json* names = object->Find(key)) {
-      for (const Json& name : List(*names, absl::StrCat(object->where(), ": ", key))) ids.push_back(Find(name, object->where()));
+      for (const Json& name : List(*names, absl::StrCat(object->where(), ": ", key)))
+        ids.push_back(Find(name, object->where()));
     }
     return ids;
   }
@@ -173,8 +177,8 @@ class Reader {
   absl::flat_hash_map<std::string, StorageId> ids_;
 };
 
-// Which operators each one must come after. What one operator alone makes may be listed after its readers; where several
-// change a storage, or it is given, the list's order is what is meant.
+// Which operators each one must come after. What one operator alone makes may be listed after its readers; where
+// several change a storage, or it is given, the list's order is what is meant.
 std::vector<std::vector<OperatorId>> Predecessors(const Graph& graph) {
   struct Access {
     OperatorId op;
@@ -193,9 +197,11 @@ std::vector<std::vector<OperatorId>> Predecessors(const Graph& graph) {
     if (op != first) before[static_cast<size_t>(op)].push_back(first);
   };
   for (size_t id = 0; id < accesses.size(); ++id) {
-    const auto changes = std::count_if(accesses[id].begin(), accesses[id].end(), [](const Access& access) { return access.changes; });
+    const auto changes =
+        std::count_if(accesses[id].begin(), accesses[id].end(), [](const Access& access) { return access.changes; });
     if (changes == 1 && !graph.storages[id].given) {
-      const auto maker = std::find_if(accesses[id].begin(), accesses[id].end(), [](const Access& access) { return access.changes; });
+      const auto maker =
+          std::find_if(accesses[id].begin(), accesses[id].end(), [](const Access& access) { return access.changes; });
       for (const Access& access : accesses[id]) add(access.op, maker->op);
       continue;
     }
@@ -224,7 +230,8 @@ std::vector<OperatorId> Cycle(const std::vector<std::vector<OperatorId>>& before
     place[static_cast<size_t>(op)] = static_cast<int64_t>(path.size());
     path.push_back(op);
     const auto& first = before[static_cast<size_t>(op)];
-    op = *std::find_if(first.begin(), first.end(), [&waiting](OperatorId other) { return waiting[static_cast<size_t>(other)]; });
+    op = *std::find_if(first.begin(), first.end(),
+                       [&waiting](OperatorId other) { return waiting[static_cast<size_t>(other)]; });
   }
   path.erase(path.begin(), path.begin() + place[static_cast<size_t>(op)]);
   return path;
@@ -261,7 +268,8 @@ void Sort(Graph* graph) {
     names.push_back(names.size() == kMax ? "..." : graph->operators[static_cast<size_t>(op)].name);
     if (names.size() > kMax) break;
   }
-  throw Wrong{absl::StrCat("a cycle: each of these operators needs the next, and the last the first: ", absl::StrJoin(names, ", "))};
+  throw Wrong{absl::StrCat("a cycle: each of these operators needs the next, and the last the first: ",
+                           absl::StrJoin(names, ", "))};
 }
 
 }  // namespace
@@ -314,7 +322,8 @@ std::string FormatGraphJson(const Graph& graph) {
     operators.push_back(std::move(json));
   }
   return Json{{"format", kFormat}, {"version", kVersion}, {"storages", storages}, {"operators", operators}}.dump(
-             1, ' ', false, Json::error_handler_t::replace) + "\n";
+             1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace hotpack::remat

@@ -13,8 +13,9 @@
 
 namespace hotpack::remat {
 
-// Operators that come before what they need are put behind it, as few as possible; where they need each other, that is an
-// error that names them. Errors are one line, "NAME: reason". The graph passes Check(). O(length · log length). Thread-safe.
+// Operators that come before what they need are put behind it, as few as possible; where they need each other, that is
+// an error that names them. Errors are one line, "NAME: reason". The graph passes Check(). O(length · log length).
+// Thread-safe.
 absl::StatusOr<Graph> ParseGraphJson(std::string_view text, std::string_view name);
 
 // The reverse. Names that are given twice get a number behind them. Thread-safe.

@@ -1,9 +1,8 @@
 #include "remat/files/schedule_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -44,10 +43,12 @@ std::string ReadAction(const Json& json, const Graph& graph, Action* action) {
 
 // Empty, or what is wrong.
 std::string Read(const Json& document, const Graph& graph, Schedule* schedule) {
-  if (!document.is_object() || document.value("format", Json()) != kFormat || document.value("version", Json()) != kVersion) {
+  if (!document.is_object() || document.value("format", Json()) != kFormat ||
+      document.value("version", Json()) != kVersion) {
     return absl::StrCat("not of format ", kFormat, ", version ", kVersion);
   }
-  if (document.value("operators", Json()) != graph.operators.size() || document.value("storages", Json()) != graph.storages.size()) {
+  if (document.value("operators", Json()) != graph.operators.size() ||
+      document.value("storages", Json()) != graph.storages.size()) {
     return "a plan of another graph";
   }
   const Json actions = document.value("actions", Json()), saved = document.value("saved_states", Json::array());
@@ -58,7 +59,8 @@ std::string Read(const Json& document, const Graph& graph, Schedule* schedule) {
     }
   }
   for (const Json& op : saved) {
-    if (!IsNumber(op, static_cast<int64_t>(graph.operators.size()))) return absl::StrCat("saved_states: there is no operator ", op.dump());
+    if (!IsNumber(op, static_cast<int64_t>(graph.operators.size())))
+      return absl::StrCat("saved_states: there is no operator ", op.dump());
     schedule->saved_states.push_back(op.get<OperatorId>());
   }
   return "";
@@ -67,9 +69,10 @@ std::string Read(const Json& document, const Graph& graph, Schedule* schedule) {
 }  // namespace
 
 std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule) {
-  std::string text = absl::StrCat("{\"format\": \"", kFormat, "\", \"version\": ", kVersion, ", \"operators\": ", graph.operators.size(),
-                                  ", \"storages\": ", graph.storages.size(), ",\n \"saved_states\": ", Json(schedule.saved_states).dump(),
-                                  ",\n \"actions\": [");
+  std::string text =
+      absl::StrCat("{\"format\": \"", kFormat, "\", \"version\": ", kVersion,
+                   ", \"operators\": ", graph.operators.size(), ", \"storages\": ", graph.storages.size(),
+                   ",\n \"saved_states\": ", Json(schedule.saved_states).dump(), ",\n \"actions\": [");
   const char* separator = "\n  ";
   for (const Action& action : schedule.actions) {
     Json json = {kKinds[static_cast<size_t>(action.kind)], action.target};

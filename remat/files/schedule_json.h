@@ -18,8 +18,8 @@ namespace hotpack::remat {
 
 std::string FormatScheduleJson(const Graph& graph, const Schedule& schedule);
 
-// Errors are one line, "NAME: reason": a plan of another graph (numbers of operators and storages) is one. Whether the actions can
-// be done is for the verifier to say.
+// Errors are one line, "NAME: reason": a plan of another graph (numbers of operators and storages) is one. Whether the
+// actions can be done is for the verifier to say.
 absl::StatusOr<Schedule> ParseScheduleJson(std::string_view text, std::string_view name, const Graph& graph);
 
 }  // namespace hotpack::remat

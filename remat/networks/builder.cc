@@ -46,7 +46,8 @@ int64_t NetworkBuilder::ElementsOf(TensorId tensor) const {
 }
 
 std::string NetworkBuilder::NextName(const std::string& kind) const {
-  const auto count = std::find_if(counts_.begin(), counts_.end(), [&kind](const auto& each) { return each.first == kind; });
+  const auto count =
+      std::find_if(counts_.begin(), counts_.end(), [&kind](const auto& each) { return each.first == kind; });
   return absl::StrCat(kind, count == counts_.end() ? 1 : count->second + 1);
 }
 
@@ -54,7 +55,8 @@ TensorId NetworkBuilder::Add(Layer layer) {
   if (network_.layers.size() >= kMaxLayers) Fail(absl::StrCat("more than ", kMaxLayers, " layers"));
   if (!fault_.ok()) return 0;
   if (layer.name.empty()) layer.name = NextName(layer.kind);
-  auto count = std::find_if(counts_.begin(), counts_.end(), [&layer](const auto& each) { return each.first == layer.kind; });
+  auto count =
+      std::find_if(counts_.begin(), counts_.end(), [&layer](const auto& each) { return each.first == layer.kind; });
   if (count == counts_.end()) count = counts_.insert(count, {layer.kind, 0});
   ++count->second;
   network_.layers.push_back(std::move(layer));
@@ -80,7 +82,9 @@ std::vector<int64_t> NetworkBuilder::Places(TensorId x, int64_t channels, Window
     return {1, 1, 1, 1};
   }
   const auto places = [&window](int64_t size, int64_t seen) {
-    return window.pad ? (size + window.stride - 1) / window.stride : (size - seen) < 0 ? 0 : (size - seen) / window.stride + 1;
+    return window.pad          ? (size + window.stride - 1) / window.stride
+           : (size - seen) < 0 ? 0
+                               : (size - seen) / window.stride + 1;
   };
   return {shape[0], channels, places(shape[2], window.height), places(shape[3], window.width)};
 }
@@ -99,7 +103,8 @@ TensorId NetworkBuilder::Convolution(TensorId x, int64_t channels, Window window
   layer.heavy = true;
   if (window.height * window.width > 1) {
     const double wanted = unfolded * Product(shape) / static_cast<double>(channels) * static_cast<double>(kElement);
-    layer.workspace = layer.gradient_workspace = static_cast<Bytes>(std::min(wanted, static_cast<double>(convolution_workspace_)));
+    layer.workspace = layer.gradient_workspace =
+        static_cast<Bytes>(std::min(wanted, static_cast<double>(convolution_workspace_)));
   }
   Output(&layer, shape);
   return Add(std::move(layer));
@@ -293,7 +298,8 @@ TensorId NetworkBuilder::BatchProduct(TensorId a, TensorId b, bool transposed) {
   std::vector<int64_t> shape = ShapeOf(a);
   const std::vector<int64_t>& other = ShapeOf(b);
   const size_t last = shape.size() - 1;
-  const bool fits = shape.size() >= 2 && other.size() == shape.size() && std::equal(shape.begin(), shape.end() - 2, other.begin()) &&
+  const bool fits = shape.size() >= 2 && other.size() == shape.size() &&
+                    std::equal(shape.begin(), shape.end() - 2, other.begin()) &&
                     shape[last] == other[transposed ? last : last - 1];
   if (!fits || a == b) Fail("a product of matrices that do not fit");
   if (!fault_.ok()) return 0;

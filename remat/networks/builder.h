@@ -1,8 +1,8 @@
 // Layers by name: shapes, work, and what their gradients read.
 //
 // Declarations (cuDNN's and MXNet's operators): convolution, product of matrices: inputs and weights; batch and layer
-// normalisation: input, statistics and scale; relu, tanh, sigmoid, softmax: output alone; gelu: input; max pooling: input and output;
-// multiplication: both factors; addition, concatenation, average pooling: nothing; dropout: its mask.
+// normalisation: input, statistics and scale; relu, tanh, sigmoid, softmax: output alone; gelu: input; max pooling:
+// input and output; multiplication: both factors; addition, concatenation, average pooling: nothing; dropout: its mask.
 // Elements have 4 bytes, masks 1 byte.
 #pragma once
 
@@ -28,18 +28,20 @@ struct Window {
 };
 constexpr Window Square(int64_t size, int64_t stride = 1, bool pad = true) { return {size, size, stride, pad}; }
 
-// Layers are named by their kind and a number from 1 on. Sizes that cannot be (beyond 2^62, below 1), more than kMaxLayers: the first such fault
-// is Finish()'s answer, and what is built after it means nothing. Not thread-safe.
+// Layers are named by their kind and a number from 1 on. Sizes that cannot be (beyond 2^62, below 1), more than
+// kMaxLayers: the first such fault is Finish()'s answer, and what is built after it means nothing. Not thread-safe.
 class NetworkBuilder {
  public:
-  // Convolutions get a workspace for their input unfolded (height · width of the window · its channels, for each place), at most this,
-  // in bytes; 0: they need none, as cuDNN's implicit algorithms do.
+  // Convolutions get a workspace for their input unfolded (height · width of the window · its channels, for each
+  // place), at most this, in bytes; 0: they need none, as cuDNN's implicit algorithms do.
   explicit NetworkBuilder(Bytes convolution_workspace = 0) : convolution_workspace_(convolution_workspace) {}
 
   TensorId Data(std::string name, std::vector<int64_t> shape, Bytes element = kElement);
   TensorId Weight(std::vector<int64_t> shape, std::string name = "");
   TensorId NewTensor(std::string name, std::vector<int64_t> shape, TensorRole role, Bytes element = kElement);
-  const std::vector<int64_t>& ShapeOf(TensorId tensor) const { return network_.tensors[static_cast<size_t>(tensor)].shape; }
+  const std::vector<int64_t>& ShapeOf(TensorId tensor) const {
+    return network_.tensors[static_cast<size_t>(tensor)].shape;
+  }
   int64_t ElementsOf(TensorId tensor) const;
 
   // Any layer; its name is made if it has none. The first output.
@@ -49,7 +51,8 @@ class NetworkBuilder {
 
   // Images: batch, channels, height, width.
   TensorId Convolution(TensorId x, int64_t channels, Window window, bool bias = false);
-  TensorId Deconvolution(TensorId x, int64_t channels, int64_t factor, bool bias = false);  // window and stride of `factor`: larger by it
+  TensorId Deconvolution(TensorId x, int64_t channels, int64_t factor,
+                         bool bias = false);  // window and stride of `factor`: larger by it
   TensorId MaxPool(TensorId x, Window window);
   TensorId AveragePool(TensorId x, Window window);
   TensorId GlobalPool(TensorId x);

@@ -8,16 +8,23 @@
 namespace hotpack::remat {
 namespace {
 
-TensorId ConvRelu(NetworkBuilder* net, TensorId x, int64_t channels) { return net->Relu(net->Convolution(x, channels, Square(3), true)); }
+TensorId ConvRelu(NetworkBuilder* net, TensorId x, int64_t channels) {
+  return net->Relu(net->Convolution(x, channels, Square(3), true));
+}
 
 // Convolutions in front of each pooling.
 absl::StatusOr<std::array<int64_t, 5>> VggStages(int64_t layers) {
   switch (layers) {
-    case 11: return std::array<int64_t, 5>{1, 1, 2, 2, 2};
-    case 13: return std::array<int64_t, 5>{2, 2, 2, 2, 2};
-    case 16: return std::array<int64_t, 5>{2, 2, 3, 3, 3};
-    case 19: return std::array<int64_t, 5>{2, 2, 4, 4, 4};
-    default: return absl::InvalidArgumentError(absl::StrCat(layers, " layers: there are 11, 13, 16 and 19"));
+    case 11:
+      return std::array<int64_t, 5>{1, 1, 2, 2, 2};
+    case 13:
+      return std::array<int64_t, 5>{2, 2, 2, 2, 2};
+    case 16:
+      return std::array<int64_t, 5>{2, 2, 3, 3, 3};
+    case 19:
+      return std::array<int64_t, 5>{2, 2, 4, 4, 4};
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(layers, " layers: there are 11, 13, 16 and 19"));
   }
 }
 
@@ -42,8 +49,8 @@ absl::StatusOr<Network> Vgg(const VggOptions& options) {
 
 absl::StatusOr<Network> UNet(const UNetOptions& options) {
   if (options.image % (int64_t{1} << options.depth) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("an image of ", options.image, " is no multiple of ", int64_t{1} << options.depth,
-                                                   ", 2 to the depth"));
+    return absl::InvalidArgumentError(absl::StrCat("an image of ", options.image, " is no multiple of ",
+                                                   int64_t{1} << options.depth, ", 2 to the depth"));
   }
   NetworkBuilder net(options.workspace);
   const TensorId labels = net.Data("labels", {options.batch, options.image, options.image});
@@ -66,16 +73,26 @@ absl::StatusOr<Network> UNet(const UNetOptions& options) {
 }
 
 std::vector<Generator> ConvolutionalGenerators() {
-  Generator vgg = {"vgg", "VGG (Simonyan, Zisserman 2014)", {"layers"},
-                   {{"layers", 16, 11, 19, "11, 13, 16 or 19"}, BatchKey(64), ImageKey(224), ClassesKey(1000), WorkspaceKey()}};
+  Generator vgg = {
+      "vgg",
+      "VGG (Simonyan, Zisserman 2014)",
+      {"layers"},
+      {{"layers", 16, 11, 19, "11, 13, 16 or 19"}, BatchKey(64), ImageKey(224), ClassesKey(1000), WorkspaceKey()}};
   vgg.network = [](const Parameters& of) {
     return Vgg({of.at("layers"), of.at("batch"), of.at("image"), of.at("classes"), of.at("workspace") << 20});
   };
-  Generator unet = {"unet", "U-Net (Ronneberger, Fischer, Brox 2015), with padding", {},
-                    {BatchKey(8), ImageKey(512), {"depth", 4, 1, 10, "poolings"}, {"width", 64, 1, 4096, "channels at the top"},
-                     ClassesKey(2), WorkspaceKey()}};
+  Generator unet = {"unet",
+                    "U-Net (Ronneberger, Fischer, Brox 2015), with padding",
+                    {},
+                    {BatchKey(8),
+                     ImageKey(512),
+                     {"depth", 4, 1, 10, "poolings"},
+                     {"width", 64, 1, 4096, "channels at the top"},
+                     ClassesKey(2),
+                     WorkspaceKey()}};
   unet.network = [](const Parameters& of) {
-    return UNet({of.at("batch"), of.at("image"), of.at("depth"), of.at("width"), of.at("classes"), of.at("workspace") << 20});
+    return UNet(
+        {of.at("batch"), of.at("image"), of.at("depth"), of.at("width"), of.at("classes"), of.at("workspace") << 20});
   };
   return {vgg, unet};
 }

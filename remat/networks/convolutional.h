@@ -10,8 +10,8 @@
 
 namespace hotpack::remat {
 
-// Simonyan, Zisserman 2014, table 1, columns A, B, D and E: `layers` with weights, 11, 13, 16 or 19 (InvalidArgument otherwise);
-// dropout behind the first two of the three fully connected ones.
+// Simonyan, Zisserman 2014, table 1, columns A, B, D and E: `layers` with weights, 11, 13, 16 or 19 (InvalidArgument
+// otherwise); dropout behind the first two of the three fully connected ones.
 struct VggOptions {
   int64_t layers = 16;
   int64_t batch = 64;
@@ -21,8 +21,8 @@ struct VggOptions {
 };
 absl::StatusOr<Network> Vgg(const VggOptions& options);
 
-// Ronneberger, Fischer, Brox 2015, with padded convolutions, so that `image`, a multiple of 2^depth (InvalidArgument otherwise), is also
-// the size of the result; dropout at the bottom.
+// Ronneberger, Fischer, Brox 2015, with padded convolutions, so that `image`, a multiple of 2^depth (InvalidArgument
+// otherwise), is also the size of the result; dropout at the bottom.
 struct UNetOptions {
   int64_t batch = 8;
   int64_t image = 512;

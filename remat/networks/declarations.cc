@@ -22,7 +22,8 @@ int64_t ElementsOf(const Tensor& tensor) {
 
 void DeclareAsMxnet(Network* network) {
   for (Layer& layer : network->layers) {
-    if (layer.kind == "relu" || layer.kind == "sigmoid" || layer.kind == "tanh") Append(&layer.gradient_reads, layer.inputs.front());
+    if (layer.kind == "relu" || layer.kind == "sigmoid" || layer.kind == "tanh")
+      Append(&layer.gradient_reads, layer.inputs.front());
     if (layer.kind != "dropout") continue;
     for (TensorId output : layer.outputs) {
       Tensor& tensor = network->tensors[static_cast<size_t>(output)];
@@ -41,7 +42,8 @@ void DeclareSoftmaxOutput(Network* network) {
 
 void DeclareSoftmaxOutput(const Network& network, Training* training) {
   for (const Result& result : network.results) {
-    const StorageId from = training->storage_of[static_cast<size_t>(result.tensor)], to = training->gradient_of[static_cast<size_t>(result.tensor)];
+    const StorageId from = training->storage_of[static_cast<size_t>(result.tensor)],
+                    to = training->gradient_of[static_cast<size_t>(result.tensor)];
     for (Operator& op : training->graph.operators) {
       if (std::find(op.writes.begin(), op.writes.end(), to) != op.writes.end()) op.in_place.push_back({from, to});
     }
@@ -54,7 +56,8 @@ void MarkMasks(const Network& network, Training* training) {
     const StorageId storage = training->storage_of[static_cast<size_t>(tensor)];
     if (op < 0 || storage < 0 || of.role == TensorRole::kData || of.bytes != kFloat * ElementsOf(of)) return;
     Operator& reader = training->graph.operators[static_cast<size_t>(op)];
-    if (std::find(reader.reads.begin(), reader.reads.end(), storage) != reader.reads.end()) Append(&reader.masks, storage);
+    if (std::find(reader.reads.begin(), reader.reads.end(), storage) != reader.reads.end())
+      Append(&reader.masks, storage);
   };
   for (size_t i = 0; i < network.layers.size(); ++i) {
     const Layer& layer = network.layers[i];

@@ -26,8 +26,9 @@ namespace {
 std::vector<Generator> All() {
   std::vector<Generator> all;
   // A family's file says what it has; here they are put together.
-  for (auto* family : {&ConvolutionalGenerators, &InceptionGenerators, &KMeansGenerators, &LstmGenerators, &ResidualGenerators, &SpeechGenerators,
-                       &TransformerGenerators, &TransformerTranslationGenerators, &TranslationGenerators}) {
+  for (auto* family :
+       {&ConvolutionalGenerators, &InceptionGenerators, &KMeansGenerators, &LstmGenerators, &ResidualGenerators,
+        &SpeechGenerators, &TransformerGenerators, &TransformerTranslationGenerators, &TranslationGenerators}) {
     for (Generator& generator : family()) {
       if (generator.network != nullptr) {
         for (Key& key : TrainingKeys()) generator.keys.push_back(std::move(key));
@@ -63,7 +64,8 @@ std::string NamesOf(const std::vector<Key>& keys) {
 
 void AppendKeys(const std::vector<Key>& keys, std::string* text) {
   for (const Key& key : keys) {
-    absl::StrAppend(text, "  ", key.name, "=", key.standard, "  from ", key.least, " to ", key.most, "; ", key.what, "\n");
+    absl::StrAppend(text, "  ", key.name, "=", key.standard, "  from ", key.least, " to ", key.most, "; ", key.what,
+                    "\n");
   }
 }
 
@@ -87,7 +89,8 @@ class Reader {
     if (!first || generator_.places.empty()) return Fault(generator_, absl::StrCat(Quoted(part), " is no KEY=NUMBER"));
     const std::vector<absl::string_view> numbers = absl::StrSplit(part, 'x');
     if (numbers.size() > generator_.places.size()) {
-      return Fault(generator_, absl::StrCat(Quoted(part), ": no more than ", absl::StrJoin(generator_.places, "x"), " stand by their place"));
+      return Fault(generator_, absl::StrCat(Quoted(part), ": no more than ", absl::StrJoin(generator_.places, "x"),
+                                            " stand by their place"));
     }
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (absl::Status status = Set(generator_.places[i], numbers[i]); !status.ok()) return status;
@@ -96,12 +99,15 @@ class Reader {
   }
 
   absl::Status Set(absl::string_view name, absl::string_view text) {
-    const auto key = std::find_if(generator_.keys.begin(), generator_.keys.end(), [name](const Key& each) { return name == each.name; });
+    const auto key = std::find_if(generator_.keys.begin(), generator_.keys.end(),
+                                  [name](const Key& each) { return name == each.name; });
     if (key == generator_.keys.end()) {
-      return Fault(generator_, absl::StrCat("the key ", Quoted(name), " is not known; keys are ", NamesOf(generator_.keys)));
+      return Fault(generator_,
+                   absl::StrCat("the key ", Quoted(name), " is not known; keys are ", NamesOf(generator_.keys)));
     }
     int64_t number = 0;
-    if (!absl::SimpleAtoi(text, &number)) return Fault(generator_, absl::StrCat(name, ": ", Quoted(text), " is no whole number"));
+    if (!absl::SimpleAtoi(text, &number))
+      return Fault(generator_, absl::StrCat(name, ": ", Quoted(text), " is no whole number"));
     if (number < key->least || number > key->most) {
       return Fault(generator_, absl::StrCat(name, ": ", number, " is not from ", key->least, " to ", key->most));
     }
@@ -122,10 +128,12 @@ absl::StatusOr<Request> Read(absl::string_view spec) {
   const absl::string_view name = NameOf(spec);
   const Generator* generator = Find(name);
   if (generator == nullptr) {
-    const std::string names = absl::StrJoin(Generators(), ", ", [](std::string* out, const Generator& each) { absl::StrAppend(out, each.name); });
+    const std::string names = absl::StrJoin(
+        Generators(), ", ", [](std::string* out, const Generator& each) { absl::StrAppend(out, each.name); });
     return absl::InvalidArgumentError(absl::StrCat("there is no generator ", Quoted(name), "; there are ", names));
   }
-  absl::StatusOr<Parameters> parameters = Reader(*generator).Run(name.size() < spec.size() ? spec.substr(name.size() + 1) : "");
+  absl::StatusOr<Parameters> parameters =
+      Reader(*generator).Run(name.size() < spec.size() ? spec.substr(name.size() + 1) : "");
   if (!parameters.ok()) return parameters.status();
   return Request{generator, *std::move(parameters)};
 }

@@ -32,7 +32,7 @@ using Parameters = std::map<std::string, int64_t, std::less<>>;
 
 struct Generator {
   std::string name;
-  std::string what;  // one line
+  std::string what;                 // one line
   std::vector<std::string> places;  // keys that may be given by place
   std::vector<Key> keys;
   // One of the two. `network` makes training steps: the keys of TrainingKeys() are added to its own.
@@ -48,7 +48,9 @@ inline constexpr int64_t kMaxBatch = 1'000'000;
 inline constexpr int64_t kMaxImage = 16'384;
 
 inline Key BatchKey(int64_t standard) { return {"batch", standard, 1, kMaxBatch, "samples"}; }
-inline Key ImageKey(int64_t standard, int64_t least = 1) { return {"image", standard, least, kMaxImage, "height and width, pixels"}; }
+inline Key ImageKey(int64_t standard, int64_t least = 1) {
+  return {"image", standard, least, kMaxImage, "height and width, pixels"};
+}
 inline Key ClassesKey(int64_t standard) { return {"classes", standard, 1, 1'000'000, "of the classifier"}; }
 inline Key WorkspaceKey() { return {"workspace", 0, 0, 1'048'576, "MiB for each convolution, at most"}; }
 
@@ -58,11 +60,13 @@ const std::vector<Generator>& Generators();
 // Whether the part of `spec` before its colon, or all of it, is a generator's name.
 bool NamesGenerator(std::string_view spec);
 
-// InvalidArgument with one line: a name or a key that is not known, with those that are; a number that is none, or out of its range; a
-// key given twice; a size that the family does not have; sums beyond 2^62 bytes. The graph passes Check(). The same for the same
-// specification on any machine. Thread-safe. At most a few seconds: no more than kMaxLayers layers.
+// InvalidArgument with one line: a name or a key that is not known, with those that are; a number that is none, or out
+// of its range; a key given twice; a size that the family does not have; sums beyond 2^62 bytes. The graph passes
+// Check(). The same for the same specification on any machine. Thread-safe. At most a few seconds: no more than
+// kMaxLayers layers.
 absl::StatusOr<Graph> Generate(std::string_view spec);
-// Those generators that train a network, as far as the network. `options`, if it is given, takes what the specification says.
+// Those generators that train a network, as far as the network. `options`, if it is given, takes what the specification
+// says.
 absl::StatusOr<Network> GenerateNetwork(std::string_view spec, TrainingOptions* options = nullptr);
 
 // A text of some lines: each generator, its keys, their ranges.

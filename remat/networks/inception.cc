@@ -14,14 +14,18 @@ struct Step {
   Window window;
 };
 
-TensorId Conv(NetworkBuilder* net, TensorId x, Step step) { return net->Relu(net->BatchNorm(net->Convolution(x, step.channels, step.window))); }
+TensorId Conv(NetworkBuilder* net, TensorId x, Step step) {
+  return net->Relu(net->BatchNorm(net->Convolution(x, step.channels, step.window)));
+}
 
 TensorId Branch(NetworkBuilder* net, TensorId x, const std::vector<Step>& steps) {
   for (const Step& step : steps) x = Conv(net, x, step);
   return x;
 }
 
-TensorId PoolBranch(NetworkBuilder* net, TensorId x, int64_t channels) { return Conv(net, net->AveragePool(x, kThree), {channels, kOne}); }
+TensorId PoolBranch(NetworkBuilder* net, TensorId x, int64_t channels) {
+  return Conv(net, net->AveragePool(x, kThree), {channels, kOne});
+}
 
 // Figure 5: 35 × 35 places.
 TensorId ModuleA(NetworkBuilder* net, TensorId x, int64_t pooled) {
@@ -30,26 +34,31 @@ TensorId ModuleA(NetworkBuilder* net, TensorId x, int64_t pooled) {
 }
 
 TensorId ReductionA(NetworkBuilder* net, TensorId x) {
-  return net->Concat({Branch(net, x, {{384, kHalf}}), Branch(net, x, {{64, kOne}, {96, kThree}, {96, kHalf}}), net->MaxPool(x, kHalf)});
+  return net->Concat({Branch(net, x, {{384, kHalf}}), Branch(net, x, {{64, kOne}, {96, kThree}, {96, kHalf}}),
+                      net->MaxPool(x, kHalf)});
 }
 
 // Figure 6, n = 7: 17 × 17 places.
 TensorId ModuleB(NetworkBuilder* net, TensorId x, int64_t c) {
   constexpr Window kRow = {1, 7}, kColumn = {7, 1};
   return net->Concat({Branch(net, x, {{192, kOne}}), Branch(net, x, {{c, kOne}, {c, kRow}, {192, kColumn}}),
-                      Branch(net, x, {{c, kOne}, {c, kColumn}, {c, kRow}, {c, kColumn}, {192, kRow}}), PoolBranch(net, x, 192)});
+                      Branch(net, x, {{c, kOne}, {c, kColumn}, {c, kRow}, {c, kColumn}, {192, kRow}}),
+                      PoolBranch(net, x, 192)});
 }
 
 TensorId ReductionB(NetworkBuilder* net, TensorId x) {
   return net->Concat({Branch(net, x, {{192, kOne}, {320, kHalf}}),
-                      Branch(net, x, {{192, kOne}, {192, {1, 7}}, {192, {7, 1}}, {192, kHalf}}), net->MaxPool(x, kHalf)});
+                      Branch(net, x, {{192, kOne}, {192, {1, 7}}, {192, {7, 1}}, {192, kHalf}}),
+                      net->MaxPool(x, kHalf)});
 }
 
 // Figure 7: 8 × 8 places; a row and a column side by side.
 TensorId ModuleC(NetworkBuilder* net, TensorId x) {
-  const auto fork = [net](TensorId h) { return net->Concat({Conv(net, h, {384, {1, 3}}), Conv(net, h, {384, {3, 1}})}); };
-  return net->Concat({Branch(net, x, {{320, kOne}}), fork(Branch(net, x, {{384, kOne}})), fork(Branch(net, x, {{448, kOne}, {384, kThree}})),
-                      PoolBranch(net, x, 192)});
+  const auto fork = [net](TensorId h) {
+    return net->Concat({Conv(net, h, {384, {1, 3}}), Conv(net, h, {384, {3, 1}})});
+  };
+  return net->Concat({Branch(net, x, {{320, kOne}}), fork(Branch(net, x, {{384, kOne}})),
+                      fork(Branch(net, x, {{448, kOne}, {384, kThree}})), PoolBranch(net, x, 192)});
 }
 
 }  // namespace
@@ -72,7 +81,10 @@ absl::StatusOr<Network> Inception(const InceptionOptions& options) {
 }
 
 std::vector<Generator> InceptionGenerators() {
-  Generator inception = {"inception", "Inception v3 (Szegedy et al. 2015)", {}, {BatchKey(32), ImageKey(299, 75), ClassesKey(1000), WorkspaceKey()}};
+  Generator inception = {"inception",
+                         "Inception v3 (Szegedy et al. 2015)",
+                         {},
+                         {BatchKey(32), ImageKey(299, 75), ClassesKey(1000), WorkspaceKey()}};
   inception.network = [](const Parameters& of) {
     return Inception({of.at("batch"), of.at("image"), of.at("classes"), of.at("workspace") << 20});
   };

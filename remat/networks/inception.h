@@ -1,4 +1,5 @@
-// Inception v3 (Szegedy, Vanhoucke, Ioffe, Shlens, Wojna 2015, "Rethinking the Inception architecture"), without its auxiliary classifier.
+// Inception v3 (Szegedy, Vanhoucke, Ioffe, Shlens, Wojna 2015, "Rethinking the Inception architecture"), without its
+// auxiliary classifier.
 #pragma once
 
 #include <cstdint>

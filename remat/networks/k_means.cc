@@ -43,7 +43,8 @@ class Builder {
     return static_cast<StorageId>(graph_.storages.size()) - 1;
   }
 
-  Operator& Run(std::string name, std::vector<StorageId> reads, std::vector<StorageId> writes, double flops, std::vector<StorageId> updates = {}) {
+  Operator& Run(std::string name, std::vector<StorageId> reads, std::vector<StorageId> writes, double flops,
+                std::vector<StorageId> updates = {}) {
     Operator op;
     op.name = std::move(name);
     double bytes = 0;
@@ -70,12 +71,18 @@ class Builder {
 absl::StatusOr<Graph> KMeans(const KMeansOptions& options) { return Builder(options).Run(); }
 
 std::vector<Generator> KMeansGenerators() {
-  Generator k_means = {"kmeans", "Lloyd's iterations of k-means", {},
-                       {{"points", 1'000'000, 1, 1'000'000'000'000, "samples"}, {"dimensions", 64, 1, 1'000'000, "of a point"},
+  Generator k_means = {"kmeans",
+                       "Lloyd's iterations of k-means",
+                       {},
+                       {{"points", 1'000'000, 1, 1'000'000'000'000, "samples"},
+                        {"dimensions", 64, 1, 1'000'000, "of a point"},
                         {"clusters", 256, 1, 1'000'000, "centroids"},
                         {"iterations", 20, 1, 100'000, "each with its own distances, labels and centroids"}}};
   k_means.graph = [](const Parameters& of) {
-    return KMeans({.points = of.at("points"), .dimensions = of.at("dimensions"), .clusters = of.at("clusters"), .iterations = of.at("iterations")});
+    return KMeans({.points = of.at("points"),
+                   .dimensions = of.at("dimensions"),
+                   .clusters = of.at("clusters"),
+                   .iterations = of.at("iterations")});
   };
   return {k_means};
 }

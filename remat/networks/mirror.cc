@@ -13,11 +13,18 @@ constexpr int32_t kNone = -1;
 class Mirrorer {
  public:
   Mirrorer(const Network& network, const Training& training, const std::vector<bool>& mirrored)
-      : network_(network), training_(training), mirrored_(mirrored), maker_of_(network.tensors.size(), kNone),
-        mirror_of_(network.tensors.size(), kNone), layer_of_(training.graph.operators.size(), kNone), done_(network.layers.size()) {
+      : network_(network),
+        training_(training),
+        mirrored_(mirrored),
+        maker_of_(network.tensors.size(), kNone),
+        mirror_of_(network.tensors.size(), kNone),
+        layer_of_(training.graph.operators.size(), kNone),
+        done_(network.layers.size()) {
     for (size_t i = 0; i < network.layers.size(); ++i) {
-      for (TensorId output : network.layers[i].outputs) maker_of_[static_cast<size_t>(output)] = static_cast<int32_t>(i);
-      if (training.backward_of[i] != kNone) layer_of_[static_cast<size_t>(training.backward_of[i])] = static_cast<int32_t>(i);
+      for (TensorId output : network.layers[i].outputs)
+        maker_of_[static_cast<size_t>(output)] = static_cast<int32_t>(i);
+      if (training.backward_of[i] != kNone)
+        layer_of_[static_cast<size_t>(training.backward_of[i])] = static_cast<int32_t>(i);
     }
   }
 

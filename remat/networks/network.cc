@@ -21,7 +21,8 @@ Bytes WeightBytes(const Network& network) {
 }
 
 int64_t CountOf(const Network& network, const std::string& kind) {
-  return std::count_if(network.layers.begin(), network.layers.end(), [&kind](const Layer& layer) { return layer.kind == kind; });
+  return std::count_if(network.layers.begin(), network.layers.end(),
+                       [&kind](const Layer& layer) { return layer.kind == kind; });
 }
 
 }  // namespace hotpack::remat

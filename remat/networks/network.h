@@ -4,8 +4,8 @@
 //          ▲                    │                   that of relu y alone: so n may be overwritten by y, and h and y are what
 //        weights               relu ──► y           is wanted behind the forward pass
 //
-// The declaration follows MXNet's DeclareBackwardDependency and in-place options (Chen et al. 2016, section 3): every operator
-// says for itself which of its operands its backward operator reads.
+// The declaration follows MXNet's DeclareBackwardDependency and in-place options (Chen et al. 2016, section 3): every
+// operator says for itself which of its operands its backward operator reads.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class TensorRole : uint8_t {
   kMask,        // a feature map without a gradient: what dropout or a pooling has chosen
   kStatistics,  // a few numbers that the backward operator wants: means and variances. Storages of kind `other`
   kWeight,
-  kData,        // images, labels, initial states: given, without a gradient. Storages of kind `other`
+  kData,  // images, labels, initial states: given, without a gradient. Storages of kind `other`
 };
 
 struct Tensor {
@@ -42,21 +42,22 @@ inline constexpr double kOperandsOnce = -1;  // each operand goes through memory
 
 struct Layer {
   std::string name;
-  std::string kind;                 // "convolution", "batch_norm", "relu", ...
-  std::vector<TensorId> inputs;     // feature maps, masks and data; no tensor twice
-  std::vector<TensorId> weights;    // may be other layers' as well
-  std::vector<TensorId> outputs;    // of this layer alone
-  std::vector<TensorId> gradient_reads;       // of the three lists above; the gradients of the outputs are read anyway
-  std::vector<TensorPair> in_place;           // an input and the output that may take over its memory
-  std::vector<TensorPair> gradient_in_place;  // an output whose gradient's memory may become that of this input's gradient
-  double flops = 0;                 // of the forward operator
-  double gradient_flops = 0;        // for each gradient of an input or a weight that the backward operator makes
-  double moved = kOperandsOnce;     // bytes through memory
+  std::string kind;                      // "convolution", "batch_norm", "relu", ...
+  std::vector<TensorId> inputs;          // feature maps, masks and data; no tensor twice
+  std::vector<TensorId> weights;         // may be other layers' as well
+  std::vector<TensorId> outputs;         // of this layer alone
+  std::vector<TensorId> gradient_reads;  // of the three lists above; the gradients of the outputs are read anyway
+  std::vector<TensorPair> in_place;      // an input and the output that may take over its memory
+  std::vector<TensorPair>
+      gradient_in_place;         // an output whose gradient's memory may become that of this input's gradient
+  double flops = 0;              // of the forward operator
+  double gradient_flops = 0;     // for each gradient of an input or a weight that the backward operator makes
+  double moved = kOperandsOnce;  // bytes through memory
   double gradient_moved = kOperandsOnce;
   Bytes workspace = 0;
   Bytes gradient_workspace = 0;
-  bool heavy = false;               // convolutions, products of matrices
-  bool random = false;              // draws random numbers (its backward operator does not)
+  bool heavy = false;   // convolutions, products of matrices
+  bool random = false;  // draws random numbers (its backward operator does not)
 };
 
 // What the loss is taken from.

@@ -28,7 +28,8 @@ std::vector<TensorId> Gates(NetworkBuilder* net, TensorId a, TensorId b, int64_t
   const std::vector<int64_t> shape = net->ShapeOf(a);
   Layer layer = Copy(*net, "slice", net->Sum(a, b));
   for (int64_t i = 0; i < parts; ++i) {
-    layer.outputs.push_back(net->NewTensor(absl::StrCat(layer.name, ".", i), {shape[0], shape[1] / parts}, TensorRole::kFeatureMap));
+    layer.outputs.push_back(
+        net->NewTensor(absl::StrCat(layer.name, ".", i), {shape[0], shape[1] / parts}, TensorRole::kFeatureMap));
   }
   const std::vector<TensorId> outputs = layer.outputs;
   net->Add(std::move(layer));
@@ -42,7 +43,8 @@ CellWeights MakeLstmWeights(NetworkBuilder* net, int64_t inputs, int64_t hidden)
 }
 
 CellWeights MakeGruWeights(NetworkBuilder* net, int64_t inputs, int64_t hidden) {
-  return {{net->Weight({2 * hidden, inputs}), net->Weight({hidden, inputs})}, {net->Weight({2 * hidden, hidden}), net->Weight({hidden, hidden})}};
+  return {{net->Weight({2 * hidden, inputs}), net->Weight({hidden, inputs})},
+          {net->Weight({2 * hidden, hidden}), net->Weight({hidden, hidden})}};
 }
 
 CellState ZeroState(NetworkBuilder* net, int64_t batch, int64_t hidden) {
@@ -52,7 +54,8 @@ CellState ZeroState(NetworkBuilder* net, int64_t batch, int64_t hidden) {
 CellState LstmStep(NetworkBuilder* net, const CellWeights& weights, TensorId x, CellState before) {
   const TensorId of_input = Product(net, x, weights.of_input[0]);
   const std::vector<TensorId> gates = Gates(net, of_input, Product(net, before.h, weights.of_hidden[0]), 4);
-  const TensorId in = net->Sigmoid(gates[0]), forget = net->Sigmoid(gates[1]), made = net->Tanh(gates[2]), out = net->Sigmoid(gates[3]);
+  const TensorId in = net->Sigmoid(gates[0]), forget = net->Sigmoid(gates[1]), made = net->Tanh(gates[2]),
+                 out = net->Sigmoid(gates[3]);
   const TensorId held = net->Multiply(forget, before.c);
   const TensorId c = net->Sum(held, net->Multiply(in, made));
   return {net->Multiply(out, net->Tanh(c)), c};
@@ -71,7 +74,8 @@ CellState GruStep(NetworkBuilder* net, const CellWeights& weights, TensorId x, C
 
 std::vector<TensorId> Split(NetworkBuilder* net, TensorId x, int64_t parts, std::vector<int64_t> shape) {
   Layer layer = Copy(*net, "split", x);
-  for (int64_t i = 0; i < parts; ++i) layer.outputs.push_back(net->NewTensor(absl::StrCat(layer.name, ".", i), shape, TensorRole::kFeatureMap));
+  for (int64_t i = 0; i < parts; ++i)
+    layer.outputs.push_back(net->NewTensor(absl::StrCat(layer.name, ".", i), shape, TensorRole::kFeatureMap));
   const std::vector<TensorId> outputs = layer.outputs;
   net->Add(std::move(layer));
   return outputs;
@@ -108,9 +112,15 @@ absl::StatusOr<Network> Lstm(const LstmOptions& options) {
 }
 
 std::vector<Generator> LstmGenerators() {
-  Generator lstm = {"lstm", "LSTM layers over steps, a classifier at each (Chen et al. 2016, section 5.3)", {"layers", "hidden"},
-                    {{"layers", 4, 1, 1000, "one upon the other"}, {"hidden", 1024, 1, 1'000'000, "of a layer"},
-                     {"steps", 64, 1, 10'000, "of the sequence"}, BatchKey(64), {"inputs", 50, 1, 1'000'000, "numbers at each step"}, ClassesKey(5000)}};
+  Generator lstm = {"lstm",
+                    "LSTM layers over steps, a classifier at each (Chen et al. 2016, section 5.3)",
+                    {"layers", "hidden"},
+                    {{"layers", 4, 1, 1000, "one upon the other"},
+                     {"hidden", 1024, 1, 1'000'000, "of a layer"},
+                     {"steps", 64, 1, 10'000, "of the sequence"},
+                     BatchKey(64),
+                     {"inputs", 50, 1, 1'000'000, "numbers at each step"},
+                     ClassesKey(5000)}};
   lstm.network = [](const Parameters& of) {
     return Lstm({of.at("layers"), of.at("hidden"), of.at("steps"), of.at("batch"), of.at("inputs"), of.at("classes")});
   };

@@ -40,15 +40,20 @@ TensorId Block(NetworkBuilder* net, TensorId x, int64_t width, int64_t stride, b
 
 absl::StatusOr<std::array<int64_t, 4>> ResNetStages(int64_t n) {
   switch (n) {
-    case 50: return std::array<int64_t, 4>{3, 4, 6, 3};
-    case 101: return std::array<int64_t, 4>{3, 4, 23, 3};
-    case 152: return std::array<int64_t, 4>{3, 8, 36, 3};
-    case 200: return std::array<int64_t, 4>{3, 24, 36, 3};
-    default: break;
+    case 50:
+      return std::array<int64_t, 4>{3, 4, 6, 3};
+    case 101:
+      return std::array<int64_t, 4>{3, 4, 23, 3};
+    case 152:
+      return std::array<int64_t, 4>{3, 8, 36, 3};
+    case 200:
+      return std::array<int64_t, 4>{3, 24, 36, 3};
+    default:
+      break;
   }
   if (n < 17 || n % 3 != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(n, " convolutions: 50, 101, 152, 200, or 3 · blocks + 5 with at least 4 blocks (17, 20, ..., 1007)"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        n, " convolutions: 50, 101, 152, 200, or 3 · blocks + 5 with at least 4 blocks (17, 20, ..., 1007)"));
   }
   const int64_t blocks = (n - 5) / 3;
   const int64_t ends = std::min<int64_t>(3, blocks / 4);
@@ -86,11 +91,17 @@ std::vector<Generator> ResidualGenerators() {
     }
     return ResNet(options);
   };
-  const std::vector<Key> keys = {{"depth", 50, 17, 100'001, "50, 101, 152, 200, or a number of convolutions, 3 · blocks + 5"},
-                                 BatchKey(32), ImageKey(224), ClassesKey(1000), WorkspaceKey()};
+  const std::vector<Key> keys = {
+      {"depth", 50, 17, 100'001, "50, 101, 152, 200, or a number of convolutions, 3 · blocks + 5"},
+      BatchKey(32),
+      ImageKey(224),
+      ClassesKey(1000),
+      WorkspaceKey()};
   Generator resnet = {"resnet", "ResNet with pre-activation bottlenecks (He et al. 2016)", {"depth"}, keys};
-  Generator drawn = {"stochastic_depth", "ResNet of which blocks are left out by a draw (Huang et al. 2016)", {"depth"}, keys};
-  drawn.keys.push_back({"survival", 50, 0, 100, "percent: how likely the last block is there; the first ones are likelier"});
+  Generator drawn = {
+      "stochastic_depth", "ResNet of which blocks are left out by a draw (Huang et al. 2016)", {"depth"}, keys};
+  drawn.keys.push_back(
+      {"survival", 50, 0, 100, "percent: how likely the last block is there; the first ones are likelier"});
   drawn.keys.push_back({"seed", 1, 0, INT64_MAX, "of the draw"});
   resnet.network = drawn.network = make;
   return {resnet, drawn};

@@ -13,15 +13,16 @@
 
 namespace hotpack::remat {
 
-// As MXNet's example of it builds and sets it up (example/speech_recognition, deepspeech.cfg): convolutions without padding of 11 × 41 and 11 × 21, strides
-// 2 × 2 and 1 × 2, 32 channels; each direction a stack of its own, batch normalisation of the gates' inputs at each step.
+// As MXNet's example of it builds and sets it up (example/speech_recognition, deepspeech.cfg): convolutions without
+// padding of 11 × 41 and 11 × 21, strides 2 × 2 and 1 × 2, 32 channels; each direction a stack of its own, batch
+// normalisation of the gates' inputs at each step.
 struct SpeechOptions {
   int64_t layers = 5;
   int64_t hidden = 1760;
-  int64_t frames = 800;   // of the spectrogram; ≥ 33. The longest bucket
-  int64_t bands = 161;    // ≥ 81
+  int64_t frames = 800;  // of the spectrogram; ≥ 33. The longest bucket
+  int64_t bands = 161;   // ≥ 81
   int64_t batch = 24;
-  int64_t classes = 29;   // characters and the blank
+  int64_t classes = 29;  // characters and the blank
 };
 absl::StatusOr<Network> Speech(const SpeechOptions& options);
 

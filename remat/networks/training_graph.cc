@@ -46,7 +46,8 @@ class Maker {
     }
     if (network_.results.empty()) return absl::InvalidArgumentError("the network has no result to take a loss from");
     for (const Result& result : network_.results) {
-      if (!is_one(result.tensor) || (result.labels != kNone && !is_one(result.labels))) return absl::InvalidArgumentError("no such result");
+      if (!is_one(result.tensor) || (result.labels != kNone && !is_one(result.labels)))
+        return absl::InvalidArgumentError("no such result");
     }
     return absl::OkStatus();
   }
@@ -65,10 +66,16 @@ class Maker {
       case TensorRole::kWeight:
         if (options_.weights) storage = AddStorage(of.name, of.bytes, StorageKind::kWeight, true, true);
         break;
-      case TensorRole::kData: storage = AddStorage(of.name, of.bytes, StorageKind::kOther, true); break;
-      case TensorRole::kStatistics: storage = AddStorage(of.name, of.bytes, StorageKind::kOther); break;
+      case TensorRole::kData:
+        storage = AddStorage(of.name, of.bytes, StorageKind::kOther, true);
+        break;
+      case TensorRole::kStatistics:
+        storage = AddStorage(of.name, of.bytes, StorageKind::kOther);
+        break;
       case TensorRole::kFeatureMap:
-      case TensorRole::kMask: storage = AddStorage(of.name, of.bytes, StorageKind::kFeatureMap); break;
+      case TensorRole::kMask:
+        storage = AddStorage(of.name, of.bytes, StorageKind::kFeatureMap);
+        break;
     }
     return storage;
   }
@@ -140,7 +147,8 @@ class Maker {
     if (gradient == kNone) {
       const bool weight = IsWeight(tensor);
       const bool stays = weight && options_.gradients_stay;
-      gradient = AddStorage(absl::StrCat(of.name, ".gradient"), of.bytes, weight ? StorageKind::kWeight : StorageKind::kFeatureMap, stays,
+      gradient = AddStorage(absl::StrCat(of.name, ".gradient"), of.bytes,
+                            weight ? StorageKind::kWeight : StorageKind::kFeatureMap, stays,
                             stays || (weight && !options_.updates));
       (stays ? op->updates : op->writes).push_back(gradient);
     } else if (options_.accumulation == Accumulation::kInPlace) {
@@ -194,7 +202,8 @@ class Maker {
     }
     if (gradients == 0) return;
     for (const TensorPair& pair : layer.gradient_in_place) TakeOver(pair, &op);
-    op.cost = CostOf(options_.device, layer.gradient_flops * gradients, layer.gradient_moved == kOperandsOnce ? bytes : layer.gradient_moved);
+    op.cost = CostOf(options_.device, layer.gradient_flops * gradients,
+                     layer.gradient_moved == kOperandsOnce ? bytes : layer.gradient_moved);
     op.workspace = layer.gradient_workspace;
     op.heavy = layer.heavy;
     result_.backward_of[index] = Add(std::move(op));
@@ -218,7 +227,8 @@ class Maker {
       op.reads = {result_.gradient_of[i]};
       op.updates = {result_.storage_of[i]};
       for (int state = 1; state <= options_.optimizer_states; ++state) {
-        op.updates.push_back(AddStorage(absl::StrCat(of.name, ".state", state), of.bytes, StorageKind::kWeight, true, true));
+        op.updates.push_back(
+            AddStorage(absl::StrCat(of.name, ".state", state), of.bytes, StorageKind::kWeight, true, true));
       }
       const auto bytes = static_cast<double>(of.bytes);
       op.cost = CostOf(options_.device, bytes, bytes * (1 + 2 * static_cast<double>(op.updates.size())));
@@ -229,14 +239,16 @@ class Maker {
   const Network& network_;
   const TrainingOptions& options_;
   Training result_;
-  std::vector<bool> follows_;  // by tensor: from a weight
+  std::vector<bool> follows_;                               // by tensor: from a weight
   std::vector<std::pair<StorageId, StorageId>> left_over_;  // a further gradient, and what it is to be added to
   int64_t parts_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<Training> MakeTraining(const Network& network, const TrainingOptions& options) { return Maker(network, options).Run(); }
+absl::StatusOr<Training> MakeTraining(const Network& network, const TrainingOptions& options) {
+  return Maker(network, options).Run();
+}
 
 absl::StatusOr<Graph> TrainingGraph(const Network& network, const TrainingOptions& options) {
   absl::StatusOr<Training> training = MakeTraining(network, options);

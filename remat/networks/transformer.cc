@@ -22,7 +22,8 @@ TensorId Attention(NetworkBuilder* net, TensorId x, const TransformerOptions& of
 
 absl::StatusOr<Network> Transformer(const TransformerOptions& options) {
   if (options.width % options.heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a width of ", options.width, " is no multiple of ", options.heads, " heads"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a width of ", options.width, " is no multiple of ", options.heads, " heads"));
   }
   NetworkBuilder net;
   const TensorId labels = net.Data("labels", {options.batch, options.steps});
@@ -38,14 +39,19 @@ absl::StatusOr<Network> Transformer(const TransformerOptions& options) {
 }
 
 std::vector<Generator> TransformerGenerators() {
-  Generator transformer = {"transformer", "encoder of a Transformer (Vaswani et al. 2017)", {"layers"},
+  Generator transformer = {"transformer",
+                           "encoder of a Transformer (Vaswani et al. 2017)",
+                           {"layers"},
                            {{"layers", 6, 1, 10'000, "of attention and two fully connected layers each"},
                             {"width", 512, 1, 1'000'000, "of a position, a multiple of the heads"},
                             {"heads", 8, 1, 10'000, "of each attention"},
                             {"hidden", 2048, 1, 10'000'000, "width between the two fully connected layers"},
-                            {"steps", 256, 1, 1'000'000, "length of a sequence"}, BatchKey(32), {"vocabulary", 32000, 1, 10'000'000, "words"}}};
+                            {"steps", 256, 1, 1'000'000, "length of a sequence"},
+                            BatchKey(32),
+                            {"vocabulary", 32000, 1, 10'000'000, "words"}}};
   transformer.network = [](const Parameters& of) {
-    return Transformer({of.at("layers"), of.at("width"), of.at("heads"), of.at("hidden"), of.at("steps"), of.at("batch"), of.at("vocabulary")});
+    return Transformer({of.at("layers"), of.at("width"), of.at("heads"), of.at("hidden"), of.at("steps"),
+                        of.at("batch"), of.at("vocabulary")});
   };
   return {transformer};
 }

@@ -37,10 +37,13 @@ class Translator {
 
   // Heads are views of the same memory (strided batches of products).
   TensorId Attention(TensorId of, TensorId to) {
-    const auto head = [&](TensorId x) { return net_.Reshape(net_.FullyConnected(x, of_.width), {of_.batch * of_.heads, of_.steps, of_.width / of_.heads}); };
+    const auto head = [&](TensorId x) {
+      return net_.Reshape(net_.FullyConnected(x, of_.width), {of_.batch * of_.heads, of_.steps, of_.width / of_.heads});
+    };
     const TensorId query = head(of), key = head(to), value = head(to);
     const TensorId shares = net_.Dropout(net_.Softmax(net_.BatchProduct(query, key, true)));
-    return net_.FullyConnected(net_.Reshape(net_.BatchProduct(shares, value, false), {of_.batch, of_.steps, of_.width}), of_.width);
+    return net_.FullyConnected(net_.Reshape(net_.BatchProduct(shares, value, false), {of_.batch, of_.steps, of_.width}),
+                               of_.width);
   }
 
   TensorId Hidden(TensorId x) {
@@ -56,19 +59,27 @@ class Translator {
 
 absl::StatusOr<Network> TransformerTranslation(const TransformerTranslationOptions& options) {
   if (options.width % options.heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a width of ", options.width, " is no multiple of ", options.heads, " heads"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a width of ", options.width, " is no multiple of ", options.heads, " heads"));
   }
   return Translator(options).Run();
 }
 
 std::vector<Generator> TransformerTranslationGenerators() {
-  Generator made = {"transformer_nmt", "translation by a Transformer, encoder and decoder (Vaswani et al. 2017)", {"layers"},
-                    {{"layers", 6, 1, 1000, "of encoder and of decoder each"}, {"width", 512, 1, 1'000'000, "of a position, a multiple of the heads"},
-                     {"heads", 8, 1, 10'000, "of each attention"}, {"hidden", 2048, 1, 10'000'000, "width between the two fully connected layers"},
-                     {"steps", 64, 1, 1'000'000, "words of a sentence"}, BatchKey(64), {"source", 32000, 1, 10'000'000, "words of its language"},
+  Generator made = {"transformer_nmt",
+                    "translation by a Transformer, encoder and decoder (Vaswani et al. 2017)",
+                    {"layers"},
+                    {{"layers", 6, 1, 1000, "of encoder and of decoder each"},
+                     {"width", 512, 1, 1'000'000, "of a position, a multiple of the heads"},
+                     {"heads", 8, 1, 10'000, "of each attention"},
+                     {"hidden", 2048, 1, 10'000'000, "width between the two fully connected layers"},
+                     {"steps", 64, 1, 1'000'000, "words of a sentence"},
+                     BatchKey(64),
+                     {"source", 32000, 1, 10'000'000, "words of its language"},
                      {"target", 32000, 1, 10'000'000, "words of its language"}}};
   made.network = [](const Parameters& of) {
-    return TransformerTranslation({of.at("layers"), of.at("width"), of.at("heads"), of.at("hidden"), of.at("steps"), of.at("batch"), of.at("source"), of.at("target")});
+    return TransformerTranslation({of.at("layers"), of.at("width"), of.at("heads"), of.at("hidden"), of.at("steps"),
+                                   of.at("batch"), of.at("source"), of.at("target")});
   };
   return {made};
 }

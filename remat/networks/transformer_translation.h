@@ -1,5 +1,5 @@
-// Translation by a Transformer (Vaswani et al. 2017): encoder and decoder, normalised before each part and with dropouts behind, in the attention and in
-// the hidden layer, as the toolkit Sockeye has them.
+// Translation by a Transformer (Vaswani et al. 2017): encoder and decoder, normalised before each part and with
+// dropouts behind, in the attention and in the hidden layer, as the toolkit Sockeye has them.
 //
 //   x ─┬─ norm ─ attention ─ dropout ─ (+) ─┬─ [norm ─ attention to the source ─ dropout ─ (+)] ─┬─ norm ─ hidden relu dropout ─ back ─ dropout ─ (+) ─►
 //      └────────────────────────────────────┘└──────────── in the decoder ──────────────────────┘└────────────────────────────────────────────┘
@@ -15,11 +15,11 @@
 namespace hotpack::remat {
 
 struct TransformerTranslationOptions {
-  int64_t layers = 6;    // of encoder and of decoder each
-  int64_t width = 512;   // a multiple of `heads`; InvalidArgument otherwise
+  int64_t layers = 6;   // of encoder and of decoder each
+  int64_t width = 512;  // a multiple of `heads`; InvalidArgument otherwise
   int64_t heads = 8;
   int64_t hidden = 2048;
-  int64_t steps = 64;    // words of source and of target
+  int64_t steps = 64;  // words of source and of target
   int64_t batch = 64;
   int64_t source_words = 32000;
   int64_t target_words = 32000;

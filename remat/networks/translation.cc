@@ -32,7 +32,9 @@ class Translator {
     TranslationPart part;
   };
   TranslationPart PartOf(TensorId result) const {
-    const auto range = std::find_if(ranges_.begin(), ranges_.end(), [result](const Range& each) { return each.first <= result && result <= each.last; });
+    const auto range = std::find_if(ranges_.begin(), ranges_.end(), [result](const Range& each) {
+      return each.first <= result && result <= each.last;
+    });
     return range == ranges_.end() ? TranslationPart::kOther : range->part;
   }
   void Note(TranslationPart part, TensorId after, TensorId last) { ranges_.push_back({after + 1, last, part}); }
@@ -64,7 +66,8 @@ class Translator {
 
   std::vector<TensorId> Encode() {
     const std::vector<TensorId> words = Words("source", of_.source_words);
-    const std::vector<TensorId> there = Unroll(words, of_.hidden / 2, false), back = Unroll(words, of_.hidden / 2, true);
+    const std::vector<TensorId> there = Unroll(words, of_.hidden / 2, false),
+                                back = Unroll(words, of_.hidden / 2, true);
     std::vector<TensorId> states;
     for (size_t i = 0; i < words.size(); ++i) states.push_back(net_.Concat({there[i], back[i]}, 1));
     for (int64_t layer = 1; layer < of_.layers; ++layer) states = Unroll(states, of_.hidden, false);
@@ -100,13 +103,15 @@ class Translator {
   std::vector<TensorId> Decode(const std::vector<TensorId>& source) {
     const TensorId states = Rearranged(&net_, net_.Concat(source, 0), {of_.batch, of_.steps, of_.hidden});
     const TensorId keys = net_.FullyConnected(states, of_.hidden, false);
-    const AttentionWeights attention = {net_.Weight({of_.hidden, of_.hidden}), net_.Weight({1, of_.hidden}), net_.Weight({of_.hidden, 2 * of_.hidden})};
+    const AttentionWeights attention = {net_.Weight({of_.hidden, of_.hidden}), net_.Weight({1, of_.hidden}),
+                                        net_.Weight({of_.hidden, 2 * of_.hidden})};
     std::vector<CellWeights> weights;
     std::vector<CellState> cells;
     for (int64_t layer = 0; layer < of_.layers; ++layer) {
       weights.push_back(MakeLstmWeights(&net_, layer == 0 ? of_.embedding + of_.hidden : of_.hidden, of_.hidden));
       // They begin with what the encoder's last step says.
-      cells.push_back({net_.Tanh(net_.FullyConnected(source.back(), of_.hidden)), net_.Tanh(net_.FullyConnected(source.back(), of_.hidden))});
+      cells.push_back({net_.Tanh(net_.FullyConnected(source.back(), of_.hidden)),
+                       net_.Tanh(net_.FullyConnected(source.back(), of_.hidden))});
     }
     std::vector<TensorId> hidden;
     TensorId before = net_.Data("hidden0", {of_.batch, of_.hidden});
@@ -131,19 +136,27 @@ class Translator {
 }  // namespace
 
 absl::StatusOr<TranslationNetwork> Translation(const TranslationOptions& options) {
-  if (options.hidden % 2 != 0) return absl::InvalidArgumentError("an odd width cannot be halved between two directions");
+  if (options.hidden % 2 != 0)
+    return absl::InvalidArgumentError("an odd width cannot be halved between two directions");
   return Translator(options).Run();
 }
 
 std::vector<Generator> TranslationGenerators() {
-  Generator nmt = {"nmt", "translation by LSTM with attention, as Echo's experiments train it", {"layers"},
-                   {{"layers", 2, 1, 1000, "of encoder and of decoder each"}, {"hidden", 512, 2, 1'000'000, "of a layer, even"},
-                    {"embedding", 512, 1, 1'000'000, "of a word"}, {"steps", 100, 1, 2000, "words of a sentence"}, BatchKey(128),
-                    {"source", 17191, 1, 10'000'000, "words of its language"}, {"target", 7709, 1, 10'000'000, "words of its language"},
+  Generator nmt = {"nmt",
+                   "translation by LSTM with attention, as Echo's experiments train it",
+                   {"layers"},
+                   {{"layers", 2, 1, 1000, "of encoder and of decoder each"},
+                    {"hidden", 512, 2, 1'000'000, "of a layer, even"},
+                    {"embedding", 512, 1, 1'000'000, "of a word"},
+                    {"steps", 100, 1, 2000, "words of a sentence"},
+                    BatchKey(128),
+                    {"source", 17191, 1, 10'000'000, "words of its language"},
+                    {"target", 7709, 1, 10'000'000, "words of its language"},
                     {"normalise", 0, 0, 1, "1: layer normalisation in the attention"}}};
   nmt.network = [](const Parameters& of) -> absl::StatusOr<Network> {
-    absl::StatusOr<TranslationNetwork> made = Translation({of.at("layers"), of.at("hidden"), of.at("embedding"), of.at("steps"), of.at("batch"),
-                                                           of.at("source"), of.at("target"), of.at("normalise") != 0});
+    absl::StatusOr<TranslationNetwork> made =
+        Translation({of.at("layers"), of.at("hidden"), of.at("embedding"), of.at("steps"), of.at("batch"),
+                     of.at("source"), of.at("target"), of.at("normalise") != 0});
     if (!made.ok()) return made.status();
     return std::move(made->network);
   };

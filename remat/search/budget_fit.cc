@@ -11,11 +11,25 @@ constexpr BudgetFit kGivenUp = {.fits = false, .over = INT64_MAX, .time = INT64_
 }  // namespace
 
 BudgetFitter::State::State(const Graph& graph, const Values& values, const Machine& machine)
-    : graph_(graph), values_(values), machine_(machine), can_go_(values.gaps.size()), conflicts_(values.gaps.size()),
-      helped_(values.values.size()), device_(graph.storages.size()), host_(graph.storages.size()), made_(graph.storages.size()),
-      copied_(graph.storages.size()), next_use_(values.values.size()), pins_(values.values.size()), bytes_(values.values.size()),
-      slot_(values.values.size()), again_(values.values.size()), in_closure_(graph.operators.size()), seen_(values.values.size()),
-      starts_(graph.operators.size() + 1), expires_(graph.operators.size() + 1) {
+    : graph_(graph),
+      values_(values),
+      machine_(machine),
+      can_go_(values.gaps.size()),
+      conflicts_(values.gaps.size()),
+      helped_(values.values.size()),
+      device_(graph.storages.size()),
+      host_(graph.storages.size()),
+      made_(graph.storages.size()),
+      copied_(graph.storages.size()),
+      next_use_(values.values.size()),
+      pins_(values.values.size()),
+      bytes_(values.values.size()),
+      slot_(values.values.size()),
+      again_(values.values.size()),
+      in_closure_(graph.operators.size()),
+      seen_(values.values.size()),
+      starts_(graph.operators.size() + 1),
+      expires_(graph.operators.size() + 1) {
   contents_.resize(graph.storages.size());
   for (size_t v = 0; v < values.values.size(); ++v) {
     bytes_[v] = graph.storages[At(values.values[v].storage)].bytes;
@@ -28,7 +42,8 @@ BudgetFitter::State::State(const Graph& graph, const Values& values, const Machi
   for (size_t i = 0; i < graph.operators.size(); ++i) starts_[i + 1] = starts_[i] + graph.operators[i].cost;
 }
 
-BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
+BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold,
+                                   Schedule* schedule) {
   options_ = &options;
   hold_ = hold;
   for (GapId gap : forbidden_) can_go_[At(gap)] = true;
@@ -56,7 +71,11 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
     const auto end = std::unique(schedule->saved_states.begin(), schedule->saved_states.end());
     schedule->saved_states.erase(end, schedule->saved_states.end());
   }
-  return {.fits = over_ == 0, .over = over_, .time = std::max({clock_, to_host_, to_device_}), .peak = peak_, .evictions = evictions_};
+  return {.fits = over_ == 0,
+          .over = over_,
+          .time = std::max({clock_, to_host_, to_device_}),
+          .peak = peak_,
+          .evictions = evictions_};
 }
 
 bool BudgetFitter::State::RunUntilSettled(Schedule* schedule) {
@@ -109,7 +128,8 @@ void BudgetFitter::State::Reset(Schedule* schedule) {
   since_sorted_ = 0;
   for (std::vector<ValueId>& list : expires_) list.clear();
   for (size_t v = 0; v < tails_->size(); ++v) {
-    if (const OperatorId until = Until(static_cast<ValueId>(v)); until >= 0) expires_[At(until)].push_back(static_cast<ValueId>(v));
+    if (const OperatorId until = Until(static_cast<ValueId>(v)); until >= 0)
+      expires_[At(until)].push_back(static_cast<ValueId>(v));
   }
   std::fill(helped_.begin(), helped_.end(), -1);
   std::fill(host_.begin(), host_.end(), kNothing);
@@ -308,10 +328,12 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
   return true;
 }
 
-BudgetFitter::BudgetFitter(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
+BudgetFitter::BudgetFitter(const Graph& graph, const Values& values, const Machine& machine)
+    : state_(std::make_unique<State>(graph, values, machine)) {}
 BudgetFitter::~BudgetFitter() = default;
 
-BudgetFit BudgetFitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold, Schedule* schedule) {
+BudgetFit BudgetFitter::Fit(const FitOptions& options, Decisions* choice, const std::vector<bool>* hold,
+                            Schedule* schedule) {
   return state_->Fit(options, choice, hold, schedule);
 }
 bool BudgetFitter::CanGo(GapId gap) const { return state_->can_go(gap); }
@@ -319,7 +341,8 @@ const std::vector<std::pair<ValueId, OperatorId>>& BudgetFitter::Missed() const 
 bool BudgetFitter::CanSwap(GapId gap) const { return state_->can_swap(gap); }
 
 Decisions NothingGoes(const Values& values) {
-  return {std::vector<GapAction>(values.gaps.size(), GapAction::kKeep), std::vector<OperatorId>(values.values.size(), -1)};
+  return {std::vector<GapAction>(values.gaps.size(), GapAction::kKeep),
+          std::vector<OperatorId>(values.values.size(), -1)};
 }
 
 }  // namespace hotpack::remat

@@ -64,16 +64,20 @@ void BudgetFitter::State::PlanFetches() {
     const Gap& of = values_.gaps[At(gap)];
     const Bytes bytes = bytes_[At(of.value)];
     free = std::min(free, begins_[At(at)]) - CopyTime(bytes, machine_.bytes_per_ns_to_device);
-    const auto fits = [&] { return options_->fetching == Fetching::kInTime || needs_[At(at) - 1] + bytes <= options_->budget; };
+    const auto fits = [&] {
+      return options_->fetching == Fetching::kInTime || needs_[At(at) - 1] + bytes <= options_->budget;
+    };
     while (at > of.after + 1 && begins_[At(at)] > free && fits()) needs_[At(--at)] += bytes;
   }
   std::stable_sort(fetches_.begin(), fetches_.end(), [this](const auto& a, const auto& b) {
-    return std::pair(a.first, values_.gaps[At(a.second)].before) < std::pair(b.first, values_.gaps[At(b.second)].before);
+    return std::pair(a.first, values_.gaps[At(a.second)].before) <
+           std::pair(b.first, values_.gaps[At(b.second)].before);
   });
 }
 
 void BudgetFitter::State::FetchDue() {
-  for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_) deferred_.push_back(fetches_[next_fetch_].second);
+  for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_)
+    deferred_.push_back(fetches_[next_fetch_].second);
   if (deferred_.empty()) return;
   if (!copying_.empty()) DropCopied();
   std::erase_if(deferred_, [this](GapId gap) {
@@ -92,7 +96,8 @@ void BudgetFitter::State::Fetch(ValueId value) {
   const StorageId storage = Of(value).storage;
   Place(value);
   peak_ = std::max(peak_, live_);
-  to_device_ = std::max({to_device_, clock_, copied_[At(storage)]}) + CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_device);
+  to_device_ = std::max({to_device_, clock_, copied_[At(storage)]}) +
+               CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_device);
   made_[At(storage)] = to_device_;
   if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kPrefetch, storage});
 }
@@ -208,7 +213,9 @@ bool BudgetFitter::State::Evict(Bytes bytes) {
     if (victim->gap >= 0) {
       GapAction& way = (*ways_)[At(victim->gap)];
       const bool copied = host_[At(Of(victim->value).storage)] == victim->value;
-      way = copied ? GapAction::kOffload : again_[At(victim->value)] ? GapAction::kRecomputeOnce : std::max(way, GapAction::kRecompute);
+      way = copied                      ? GapAction::kOffload
+            : again_[At(victim->value)] ? GapAction::kRecomputeOnce
+                                        : std::max(way, GapAction::kRecompute);
     } else {
       (*tails_)[At(victim->value)] = -1;
     }

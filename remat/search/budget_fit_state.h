@@ -79,8 +79,9 @@ class BudgetFitter::State {
   // Drops what has been copied by now, so that nothing waits for a copy.
   void DropCopied();
 
-  // Before which operator each copy back has to begin so that it ends in time: the last one first, each as late as the one after it leaves
-  // the engine, and no sooner than there is room until it is used. From a run for which copies took no time.
+  // Before which operator each copy back has to begin so that it ends in time: the last one first, each as late as the
+  // one after it leaves the engine, and no sooner than there is room until it is used. From a run for which copies took
+  // no time.
   void PlanFetches();
 
   // Begins those, as soon as they fit.
@@ -125,34 +126,35 @@ class BudgetFitter::State {
   const Graph& graph_;
   const Values& values_;
   const Machine machine_;
-  std::vector<bool> can_go_;             // by gap; without what is forbidden
-  std::vector<int> conflicts_;           // by gap
-  std::vector<GapId> forbidden_;         // in the present call
+  std::vector<bool> can_go_;      // by gap; without what is forbidden
+  std::vector<int> conflicts_;    // by gap
+  std::vector<GapId> forbidden_;  // in the present call
   const FitOptions* options_ = nullptr;
   const std::vector<bool>* hold_ = nullptr;
   Decisions asked_, tried_;
   std::vector<GapAction>* ways_ = nullptr;
   std::vector<OperatorId>* tails_ = nullptr;
-  std::vector<OperatorId> helped_;       // by value: the last operator for which something was made again from it
+  std::vector<OperatorId> helped_;  // by value: the last operator for which something was made again from it
   std::vector<std::pair<ValueId, OperatorId>> missed_;
   Schedule* schedule_ = nullptr;
   std::vector<std::vector<ValueId>> contents_;  // by storage: what it holds, one after the other
-  std::vector<ValueId> device_, host_;   // by storage
-  std::vector<Nanoseconds> made_, copied_;  // by storage: when its contents are complete, and the last copy to the host is
-  std::vector<std::pair<ValueId, GapId>> copying_;  // to the host; to go then
+  std::vector<ValueId> device_, host_;          // by storage
+  std::vector<Nanoseconds> made_,
+      copied_;  // by storage: when its contents are complete, and the last copy to the host is
+  std::vector<std::pair<ValueId, GapId>> copying_;     // to the host; to go then
   std::vector<std::pair<OperatorId, GapId>> fetches_;  // before which operator they begin, ascending
   size_t next_fetch_ = 0;
-  std::vector<GapId> deferred_;          // due; no room yet
+  std::vector<GapId> deferred_;  // due; no room yet
   bool copies_take_time_ = true;
-  std::vector<Bytes> needs_;             // by operator, as if they took none: the most that is live for it
-  std::vector<Nanoseconds> begins_;      // and when it begins, with what runs again for it; or starts_
+  std::vector<Bytes> needs_;         // by operator, as if they took none: the most that is live for it
+  std::vector<Nanoseconds> begins_;  // and when it begins, with what runs again for it; or starts_
   std::vector<ValueId> fetch_now_;
   Bytes host_bytes_ = 0;
-  std::vector<int32_t> next_use_;        // by value: index of the use after the present operator
-  std::vector<int32_t> pins_;            // by value: runs under way that need it
-  std::vector<Bytes> bytes_;             // by value
-  std::vector<int32_t> slot_;            // by value, in resident_
-  std::vector<char> again_;              // by value: is there since it was made again, in the gap that is open
+  std::vector<int32_t> next_use_;  // by value: index of the use after the present operator
+  std::vector<int32_t> pins_;      // by value: runs under way that need it
+  std::vector<Bytes> bytes_;       // by value
+  std::vector<int32_t> slot_;      // by value, in resident_
+  std::vector<char> again_;        // by value: is there since it was made again, in the gap that is open
   std::vector<char> in_closure_;
   std::vector<int64_t> seen_;
   std::vector<Nanoseconds> starts_;
@@ -160,7 +162,7 @@ class BudgetFitter::State {
   std::vector<ValueId> resident_, left_, open_;
   std::vector<OperatorId> closure_;
   std::vector<int32_t> taken_;
-  std::vector<Victim> queue_;            // the first to go is the last
+  std::vector<Victim> queue_;  // the first to go is the last
   size_t since_sorted_ = 0;
   int64_t stamp_ = 0, evictions_ = 0;
   Bytes live_ = 0, peak_ = 0, over_ = 0;

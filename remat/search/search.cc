@@ -97,7 +97,8 @@ double Search::State::TimeSpent() const {
 }
 
 double Search::State::Elapsed() const {
-  const double steps = options_->steps == INT64_MAX ? 0 : static_cast<double>(steps_) / static_cast<double>(options_->steps);
+  const double steps =
+      options_->steps == INT64_MAX ? 0 : static_cast<double>(steps_) / static_cast<double>(options_->steps);
   return std::max(steps, TimeSpent());
 }
 
@@ -123,7 +124,8 @@ void Search::State::LookAt(const Standing& plan) {
   constexpr double kShare = 0.3;  // of the time so far
   if (!options_->passes || plan.over > 0 || !IsBetter(plan.time, true)) return;
   if (looking_ > kShare * (std::chrono::steady_clock::now() - begin_)) return;
-  const Recipe recipe = {{.budget = options_->budget, .fetching = plan.fetching, .may_evict = false}, plan.choice, hold_};
+  const Recipe recipe = {
+      {.budget = options_->budget, .fetching = plan.fetching, .may_evict = false}, plan.choice, hold_};
   Decisions choice = recipe.choice;
   const BudgetFit fitted = fitter_.Fit(recipe.options, &choice, &recipe.hold);
   if (!fitted.fits || !IsBetter(fitted.time, true) || !Passes(recipe)) return;
@@ -150,13 +152,15 @@ void Search::State::AddAlike(GapId gap, std::vector<GapId>* gaps) {
   while ((size_t{1} << most) < alike.size()) ++most;
   const size_t count = size_t{1} << Draw(most + 1);
   const auto at = static_cast<size_t>(std::find(alike.begin(), alike.end(), gap) - alike.begin());
-  const size_t from = count >= alike.size() ? 0 : std::min(at - std::min(at, Draw(count)), alike.size() - std::min(count, alike.size()));
+  const size_t from = count >= alike.size()
+                          ? 0
+                          : std::min(at - std::min(at, Draw(count)), alike.size() - std::min(count, alike.size()));
   for (size_t i = from; i < alike.size() && i < from + count; ++i) gaps->push_back(alike[i]);
 }
 
 void Search::State::Improve() {
-  // Several rounds, ever longer, each from the best plan: how much worse a step may make it, as a part of what is added to the least
-  // time; less and less to the end of the round.
+  // Several rounds, ever longer, each from the best plan: how much worse a step may make it, as a part of what is added
+  // to the least time; less and less to the end of the round.
   constexpr double kWarmth[] = {0, 0.003, 0, 0.02};
   double warmth = 0;
   size_t rounds = 0;
@@ -173,13 +177,15 @@ void Search::State::Improve() {
       warmth = kWarmth[rounds++ % std::size(kWarmth)];
       if (rounds % 2 == 0) round *= 2;
       if (BestStanding().IsThere()) now_ = BestStanding();
-      const Standing& other = best_standing_[rounds / std::size(kWarmth) % 2];  // the other way to fetch, if it does not lag behind
+      const Standing& other =
+          best_standing_[rounds / std::size(kWarmth) % 2];  // the other way to fetch, if it does not lag behind
       if (other.IsThere() && now_.over == 0 && 4 * (other.time - total_) <= 5 * (now_.time - total_)) now_ = other;
       if (passed_.IsThere() && rounds % 2 == 0) now_ = passed_;
     }
     ++steps_;
     const double left = static_cast<double>(round_end - steps_) / static_cast<double>(round);
-    const auto worse = best_.fits ? static_cast<Nanoseconds>(warmth * left * static_cast<double>(best_.time - total_)) : 0;
+    const auto worse =
+        best_.fits ? static_cast<Nanoseconds>(warmth * left * static_cast<double>(best_.time - total_)) : 0;
     if (!Step(worse)) break;
   }
 }
@@ -277,15 +283,21 @@ void Search::State::Change(Decisions* asked) {
     if (can_go_.empty()) return;
     for (size_t i = 0; i < count; ++i) {
       GapAction& way = asked->ways[At(DrawGap(can_go_))];
-      way = options_->swap && Draw(2) == 0 ? GapAction::kOffload : way == GapAction::kKeep ? GapAction::kRecompute : GapAction::kRecomputeOnce;
+      way = options_->swap && Draw(2) == 0 ? GapAction::kOffload
+            : way == GapAction::kKeep      ? GapAction::kRecompute
+                                           : GapAction::kRecomputeOnce;
     }
     return;
   }
   switch (Draw(13)) {
-    case 0: case 1: case 2:  // holds some
+    case 0:
+    case 1:
+    case 2:  // holds some
       for (size_t i = 0; i < count; ++i) held_.push_back(DrawGap(gone_));
       break;
-    case 3: case 4: case 5: {  // holds what follows each other
+    case 3:
+    case 4:
+    case 5: {  // holds what follows each other
       const size_t from = Draw(gone_.size());
       for (size_t i = 0; i < count; ++i) held_.push_back(gone_[(from + i) % gone_.size()]);
       break;
@@ -298,7 +310,9 @@ void Search::State::Change(Decisions* asked) {
         const GapId gap = DrawGap(gone_);
         GapAction& way = asked->ways[At(gap)];
         const bool swap = options_->swap && way != GapAction::kOffload && fitter_.CanSwap(gap) && Draw(2) == 0;
-        way = swap ? GapAction::kOffload : way == GapAction::kRecompute ? GapAction::kRecomputeOnce : GapAction::kRecompute;
+        way = swap                           ? GapAction::kOffload
+              : way == GapAction::kRecompute ? GapAction::kRecomputeOnce
+                                             : GapAction::kRecompute;
       }
       break;
     case 8: {  // lets go of some, and holds others
@@ -353,7 +367,8 @@ void Search::State::ExchangeAlike(Decisions* asked, bool sources) {
   }
 }
 
-Search::Search(const Graph& graph, const Values& values, const Machine& machine) : state_(std::make_unique<State>(graph, values, machine)) {}
+Search::Search(const Graph& graph, const Values& values, const Machine& machine)
+    : state_(std::make_unique<State>(graph, values, machine)) {}
 Search::~Search() = default;
 Found Search::Run(const SearchOptions& options) { return state_->Run(options); }
 

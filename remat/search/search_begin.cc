@@ -58,7 +58,8 @@ void Search::State::BeginAnew() {
 bool Search::State::Crosses(GapId gap) const {
   const Gap& of = values_.gaps[At(gap)];
   if (of.after < 0 || At(of.before) >= graph_.operators.size()) return false;
-  return graph_.operators[At(of.after)].phase == Phase::kForward && graph_.operators[At(of.before)].phase != Phase::kForward;
+  return graph_.operators[At(of.after)].phase == Phase::kForward &&
+         graph_.operators[At(of.before)].phase != Phase::kForward;
 }
 
 void Search::State::BeginBySwaps() {
@@ -127,7 +128,8 @@ void Search::State::BeginOneByOne() {
         done.ways[At(gap)] = way;
         const BudgetFit fitted = fitter_.Fit(options, &done);
         if (fitted.over >= now.over) continue;
-        const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
+        const double score = static_cast<double>(now.over - fitted.over) /
+                             static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
         if (score > best_score) best_score = score, best = fitted, best_gap = gap, best_way = way;
       }
     }
@@ -163,7 +165,8 @@ void Search::State::BeginByClasses() {
         if (Elapsed() > until) return;
         if (kind == kToHost && !options_->swap) continue;
         Decisions next = choice;
-        for (GapId gap : classes_.gaps[c]) next.ways[At(gap)] = kind == kToHost ? GapAction::kOffload : GapAction::kRecompute;
+        for (GapId gap : classes_.gaps[c])
+          next.ways[At(gap)] = kind == kToHost ? GapAction::kOffload : GapAction::kRecompute;
         if (kind == kWithSources) {
           for (GapId gap : classes_.gaps[c]) HoldSources(gap, &next, Sources::kCostlier);
         }
@@ -171,7 +174,8 @@ void Search::State::BeginByClasses() {
         options.max_over = now.over;
         const BudgetFit fitted = fitter_.Fit(options, &done);
         if (fitted.over >= now.over) continue;
-        const double score = static_cast<double>(now.over - fitted.over) / static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
+        const double score = static_cast<double>(now.over - fitted.over) /
+                             static_cast<double>(1 + std::max<Nanoseconds>(0, fitted.time - now.time));
         if (score <= best_score) continue;
         best_score = score;
         best = std::move(next);
@@ -190,7 +194,8 @@ void Search::State::BeginByClasses() {
 double Search::State::CostAByte(GapId gap) const {
   const Value& value = values_.values[At(values_.gaps[At(gap)].value)];
   if (!fitter_.CanGo(gap)) return INFINITY;
-  return static_cast<double>(graph_.operators[At(value.maker)].cost) / static_cast<double>(graph_.storages[At(value.storage)].bytes);
+  return static_cast<double>(graph_.operators[At(value.maker)].cost) /
+         static_cast<double>(graph_.storages[At(value.storage)].bytes);
 }
 
 void Search::State::BeginByThreshold() {
@@ -209,7 +214,11 @@ void Search::State::BeginByThreshold() {
   // Of those that cost least the ones of the first layers, or of the last.
   constexpr size_t kThresholds = 8;
   for (size_t part = kThresholds + 1; part >= 1; --part) {
-    std::vector<GapId> some = part > kThresholds ? light : std::vector<GapId>(gaps.begin(), gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() * part / kThresholds));
+    std::vector<GapId> some =
+        part > kThresholds
+            ? light
+            : std::vector<GapId>(gaps.begin(),
+                                 gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() * part / kThresholds));
     std::sort(some.begin(), some.end(), [this](GapId a, GapId b) {
       return std::pair(values_.gaps[At(a)].after, a) < std::pair(values_.gaps[At(b)].after, b);
     });

@@ -30,8 +30,8 @@ class Stretches {
     for (size_t i = 1; i < over_.size(); ++i) over_[i] += over_[i - 1], made_[i] += made_[i - 1];
   }
 
-  // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at once. Each begins
-  // where least goes over, a quarter of one around where its share of the bytes does.
+  // What goes from one stretch to the next and, if asked for, what is wanted of the last, which would be made again at
+  // once. Each begins where least goes over, a quarter of one around where its share of the bytes does.
   std::vector<ValueId> Crossing(int count, double skew, bool with_last) const {
     std::vector<OperatorId> cuts;
     for (int i = 1; i < count; ++i) {
@@ -39,15 +39,18 @@ class Stretches {
         const double bytes = static_cast<double>(made_.back()) * (1 - std::pow(1 - part / count, skew));
         return std::lower_bound(made_.begin(), made_.end(), static_cast<Bytes>(bytes)) - made_.begin();
       };
-      const auto from = std::clamp<std::ptrdiff_t>(at(i - 0.25), 1, end_), to = std::clamp<std::ptrdiff_t>(at(i + 0.25), from, end_);
-      cuts.push_back(static_cast<OperatorId>(std::min_element(over_.begin() + from, over_.begin() + to + 1) - over_.begin()));
+      const auto from = std::clamp<std::ptrdiff_t>(at(i - 0.25), 1, end_),
+                 to = std::clamp<std::ptrdiff_t>(at(i + 0.25), from, end_);
+      cuts.push_back(
+          static_cast<OperatorId>(std::min_element(over_.begin() + from, over_.begin() + to + 1) - over_.begin()));
     }
     std::vector<ValueId> crossing;
     for (size_t v = 0; v < last_.size(); ++v) {
       const Value& value = values_.values[v];
       const auto cut = std::upper_bound(cuts.begin(), cuts.end(), value.maker);
       const bool goes_over = last_[v] >= 0 && cut != cuts.end() && *cut <= last_[v];
-      const bool of_the_last = with_last && cut == cuts.end() && value.maker < end_ && !value.uses.empty() && value.uses.back() >= end_;
+      const bool of_the_last =
+          with_last && cut == cuts.end() && value.maker < end_ && !value.uses.empty() && value.uses.back() >= end_;
       if (goes_over || of_the_last) crossing.push_back(static_cast<ValueId>(v));
     }
     return crossing;
@@ -56,8 +59,9 @@ class Stretches {
  private:
   const Values& values_;
   const OperatorId end_;
-  std::vector<OperatorId> last_;     // by value: use among them
-  std::vector<Bytes> over_, made_;   // by operator: bytes that go from before it to it and behind, and bytes made before it
+  std::vector<OperatorId> last_;  // by value: use among them
+  std::vector<Bytes> over_,
+      made_;  // by operator: bytes that go from before it to it and behind, and bytes made before it
 };
 
 }  // namespace
@@ -66,7 +70,8 @@ void Search::State::BeginByCuts() {
   if (can_go_.empty()) return;
   const auto end = static_cast<OperatorId>(graph_.operators.size());
   const auto is_forward = [](const Operator& op) { return op.phase == Phase::kForward; };
-  const auto passes = static_cast<OperatorId>(std::find_if_not(graph_.operators.begin(), graph_.operators.end(), is_forward) - graph_.operators.begin());
+  const auto passes = static_cast<OperatorId>(
+      std::find_if_not(graph_.operators.begin(), graph_.operators.end(), is_forward) - graph_.operators.begin());
   // Where the backward pass begins, and where most is wanted behind.
   std::vector<Bytes> wanted(At(end) + 1);
   for (const Gap& gap : values_.gaps) {
@@ -86,7 +91,8 @@ void Search::State::BeginByCut(OperatorId at) {
   constexpr double kShare = 0.3;  // of the time
   const double until = Elapsed() + kShare;
   const Stretches stretches(graph_, values_, at);
-  const PointCut plain(graph_, values_, RunOrder(graph_, values_, true), at, static_cast<OperatorId>(graph_.operators.size()));
+  const PointCut plain(graph_, values_, RunOrder(graph_, values_, true), at,
+                       static_cast<OperatorId>(graph_.operators.size()));
   std::map<CutOf, CutPlan> plans;
   const auto add_one = [&](const CutOf& of) {
     if (plans.contains(of) || (Elapsed() > until && !plans.empty())) return true;
@@ -100,7 +106,8 @@ void Search::State::BeginByCut(OperatorId at) {
     if (count > 1 && !add_one({count, skew, true})) add_one({count, skew, false});
   };
   const auto best = [&] {
-    return std::min_element(plans.begin(), plans.end(), [](const auto& a, const auto& b) { return a.second.score < b.second.score; });
+    return std::min_element(plans.begin(), plans.end(),
+                            [](const auto& a, const auto& b) { return a.second.score < b.second.score; });
   };
   const auto add_all = [&](const std::vector<int>& counts) {
     for (const int count : counts) add(count, 1);
@@ -132,7 +139,9 @@ void Search::State::BeginByCut(OperatorId at) {
       if (mended++ == kMaxInNeed) break;
       Begin(plan->second.fits, {});
     } else if (over == 0 && fitting++ < kMaxFitting) {
-      if (plan->first.count > 1) BeginByBranches(plain, stretches.Crossing(plan->first.count, plan->first.skew, plan->first.with_last), at, plan->second);
+      if (plan->first.count > 1)
+        BeginByBranches(plain, stretches.Crossing(plan->first.count, plan->first.skew, plan->first.with_last), at,
+                        plan->second);
       Begin(plan->second.fits, {});
       Begin(plan->second.above, {});
     }
@@ -140,7 +149,8 @@ void Search::State::BeginByCut(OperatorId at) {
   }
 }
 
-void Search::State::BeginByBranches(const PointCut& plain, const std::vector<ValueId>& crossing, OperatorId at, const CutPlan& plan) {
+void Search::State::BeginByBranches(const PointCut& plain, const std::vector<ValueId>& crossing, OperatorId at,
+                                    const CutPlan& plan) {
   if (plan.score.first > 0) return;
   constexpr size_t kSmall = 1000;  // operators: what begins larger graphs has more use of the time
   const double until = Elapsed() + (graph_.operators.size() > kSmall ? 0.02 : crossing.empty() ? 0.2 : 0.05);
@@ -154,8 +164,8 @@ void Search::State::BeginByBranches(const PointCut& plain, const std::vector<Val
   const PointCut::Corner fastest = cut.Fastest();
   Nanoseconds least = plan.score.second;
   Decisions found;
-  // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then. Or it is nowhere, and
-  // there is room for a little more.
+  // The best choice for the room may be above the budget elsewhere: by as much as it is there is less room then. Or it
+  // is nowhere, and there is room for a little more.
   constexpr Bytes kSteps = 64;
   bool fits = false;
   constexpr int kMaxRooms = 16;
@@ -242,7 +252,8 @@ Search::State::CutPlan Search::State::BestOf(PointCut* cut, const std::vector<Va
   }
 }
 
-Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::vector<ValueId>& crossing, OperatorId at) {
+Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::vector<ValueId>& crossing,
+                                     OperatorId at) {
   Decisions decisions = NothingGoes(values_);
   for (OperatorId op : corner.again) {
     for (ValueId output : values_.outputs[At(op)]) {
@@ -257,7 +268,8 @@ Decisions Search::State::DecisionsOf(const PointCut::Corner& corner, const std::
     for (ValueId value : *held) {
       const Value& of = values_.values[At(value)];
       if (of.left || of.maker < 0 || (!of.uses.empty() && of.uses.back() > at)) continue;
-      decisions.tails[At(value)] = std::min<OperatorId>(of.overwritten - 1, static_cast<OperatorId>(graph_.operators.size()) - 1);
+      decisions.tails[At(value)] =
+          std::min<OperatorId>(of.overwritten - 1, static_cast<OperatorId>(graph_.operators.size()) - 1);
     }
   }
   FitOptions options;

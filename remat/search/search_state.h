@@ -16,8 +16,8 @@
 
 namespace hotpack::remat {
 
-// Gaps of layers alike: the same gap of results of operators of the same name. By gap its class; and each class's gaps, in the
-// program's order.
+// Gaps of layers alike: the same gap of results of operators of the same name. By gap its class; and each class's gaps,
+// in the program's order.
 struct AlikeGaps {
   std::vector<int32_t> of;
   std::vector<std::vector<GapId>> gaps;
@@ -26,7 +26,11 @@ struct AlikeGaps {
 class Search::State {
  public:
   State(const Graph& graph, const Values& values, const Machine& machine)
-      : graph_(graph), values_(values), fitter_(graph, values, machine), total_(TotalCost(graph)), hold_(values.gaps.size()) {}
+      : graph_(graph),
+        values_(values),
+        fitter_(graph, values, machine),
+        total_(TotalCost(graph)),
+        hold_(values.gaps.size()) {}
   Found Run(const SearchOptions& options);
 
  private:
@@ -49,8 +53,8 @@ class Search::State {
     }
   };
 
-  // What is used up and stays so that others can be made again from it: results of heavy operators, of those that cost more than what goes, or
-  // whatever it is.
+  // What is used up and stays so that others can be made again from it: results of heavy operators, of those that cost
+  // more than what goes, or whatever it is.
   enum class Sources : uint8_t { kNone, kHeavy, kCostlier, kAll };
 
   // What may be let go at all, and what is alike in it.
@@ -76,15 +80,17 @@ class Search::State {
   void Begin(const Decisions& asked, FitOptions options);
   void BeginAnew();
 
-  // A part of what waits long goes to the host: of what was made in the step, or of what is given too; what was made first, or what
-  // waits longest.
+  // A part of what waits long goes to the host: of what was made in the step, or of what is given too; what was made
+  // first, or what waits longest.
   void BeginBySwaps();
   void BeginBySwapsOf(const std::vector<GapId>& gaps, Bytes all);
 
-  // Of what is large and waits long lets go of one after the other, what helps most for its time first: few copies leave few holes.
+  // Of what is large and waits long lets go of one after the other, what helps most for its time first: few copies
+  // leave few holes.
   void BeginOneByOne();
 
-  // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is made from.
+  // Lets go of the same gap of all layers alike at once, what helps most for its time first, with or without what it is
+  // made from.
   void BeginByClasses();
   double CostAByte(GapId gap) const;
 
@@ -100,11 +106,14 @@ class Search::State {
     int count = 1;    // of stretches
     double skew = 1;  // > 1: the first are larger than the last, which are made again when most is held
     bool with_last = false;
-    bool operator<(const CutOf& other) const { return std::tie(count, skew, with_last) < std::tie(other.count, other.skew, other.with_last); }
+    bool operator<(const CutOf& other) const {
+      return std::tie(count, skew, with_last) < std::tie(other.count, other.skew, other.with_last);
+    }
   };
   struct CutPlan {
-    std::pair<Bytes, Nanoseconds> score;  // above the budget, and time; if it is above, none fits, and `fits` holds least
-    Bytes room = 0;                       // bytes that may be there at the cut
+    std::pair<Bytes, Nanoseconds>
+        score;       // above the budget, and time; if it is above, none fits, and `fits` holds least
+    Bytes room = 0;  // bytes that may be there at the cut
     Decisions fits, above;
   };
   // In whole operators between the two, by branch and bound, for a part of the time.
@@ -118,7 +127,8 @@ class Search::State {
   // Goes over a good part of the step.
   bool IsLong(GapId gap, size_t part = 16) const;
 
-  // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not run again.
+  // What is used up by the time the gap ends, and is not to go itself, stays for it: up to the operators that do not
+  // run again.
   void HoldSources(GapId gap, Decisions* choice, Sources sources);
   Sources DrawSources() { return static_cast<Sources>(1 + Draw(3)); }
 
@@ -142,13 +152,15 @@ class Search::State {
   void Change(Decisions* asked);
   void LetGo(GapId gap, Decisions* asked, bool swap);
   void ExchangeAlike(Decisions* asked, bool sources);
-  Bytes BytesOf(GapId gap) const { return graph_.storages[At(values_.values[At(values_.gaps[At(gap)].value)].storage)].bytes; }
+  Bytes BytesOf(GapId gap) const {
+    return graph_.storages[At(values_.values[At(values_.gaps[At(gap)].value)].storage)].bytes;
+  }
 
   const Graph& graph_;
   const Values& values_;
   BudgetFitter fitter_;
   const Nanoseconds total_;  // of all operators
-  int swaps_ = -1;  // what `can_go_` and `classes_` are for
+  int swaps_ = -1;           // what `can_go_` and `classes_` are for
   AlikeGaps classes_;
   std::vector<GapId> can_go_;
   const SearchOptions* options_ = nullptr;
@@ -160,10 +172,10 @@ class Search::State {
   Recipe best_recipe_;
   bool is_new_ = false;  // `now_` has not been looked at
   std::chrono::steady_clock::duration looking_{};
-  Standing passed_;      // the best that passes
+  Standing passed_;  // the best that passes
   Standing now_;
   Standing best_standing_[2];  // by Fetching
-  std::vector<bool> hold_;  // by gap, of the step under way
+  std::vector<bool> hold_;     // by gap, of the step under way
   std::vector<GapId> gone_, held_, alike_;
   std::vector<ValueId> open_;
 };

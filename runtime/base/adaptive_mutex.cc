@@ -11,9 +11,9 @@
 namespace hotpack {
 namespace {
 
-// Looks at the lock before sleeping come ever more rarely, 1, 2, 4, ... pauses apart: together some tens of microseconds,
-// about what a sleep and a wake-up cost. Where threads have been waiting for it again and again, as many of the first looks
-// are left out as waits came within kSoon of the one before, and one later look is the only one.
+// Looks at the lock before sleeping come ever more rarely, 1, 2, 4, ... pauses apart: together some tens of
+// microseconds, about what a sleep and a wake-up cost. Where threads have been waiting for it again and again, as many
+// of the first looks are left out as waits came within kSoon of the one before, and one later look is the only one.
 constexpr uint32_t kLooks = 10;
 constexpr uint32_t kHottest = 10;
 constexpr int64_t kSoon = 400'000;  // ns: some times 2^kHottest pauses
@@ -45,7 +45,8 @@ void SleepUntilCalled(std::atomic<uint32_t>* calls) {
 
 }  // namespace
 
-// The look that a wait begins with: 0 if the one before it was long ago. (Waits at the same time may lose a count: no matter.)
+// The look that a wait begins with: 0 if the one before it was long ago. (Waits at the same time may lose a count: no
+// matter.)
 uint32_t AdaptiveMutex::FirstLook() {
   const int64_t now = RequestTimer::Now();
   const bool soon = now - waited_at_.load(std::memory_order_relaxed) < kSoon;

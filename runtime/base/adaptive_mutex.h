@@ -8,11 +8,11 @@ namespace hotpack {
 
 // Meets the standard's Lockable requirements. Not recursive, not fair.
 //
-// Made for a lock that is held for some tens of nanoseconds, and again at once by the same thread: handing it to another
-// core costs more (its data has to move there too) than what is done under it. So whoever has to wait looks at the lock
-// ever more rarely, and more rarely still where waits have come one after the other, which lets the holder go on
-// undisturbed for a while; then it sleeps. One sleeper is woken at a time: while one is on its way, whoever unlocks makes no
-// system call.
+// Made for a lock that is held for some tens of nanoseconds, and again at once by the same thread: handing it to
+// another core costs more (its data has to move there too) than what is done under it. So whoever has to wait looks at
+// the lock ever more rarely, and more rarely still where waits have come one after the other, which lets the holder go
+// on undisturbed for a while; then it sleeps. One sleeper is woken at a time: while one is on its way, whoever unlocks
+// makes no system call.
 class AdaptiveMutex {
  public:
   void lock() {
@@ -28,7 +28,8 @@ class AdaptiveMutex {
            state_.compare_exchange_strong(state, state | kHeld, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void unlock() {
-    if (state_.fetch_sub(kHeld, std::memory_order_release) != kHeld) [[unlikely]] UnlockSlow();
+    if (state_.fetch_sub(kHeld, std::memory_order_release) != kHeld) [[unlikely]]
+      UnlockSlow();
   }
 
  private:
@@ -39,8 +40,8 @@ class AdaptiveMutex {
   uint32_t FirstLook();
   std::atomic<uint32_t> state_{0};
   std::atomic<uint32_t> pending_wakeups_{0};  // sleepers that were told to get up and have not done so
-  std::atomic<uint32_t> contention_{0};   // waits that each came soon after the one before
-  std::atomic<int64_t> waited_at_{0};  // when one last began, ns
+  std::atomic<uint32_t> contention_{0};       // waits that each came soon after the one before
+  std::atomic<int64_t> waited_at_{0};         // when one last began, ns
 };
 
 }  // namespace hotpack

@@ -1,7 +1,7 @@
 // Nodes of maps and sets: free lists by size, filled from the heap by the batch.
 //
-// In place of std::pmr::unsynchronized_pool_resource, which loses a bad_alloc of its own bookkeeping and then reads what is
-// not there (libstdc++ 12), and which searches its chunks at every deallocation.
+// In place of std::pmr::unsynchronized_pool_resource, which loses a bad_alloc of its own bookkeeping and then reads
+// what is not there (libstdc++ 12), and which searches its chunks at every deallocation.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace hotpack {
 
-// Not thread-safe. O(1). Memory goes back to the heap when the pool is destroyed. If the heap has none, allocation throws
-// bad_alloc and nothing has changed.
+// Not thread-safe. O(1). Memory goes back to the heap when the pool is destroyed. If the heap has none, allocation
+// throws bad_alloc and nothing has changed.
 class NodePool : public std::pmr::memory_resource {
  public:
   NodePool() = default;

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/engine/engine.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/engine/engine.h"
 
 namespace hotpack {
 
@@ -17,7 +17,7 @@ class DriverComparison {
       : service_(service), interval_(16 * first_after), next_(first_after) {}
 
   void AddTime(int64_t nanoseconds) { timer_.Add(nanoseconds); }  // of a request served by best fit
-  uint64_t MedianTime() { return timer_.Median(); }         // nanoseconds; 0: none was timed
+  uint64_t MedianTime() { return timer_.Median(); }               // nanoseconds; 0: none was timed
 
   // `dynamic` requests have been served by best fit, and there has been no plan. Asks for a comparison if one is due.
   void NoteDynamic(uint64_t dynamic) {

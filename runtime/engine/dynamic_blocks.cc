@@ -40,8 +40,6 @@ bool DynamicBlocks::AnyForeignLivesLongerThan(uint64_t requests, uint64_t count)
   });
 }
 
-void DynamicBlocks::Reserve(size_t count) {
-  ReserveNodes(nodes_, sizeof(Map::value_type) + 4 * sizeof(void*), count);
-}
+void DynamicBlocks::Reserve(size_t count) { ReserveNodes(nodes_, sizeof(Map::value_type) + 4 * sizeof(void*), count); }
 
 }  // namespace hotpack

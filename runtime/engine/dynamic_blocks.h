@@ -7,8 +7,8 @@
 #include <memory_resource>
 
 #include "profiler/history.h"
-#include "runtime/memory/device_memory.h"
 #include "runtime/engine/engine_request.h"
+#include "runtime/memory/device_memory.h"
 
 namespace hotpack {
 
@@ -36,7 +36,8 @@ class DynamicBlocks {
 
   explicit DynamicBlocks(std::pmr::memory_resource* nodes) : nodes_(nodes), blocks_(nodes) {}
 
-  // --- the load of all live blocks, those served by script among them: units of 512 bytes. O(1) -----------------------
+  // --- the load of all live blocks, those served by script among them: units of 512 bytes. O(1)
+  // -----------------------
   void CountLive(uint32_t units) {  // a request was served
     AddLive(units);
     NoteLivePeak();

@@ -40,7 +40,8 @@ EngineState Engine::Impl::StateNow() const {
 // The short way is open while a script is followed, and nothing is to be recorded, activated, or aligned.
 void Engine::Impl::UpdateState() {
   state_ = StateNow();
-  const bool follows = state_ == EngineState::kTrial || state_ == EngineState::kSettling || state_ == EngineState::kSteady;
+  const bool follows =
+      state_ == EngineState::kTrial || state_ == EngineState::kSettling || state_ == EngineState::kSteady;
   fast_.Set((follows || state_ == EngineState::kLost) && !recording_.on(),
             follows && !scripts_.pending() && !warm_.matching() && interrupts_ == 0);
 }
@@ -52,7 +53,8 @@ inline EngineStatus Engine::Impl::Allocate(uint64_t bytes, uint32_t stream, Devi
   return AllocateNow(bytes, stream, address, after);
 }
 
-inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after) {
+inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                              ReuseAfter* after) {
   uint32_t units = UnitsOf(bytes);
   mutex_.lock();
   uint32_t offset = 0;
@@ -62,7 +64,8 @@ inline EngineStatus Engine::Impl::AllocateNow(uint64_t bytes, uint32_t stream, D
   history_.Append(units);
   blocks_.CountLive(units);
   *address = pages_.AddressOf(offset);
-  if (!stamps_.empty()) [[unlikely]] TakeStamps(*address, units, after);
+  if (!stamps_.empty()) [[unlikely]]
+    TakeStamps(*address, units, after);
   if ((stats_.NotePlanned() % RequestTimer::kEvery) == 0 || scripts_.follower().ended()) [[unlikely]] {
     AfterLast();
   } else {
@@ -78,7 +81,8 @@ EngineStatus Engine::Impl::AllocateTimed(uint64_t bytes, uint32_t stream, Device
   if (abandoned()) return EngineStatus::kPassThrough;
   if (guards_) {
     const uint64_t padded = guards_->Padded(bytes);
-    EngineStatus status = padded <= kMaxRequestBytes ? AllocateNow(padded, stream, address, after) : EngineStatus::kOutOfMemory;
+    EngineStatus status =
+        padded <= kMaxRequestBytes ? AllocateNow(padded, stream, address, after) : EngineStatus::kOutOfMemory;
     if (status == EngineStatus::kOk) *address = GiveGuarded(*address, bytes);
     return status;
   }
@@ -132,7 +136,8 @@ EngineStatus Engine::Impl::AllocateLocked(const EngineRequest& request, DeviceAd
   EngineStatus status = AllocateSlow(lock, request, address);
   if (status == EngineStatus::kOk && !stamps_.empty()) {
     ReuseAfter nobody_asks;
-    stamps_.Take(*address, *address + request.units * kBlockUnit, request.after != nullptr ? request.after : &nobody_asks);
+    stamps_.Take(*address, *address + request.units * kBlockUnit,
+                 request.after != nullptr ? request.after : &nobody_asks);
   }
   if (scripts_.follower().ended()) EndIteration(lock);
   UpdateState();
@@ -265,7 +270,8 @@ EngineStatus Engine::Impl::Grow(EngineLock& lock, const EngineRequest& request, 
   if (status == Status::kGone) return EngineStatus::kPassThrough;
   // A place in managed memory, as long as no plan is in force.
   const auto may_spill = [this] { return !scripts_.follower().active() || !stats_.steady(); };
-  return spill_.Allocate(lock, request.units * kBlockUnit, may_spill, address) ? EngineStatus::kOk : EngineStatus::kOutOfMemory;
+  return spill_.Allocate(lock, request.units * kBlockUnit, may_spill, address) ? EngineStatus::kOk
+                                                                               : EngineStatus::kOutOfMemory;
 }
 
 // A request has been served by best fit.
@@ -282,9 +288,10 @@ GrowthPolicy Engine::Impl::Policy() const {
   policy.steady = stats_.steady();
   policy.diverged = scripts_.diverged();
   policy.first_iteration = warm_.InFirstIteration();
-  // What was carried into a script's first iteration, or into the first after one that diverged, still has its old memory,
-  // and what is not served by script has memory of its own.
-  policy.may_wait = !policy.first_iteration && scripts_.follower().active() && (scripts_.InFirstCycle() || policy.diverged);
+  // What was carried into a script's first iteration, or into the first after one that diverged, still has its old
+  // memory, and what is not served by script has memory of its own.
+  policy.may_wait =
+      !policy.first_iteration && scripts_.follower().active() && (scripts_.InFirstCycle() || policy.diverged);
   policy.expected_peak = warm_.ExpectedPeak();
   policy.requests_followed = scripts_.requests_followed();
   return policy;
@@ -345,14 +352,19 @@ void Engine::Impl::StampReleasesSoFar(uint64_t tick) {
 }
 
 inline EngineStatus Engine::Impl::Release(DeviceAddress address, uint32_t stream, const ReuseAfter* after) {
-  if (!owned_.Has(address)) [[unlikely]] return ReleaseOutsideArena(address, stream, after);
-  if (abandoned()) [[unlikely]] return EngineStatus::kOk;
+  if (!owned_.Has(address)) [[unlikely]]
+    return ReleaseOutsideArena(address, stream, after);
+  if (abandoned()) [[unlikely]]
+    return EngineStatus::kOk;
   mutex_.lock();
   uint64_t units = 0;
-  bool released = fast_.releases() && address % kBlockUnit == 0 && scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
-  if (!released) [[unlikely]] return ReleaseSlow(address, stream, after);
+  bool released = fast_.releases() && address % kBlockUnit == 0 &&
+                  scripts_.follower().TryRelease(pages_.OffsetOf(address), &history_, &units);
+  if (!released) [[unlikely]]
+    return ReleaseSlow(address, stream, after);
   blocks_.RemoveLive(units);
-  if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);
+  if (after != nullptr) [[unlikely]]
+    PutStamps(address, units, *after);
   mutex_.unlock();
   return EngineStatus::kOk;
 }
@@ -456,7 +468,8 @@ void Engine::Impl::NotePassedThrough() {
 }
 
 void Engine::Impl::Record(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, DeviceAddress address) {
-  if (!recording_.on()) [[likely]] return;
+  if (!recording_.on()) [[likely]]
+    return;
   recording_.Add(kind, id, bytes, stream & ~kStreamOrdered, (stream & kStreamOrdered) != 0, address);
 }
 
@@ -488,8 +501,8 @@ void Engine::Impl::Retire() {
 }
 
 // What goes out of the engine is an answer, never an exception: the callers are C functions of somebody else's program.
-// A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes the
-// slow way, and there finds that the engine is abandoned.
+// A bad_alloc can come from the middle of any change, so the state is not trusted any more. Every later request takes
+// the slow way, and there finds that the engine is abandoned.
 void Engine::Impl::GiveUp() {
   EngineLock lock(mutex_);
   if (abandoned()) return;
@@ -510,7 +523,8 @@ void Engine::Impl::AbandonAfterFork() {
   scheduler_.Abandon();
 }
 
-Engine::Engine(DeviceMemory* memory, const EngineOptions& options) : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
+Engine::Engine(DeviceMemory* memory, const EngineOptions& options)
+    : impl_(std::make_unique<Impl>(memory, options, &service_)) {}
 Engine::~Engine() {
   if (impl_->immortal()) (void)impl_.release();  // a thread, or locks of another process, go on using it
 }
@@ -540,9 +554,7 @@ void Engine::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped) try 
   mapped->clear();
 }
 void Engine::ResetPeak() { impl_->ResetPeak(); }
-uint64_t Engine::Trim(uint64_t wanted) try {
-  return impl_->Trim(wanted);
-} catch (...) {
+uint64_t Engine::Trim(uint64_t wanted) try { return impl_->Trim(wanted); } catch (...) {
   impl_->GiveUp();
   return 0;
 }
@@ -560,12 +572,8 @@ bool Engine::BeginComparison(uint64_t* median_ns) { return impl_->BeginCompariso
 void Engine::LeaveToDriver() { impl_->LeaveToDriver(); }
 void Engine::NotePassedThrough() { impl_->NotePassedThrough(); }
 hotpack_stats Engine::Stats() { return impl_->Stats(); }
-std::shared_ptr<const SavedPlan> Engine::PlanToSave() {
-  return impl_->PlanToSave(impl_->plan_time_limit_ns());
-}
-void Engine::Finish() try {
-  impl_->Finish();
-} catch (...) {  // no host memory for a plan to be kept
+std::shared_ptr<const SavedPlan> Engine::PlanToSave() { return impl_->PlanToSave(impl_->plan_time_limit_ns()); }
+void Engine::Finish() try { impl_->Finish(); } catch (...) {  // no host memory for a plan to be kept
 }
 void Engine::Retire() { impl_->Retire(); }
 void Engine::AbandonAfterFork() { impl_->AbandonAfterFork(); }

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "profiler/notes.h"
+#include "runtime/include/hotpack.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/guards.h"
-#include "runtime/include/hotpack.h"
-#include "runtime/script/load_columns.h"
 #include "runtime/memory/reuse.h"
+#include "runtime/script/load_columns.h"
 
 namespace hotpack {
 
@@ -45,46 +45,48 @@ struct StreamOrderCost {
 };
 
 struct EngineOptions {
-  hotpack_stats* stats = nullptr;       // where the figures are kept (may be shared memory); null: inside the engine
-  LoadColumns* load = nullptr;          // ... and the load of the plan in force, for a curve; zeros: there is none. null: nowhere
-  TraceWriter* trace = nullptr;         // every event is appended here; null: none. Not owned
-  bool note_launches = false;           // NoteLaunch will be called: the recording keeps an index of live blocks
+  hotpack_stats* stats = nullptr;  // where the figures are kept (may be shared memory); null: inside the engine
+  LoadColumns* load =
+      nullptr;  // ... and the load of the plan in force, for a curve; zeros: there is none. null: nowhere
+  TraceWriter* trace = nullptr;                // every event is appended here; null: none. Not owned
+  bool note_launches = false;                  // NoteLaunch will be called: the recording keeps an index of live blocks
   int64_t plan_time_limit_ns = 1'000'000'000;  // for one solve
-  // Plans come in logical time: a request, release or mark that asks for a plan returns when the plan is there, and the time
-  // limit counts work (packer/stop.h: WorkClock). The same requests of one thread then have the same figures on every machine.
+  // Plans come in logical time: a request, release or mark that asks for a plan returns when the plan is there, and the
+  // time limit counts work (packer/stop.h: WorkClock). The same requests of one thread then have the same figures on
+  // every machine.
   bool logical_time = false;
-  uint64_t window = 1 << 20;            // requests remembered for iteration detection (bounds memory: 8 B each)
+  uint64_t window = 1 << 20;              // requests remembered for iteration detection (bounds memory: 8 B each)
   uint64_t never_hot_requests = 1 << 20;  // by best fit without a plan, after which the driver's pool is compared
-  GuardOptions guard;                   // debug mode
-  uint64_t managed_limit = 0;           // bytes of managed memory that may back blocks while there is no plan; 0: none
+  GuardOptions guard;                     // debug mode
+  uint64_t managed_limit = 0;  // bytes of managed memory that may back blocks while there is no plan; 0: none
   void (*log)(const char* line) = nullptr;  // a line for the user, without its end; called without a lock; null: none
   std::shared_ptr<const SavedPlan> plan;  // of an earlier run, to begin with; null: none. Forgotten if it does not fit
-  PlanSink* sink = nullptr;             // takes plans that are worth keeping; null: nobody. Not owned
+  PlanSink* sink = nullptr;               // takes plans that are worth keeping; null: nobody. Not owned
 };
 
 // Who has what of an arena's memory, in bytes, at one moment.
 struct EngineUsage {
-  uint64_t held = 0;        // physical memory taken from the device
-  uint64_t held_peak = 0;   // the most of it since the beginning or ResetPeak
-  uint64_t live = 0;        // in live blocks, each rounded up to 512; no more than `held`
-  uint64_t outside_plan = 0;  // ... of these, in blocks that are not served by script
-  uint64_t plan = 0;        // height of the last plan; 0: there has been none
-  bool followed = false;    // it is being followed
-  bool may_shrink = false;  // what is held and not live may be given back (not so in a plain arena)
-  bool lost = false;        // ... but the job is somewhere else
+  uint64_t held = 0;            // physical memory taken from the device
+  uint64_t held_peak = 0;       // the most of it since the beginning or ResetPeak
+  uint64_t live = 0;            // in live blocks, each rounded up to 512; no more than `held`
+  uint64_t outside_plan = 0;    // ... of these, in blocks that are not served by script
+  uint64_t plan = 0;            // height of the last plan; 0: there has been none
+  bool followed = false;        // it is being followed
+  bool may_shrink = false;      // what is held and not live may be given back (not so in a plain arena)
+  bool lost = false;            // ... but the job is somewhere else
   uint64_t divergences = 0;     // times the job left its plan
   uint64_t passed_through = 0;  // requests left to the driver
 
   uint64_t Idle() const { return held - live; }
 };
 
-// Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call.
-// If the host has no memory for what a function needs, the engine gives up for good: requests are left to the driver, live
+// Thread-safe: any function from any thread. Never throws, exits or prints. No lock is held across a driver call. If
+// the host has no memory for what a function needs, the engine gives up for good: requests are left to the driver, live
 // blocks stay where they are and are not handed out again.
 class Engine {
  public:
-  // `memory` must outlive the engine. Makes no driver call: the arena is reserved at the first request. Throws bad_alloc,
-  // alone of all functions here.
+  // `memory` must outlive the engine. Makes no driver call: the arena is reserved at the first request. Throws
+  // bad_alloc, alone of all functions here.
   Engine(DeviceMemory* memory, const EngineOptions& options);
   ~Engine();  // stops planning; makes no driver call (the driver may be gone); device memory goes with the context
   Engine(const Engine&) = delete;
@@ -111,13 +113,13 @@ class Engine {
   // True if `address` lies in the arena's reservation (any part of it). Lock-free.
   bool Owns(DeviceAddress address) const;
 
-  // The live block that contains `address`: its start, and the bytes asked for, rounded up to 512. False if there is none.
-  // `id`, if not null: a number of its own, which no other block of this engine ever has. O(log blocks) for a block's
-  // start, O(blocks of the script) for an address inside.
+  // The live block that contains `address`: its start, and the bytes asked for, rounded up to 512. False if there is
+  // none. `id`, if not null: a number of its own, which no other block of this engine ever has. O(log blocks) for a
+  // block's start, O(blocks of the script) for an address inside.
   bool FindBlock(DeviceAddress address, DeviceAddress* base, uint64_t* bytes, uint64_t* id = nullptr);
 
-  // Every live block, and every run of addresses that has memory, ascending. One moment's picture; O(chunks + blocks), with
-  // the lock held. Both stay empty before the first request, and in a forked child.
+  // Every live block, and every run of addresses that has memory, ascending. One moment's picture; O(chunks + blocks),
+  // with the lock held. Both stay empty before the first request, and in a forked child.
   struct Extent {
     DeviceAddress address;
     uint64_t bytes;
@@ -145,41 +147,43 @@ class Engine {
   void Resume();
   bool WaitPlan(int timeout_ms);  // true when no planning is under way; negative: no limit
 
-  // Debug mode: looks at the gaps of all live blocks now. Bad writes found so far; 0 without the mode. Waits for the device.
+  // Debug mode: looks at the gaps of all live blocks now. Bad writes found so far; 0 without the mode. Waits for the
+  // device.
   uint64_t CheckGuards();
 
-  // Notes of collectors, into the recording behind the events so far (runtime/persist/recording.h). While nothing is recorded each
-  // is a load and a branch, and NoteLaunch answers kNoLaunch. If the host has no memory for one it is lost.
+  // Notes of collectors, into the recording behind the events so far (runtime/persist/recording.h). While nothing is
+  // recorded each is a load and a branch, and NoteLaunch answers kNoLaunch. If the host has no memory for one it is
+  // lost.
   static constexpr uint64_t kNoLaunch = UINT64_MAX;
-  bool IsRecording() const;  // lock-free
+  bool IsRecording() const;                                         // lock-free
   uint64_t NoteLaunch(const LaunchNote& note, bool only_if_named);  // its ordinal in the recording
   void NoteWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns);
   void NoteRange(RangeKind kind, uint64_t id, std::string_view name, uint64_t time_ns, uint16_t thread);
   void NoteMemory(const DriverMemory& memory, std::string_view name);
   uint64_t RecordedEvents();
 
-  // What becomes of requests. kCompare: the job has never been hot for millions of them, and the caller is asked to find
-  // out whether the driver's own pool would be quicker. kLeave: it would be; requests need not come here any more.
+  // What becomes of requests. kCompare: the job has never been hot for millions of them, and the caller is asked to
+  // find out whether the driver's own pool would be quicker. kLeave: it would be; requests need not come here any more.
   enum class Service : uint8_t { kServe, kCompare, kLeave };
   Service service() const { return service_.load(std::memory_order_relaxed); }  // lock-free
   // True for one caller of kCompare: *median_ns is what a request served by best fit takes here. Lock-free if false.
   bool BeginComparison(uint64_t* median_ns);
   void LeaveToDriver();  // service() is kLeave from now on. What is live stays until it is released
 
-  void NotePassedThrough();       // an allocation request was left to the driver while this engine's context was current
-  hotpack_stats Stats();          // a consistent copy
+  void NotePassedThrough();  // an allocation request was left to the driver while this engine's context was current
+  hotpack_stats Stats();     // a consistent copy
 
-  // What a later run may begin with. Null: there is no plan yet. Not for the fast path: O(requests so far), and may pack
-  // again, for at most the time limit of a solve.
+  // What a later run may begin with. Null: there is no plan yet. Not for the fast path: O(requests so far), and may
+  // pack again, for at most the time limit of a solve.
   std::shared_ptr<const SavedPlan> PlanToSave();
 
-  // The process or the context ends: the figures are brought up to date, the trace is closed, a plan that is not saved is
-  // given to the sink. No driver call.
+  // The process or the context ends: the figures are brought up to date, the trace is closed, a plan that is not saved
+  // is given to the sink. No driver call.
   void Finish();
 
-  // The context ends: waits for changes of pages in other threads, ends the planning thread, brings the figures up to date
-  // and closes the trace. From here on no call reaches `memory`: requests answer kPassThrough, releases are accepted and
-  // do nothing. Makes no driver call. Not in a forked child.
+  // The context ends: waits for changes of pages in other threads, ends the planning thread, brings the figures up to
+  // date and closes the trace. From here on no call reaches `memory`: requests answer kPassThrough, releases are
+  // accepted and do nothing. Makes no driver call. Not in a forked child.
   void Retire();
 
   // In a forked child: the planning thread is gone and the context is not usable. No later call takes a lock: requests

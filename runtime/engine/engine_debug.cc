@@ -1,5 +1,5 @@
-// The engine in debug mode (guards.h). The mode costs nothing when it is off: when it is on, the first check of a request
-// (`attention_`, never cleared) and of a release (the arena's range, not published) fail, and both come here.
+// The engine in debug mode (guards.h). The mode costs nothing when it is off: when it is on, the first check of a
+// request (`attention_`, never cleared) and of a release (the arena's range, not published) fail, and both come here.
 #include "runtime/engine/engine_impl.h"
 
 namespace hotpack {

@@ -1,5 +1,5 @@
-// The engine: the way of a request and of a release, and the order of steps at an iteration's end. What it consists of has
-// files of its own; calls go downwards only:
+// The engine: the way of a request and of a release, and the order of steps at an iteration's end. What it consists of
+// has files of its own; calls go downwards only:
 //
 //   Engine::Impl ─► WarmStart, PlanSaver, PlanScheduler ─► ScriptSwitcher ─► PageManager ─► DynamicBlocks
 //              └──► SpillPolicy, EngineStats, FastPath, DriverComparison (leaves)
@@ -13,26 +13,26 @@
 #include <vector>
 
 #include "profiler/history.h"
+#include "runtime/base/adaptive_mutex.h"
+#include "runtime/base/node_pool.h"
 #include "runtime/engine/driver_comparison.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/engine_request.h"
 #include "runtime/engine/engine_stats.h"
 #include "runtime/engine/fast_path.h"
-#include "runtime/memory/guards.h"
-#include "runtime/base/adaptive_mutex.h"
-#include "runtime/base/node_pool.h"
 #include "runtime/engine/owned_range.h"
 #include "runtime/engine/page_manager.h"
 #include "runtime/engine/plan_saver.h"
 #include "runtime/engine/plan_scheduler.h"
-#include "runtime/persist/recording.h"
-#include "runtime/memory/release_stamps.h"
-#include "runtime/persist/saved_plan.h"
 #include "runtime/engine/script_switcher.h"
 #include "runtime/engine/spill_policy.h"
 #include "runtime/engine/stream_order_totals.h"
 #include "runtime/engine/warm_start.h"
+#include "runtime/memory/guards.h"
+#include "runtime/memory/release_stamps.h"
+#include "runtime/persist/recording.h"
+#include "runtime/persist/saved_plan.h"
 
 namespace hotpack {
 
@@ -100,7 +100,8 @@ class Engine::Impl {
  private:
   // engine.cc: requests and releases. What is rare is kept out of line: it would cost the common case its registers.
   inline EngineStatus AllocateNow(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
-  [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address, ReuseAfter* after);
+  [[gnu::noinline]] EngineStatus AllocateTimed(uint64_t bytes, uint32_t stream, DeviceAddress* address,
+                                               ReuseAfter* after);
   [[gnu::noinline]] EngineStatus AllocateNext(EngineRequest request, DeviceAddress* address) noexcept;
   EngineStatus AllocateLocked(const EngineRequest& request, DeviceAddress* address) noexcept;
   [[gnu::noinline]] void AfterLast() noexcept;
@@ -141,8 +142,8 @@ class Engine::Impl {
   AdaptiveMutex mutex_;
   OwnedRange owned_;
   std::atomic<bool> abandoned_{false};
-  std::atomic<bool> attention_{false};  // the next request is to be timed, or none is to be served
-  bool immortal_ = false;               // must not be destroyed
+  std::atomic<bool> attention_{false};           // the next request is to be timed, or none is to be served
+  bool immortal_ = false;                        // must not be destroyed
   EngineState state_ = EngineState::kObserving;  // brought up to date at the end of each slow request
   FastPath fast_;
   int interrupts_ = 0;

@@ -73,7 +73,8 @@ void Engine::Impl::List(std::vector<Extent>* blocks, std::vector<Extent>* mapped
   if (follower.active()) {
     for (const Follower::Range& range : follower.LiveRanges()) {
       if (range.entry == kNone) continue;  // a displaced or foreign block: listed above
-      blocks->push_back({pages_.AddressOf(follower.Offset(range.entry)), follower.Units(range.entry) * kBlockUnit, true});
+      blocks->push_back(
+          {pages_.AddressOf(follower.Offset(range.entry)), follower.Units(range.entry) * kBlockUnit, true});
     }
   }
   std::sort(blocks->begin(), blocks->end(), [](const auto& a, const auto& b) { return a.address < b.address; });

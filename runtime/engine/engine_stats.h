@@ -5,8 +5,8 @@
 
 #include "profiler/profile.h"
 #include "runtime/base/heap_count.h"
-#include "runtime/include/hotpack.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/include/hotpack.h"
 
 namespace hotpack {
 
@@ -19,7 +19,7 @@ class EngineStats {
   // --- requests -----------------------------------------------------------------------------------------------------
   uint64_t NotePlanned() { return ++planned_requests_; }  // served by script; returns how many were
   void NoteDynamic() { ++dynamic_requests_; }             // served by best fit
-  void NoteDisplaced() { ++displaced_; }         // ... although the script has a place for it
+  void NoteDisplaced() { ++displaced_; }                  // ... although the script has a place for it
   void NotePassedThrough() { ++passed_through_; }
   uint64_t planned() const { return planned_requests_; }
   uint64_t dynamic() const { return dynamic_requests_; }
@@ -43,7 +43,7 @@ class EngineStats {
   void AddIterationsSince(uint64_t period, uint64_t count) { AddIterations((count - counted_to_) / period, count); }
   // All iterations so far, in units of the profile's period.
   void RecountIterations(const Profile& profile, uint64_t count);
-  void SkipTo(uint64_t count) { counted_to_ = count; }  // what came before is not counted
+  void SkipTo(uint64_t count) { counted_to_ = count; }        // what came before is not counted
   void NoteRetained(uint64_t blocks) { retained_ = blocks; }  // live at an iteration's end, not the script's
 
   // --- the steady state: from its first iteration on ----------------------------------------------------------------
@@ -51,8 +51,8 @@ class EngineStats {
   void EndSteady() { steady_iteration_ = -1; }
   bool steady() const { return steady_iteration_ >= 0; }
 
-  // Counts the host heap allocations made while it lives. Those of the request in which the steady state begins belong to
-  // what was before.
+  // Counts the host heap allocations made while it lives. Those of the request in which the steady state begins belong
+  // to what was before.
   class HeapScope {
    public:
     explicit HeapScope(EngineStats* stats) : stats_(stats), before_(HeapAllocationsOnThisThread()) {}

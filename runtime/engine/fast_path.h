@@ -8,7 +8,7 @@ namespace hotpack {
 // Guarded by the engine's lock. Closing is always safe; only the engine opens, at the end of a slow request.
 class FastPath {
  public:
-  bool requests() const { return open_ == Open::kAll; }   // a script is followed, and nothing else is due
+  bool requests() const { return open_ == Open::kAll; }     // a script is followed, and nothing else is due
   bool releases() const { return open_ != Open::kClosed; }  // a script is followed, and nothing is recorded
 
   void Set(bool releases, bool requests) {

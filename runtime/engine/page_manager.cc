@@ -4,7 +4,8 @@
 
 namespace hotpack {
 
-// While it lives, this thread alone changes pages. Takes changes_ without holding the engine's lock, and returns with both.
+// While it lives, this thread alone changes pages. Takes changes_ without holding the engine's lock, and returns with
+// both.
 class PageManager::PageScope {
  public:
   PageScope(PageManager* pages, EngineLock& lock) : pages_(pages), lock_(lock) {
@@ -111,8 +112,8 @@ PageManager::GrowStatus PageManager::Grow(EngineLock& lock, const EngineRequest&
     const std::vector<AddressRange> empty = EmptyInZone(arena_.Shortfall(work, create_up_to));
     const uint64_t most = policy.takes_turns && policy.steady ? CreateUpTo(policy) : LiveWithMargin(16);
     const uint64_t too_many = arena_.Shortfall(work, most);
-    // Rather than hold much more than is live. (Small blocks fill a chunk of their own; all over the zone they would keep
-    // large ones out.)
+    // Rather than hold much more than is live. (Small blocks fill a chunk of their own; all over the zone they would
+    // keep large ones out.)
     if (too_many > 0 && !work.small && PlaceInZone(request, policy, too_many > Chunks(empty), address)) {
       arena_.CancelGrowth(&work);
       *foreign = true;
@@ -147,8 +148,9 @@ void PageManager::Free(DeviceAddress address, uint64_t bytes, bool foreign) {
   FreeOutside({address, bytes});
 }
 
-// A displaced block may have the place after all that the script has for it, if that takes no more new pages than another
-// one: there, its neighbours will need them too. How many chunks; UINT64_MAX: it is not free. O(blocks of the script).
+// A displaced block may have the place after all that the script has for it, if that takes no more new pages than
+// another one: there, its neighbours will need them too. How many chunks; UINT64_MAX: it is not free. O(blocks of the
+// script).
 uint64_t PageManager::MissingChunksAtOwnPlace(const EngineRequest& request) const {
   if (!request.displaced || request.entry == kNone || !follower_->active() || mapping_entries_ != 0) return UINT64_MAX;
   const uint32_t begin = follower_->Offset(request.entry);
@@ -162,7 +164,8 @@ uint64_t PageManager::MissingChunksAtOwnPlace(const EngineRequest& request) cons
 }
 
 // Returns false if there are no pages.
-bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to, DeviceAddress* address) {
+bool PageManager::MapOwnPlace(PageScope& scope, const EngineRequest& request, uint64_t create_up_to,
+                              DeviceAddress* address) {
   const uint32_t begin = follower_->Offset(request.entry);
   *address = AddressOf(begin);
   follower_->AddForeign(begin, begin + request.units);  // at once: others may come in while pages are made
@@ -262,7 +265,8 @@ bool PageManager::TakeZone(const Script& script) {
 
 // (Its holes may lie next to blocks that stay in that zone.)
 bool PageManager::FitsZone(const Script& script) const {
-  return script.height_bytes <= zone_.bytes && std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
+  return script.height_bytes <= zone_.bytes &&
+         std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
            return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kBlockUnit;
          });
 }
@@ -342,8 +346,8 @@ AddressRange PageManager::EntryRange(uint32_t entry) const {
   return {AddressOf(follower_->Offset(entry)), follower_->PlannedUnits(entry) * kBlockUnit};
 }
 
-// Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it is held
-// at all.
+// Whether a place of the script may be handed out: its zone is mapped chunk by chunk; a hole has its pages, if it is
+// held at all.
 bool PageManager::HasPages(const AddressRange& range) const {
   if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
   auto it = std::upper_bound(fragments_.begin(), fragments_.end(), range.begin,
@@ -380,8 +384,8 @@ uint64_t PageManager::Chunks(const std::vector<AddressRange>& ranges) const {
   return bytes / arena_.chunk();
 }
 
-// Chunks of the planned zone that have pages and in which nothing lives now, up to so many, from the top down; those side
-// by side as one. O(chunks of the zone + blocks of the script).
+// Chunks of the planned zone that have pages and in which nothing lives now, up to so many, from the top down; those
+// side by side as one. O(chunks of the zone + blocks of the script).
 std::vector<AddressRange> PageManager::EmptyInZone(uint64_t chunks) const {
   std::vector<AddressRange> empty;
   if (chunks == 0 || !follower_->active()) return empty;

@@ -6,14 +6,14 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/memory/arena.h"
+#include "runtime/base/adaptive_mutex.h"
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_request.h"
-#include "runtime/script/follower.h"
-#include "runtime/include/hotpack.h"
-#include "runtime/base/adaptive_mutex.h"
-#include "runtime/script/script.h"
 #include "runtime/engine/spill_policy.h"
+#include "runtime/include/hotpack.h"
+#include "runtime/memory/arena.h"
+#include "runtime/script/follower.h"
+#include "runtime/script/script.h"
 
 namespace hotpack {
 
@@ -45,7 +45,7 @@ class PageManager {
 
   // --- addresses. O(1) ----------------------------------------------------------------------------------------------
   const Arena& arena() const { return arena_; }
-  DeviceAddress base() const { return base_; }  // of the arena; 0: it is not open
+  DeviceAddress base() const { return base_; }        // of the arena; 0: it is not open
   const AddressRange& zone() const { return zone_; }  // of the followed script
   bool InZone(const AddressRange& range) const { return range.begin - zone_.begin < zone_.bytes; }
   bool InReservation(DeviceAddress address) const { return base_ != 0 && address - base_ < arena_.bytes(); }
@@ -57,10 +57,10 @@ class PageManager {
   bool TryAllocate(uint64_t bytes, DeviceAddress* address) { return arena_.TryAllocate(bytes, address); }
   // A displaced block may lie in the planned zone where no entry comes for as long as it is expected to live.
   bool PlaceInIdleRange(const EngineRequest& request, DeviceAddress* address);
-  // A place for the request, with new pages or moved ones. `zone_given`: kNeedsZone was returned, and no script is followed
-  // now. *foreign: the place lies in the planned zone.
-  GrowStatus Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, bool zone_given, bool* foreign,
-                  DeviceAddress* address);
+  // A place for the request, with new pages or moved ones. `zone_given`: kNeedsZone was returned, and no script is
+  // followed now. *foreign: the place lies in the planned zone.
+  GrowStatus Grow(EngineLock& lock, const EngineRequest& request, const GrowthPolicy& policy, bool zone_given,
+                  bool* foreign, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes, bool foreign);  // a block in the reservation
   // Pages for an entry that the follower has claimed. On failure the claim is given up.
   bool MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy& policy);
@@ -68,13 +68,14 @@ class PageManager {
   // --- the followed script's zone and holes -------------------------------------------------------------------------
   // Pages are being changed: the script and its zone must stay.
   bool zone_pinned() const { return page_work_ || mapping_entries_ != 0; }
-  bool TakeZone(const Script& script);        // fresh addresses. Returns false if there are none
-  bool FitsZone(const Script& script) const;  // whether it can be followed in the zone there is
-  void BeginScript();                         // the follower has started a script in the zone
-  bool HaveFragments(const Script& script) const; // whether the held holes have all holes of the script
+  bool TakeZone(const Script& script);             // fresh addresses. Returns false if there are none
+  bool FitsZone(const Script& script) const;       // whether it can be followed in the zone there is
+  void BeginScript();                              // the follower has started a script in the zone
+  bool HaveFragments(const Script& script) const;  // whether the held holes have all holes of the script
   bool FragmentsHavePages(const Script& script) const;
   void FreeFragments(const std::vector<AddressRange>& live);  // `live`: the parts in use, ascending
-  // No script is followed: the zone and the holes are ordinary memory. `in_zone`, `in_fragments`: the parts in use, ascending.
+  // No script is followed: the zone and the holes are ordinary memory. `in_zone`, `in_fragments`: the parts in use,
+  // ascending.
   void RetireZone(const std::vector<AddressRange>& in_zone, const std::vector<AddressRange>& in_fragments);
   std::vector<AddressRange> fragments() const { return fragments_; }
   uint64_t zone_used() const { return zone_used_; }  // bytes of the zone that scripts have used: the highest of them
@@ -83,12 +84,13 @@ class PageManager {
 
   // --- giving back --------------------------------------------------------------------------------------------------
   bool NeedsHousekeeping() const;
-  void Housekeep(EngineLock& lock, const GrowthPolicy& policy);  // maps what is missing of the zone, gives back what is idle
+  void Housekeep(EngineLock& lock,
+                 const GrowthPolicy& policy);  // maps what is missing of the zone, gives back what is idle
   void EndIteration();
   bool fully_mapped() const { return map_state_ == MapState::kFull; }  // the script's zone
-  uint64_t GiveBack(EngineLock& lock, uint64_t wanted);  // Engine::Trim
-  // A request came. `waiting`: the script is parked or the monitoring interrupted, `script_size` being its requests. After
-  // many such requests the memory that none of them touched is given back.
+  uint64_t GiveBack(EngineLock& lock, uint64_t wanted);                // Engine::Trim
+  // A request came. `waiting`: the script is parked or the monitoring interrupted, `script_size` being its requests.
+  // After many such requests the memory that none of them touched is given back.
   void TrimIdle(EngineLock& lock, bool waiting, uint64_t script_size);
 
   // Waits until no thread changes pages; none begins to while the result lives. Without the engine's lock.
@@ -136,8 +138,8 @@ class PageManager {
   DeviceAddress base_ = 0;
   AddressRange zone_;
   std::vector<AddressRange> fragments_;  // that the followed script uses, ascending
-  bool page_work_ = false;           // pages are being changed without the engine's lock: the zone must stay
-  int mapping_entries_ = 0;          // claimed entries whose pages are still to be mapped: the script must stay
+  bool page_work_ = false;               // pages are being changed without the engine's lock: the zone must stay
+  int mapping_entries_ = 0;              // claimed entries whose pages are still to be mapped: the script must stay
   MapState map_state_ = MapState::kPartial;
   Growth growth_ = Growth::kUnchanged;
   uint64_t zone_used_ = 0;

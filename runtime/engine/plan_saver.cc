@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/include/hotpack.h"
 #include "runtime/base/request_timer.h"
+#include "runtime/include/hotpack.h"
 
 namespace hotpack {
 namespace {
@@ -13,7 +13,8 @@ using Scripts = std::vector<std::shared_ptr<const Script>>;
 
 // Whether a run that begins with `outer` has the beginning of `inner` in its first cycle. The time steps of a recurrent
 // network are used more often than its iteration, and are not what the run begins with.
-bool BeginsInside(const Script& inner, const Opening& inner_opening, const Script& outer, const Opening& outer_opening) {
+bool BeginsInside(const Script& inner, const Opening& inner_opening, const Script& outer,
+                  const Opening& outer_opening) {
   return outer.size() > inner.size() && outer_opening.before <= inner_opening.before &&
          inner_opening.before < outer_opening.before + outer.size();
 }
@@ -65,7 +66,8 @@ std::shared_ptr<const SavedPlan> PlanSaver::Make(RunToSave run, const History& h
   plan->chunk_bytes = run.chunk_bytes;
   plan->device_bytes = run.device_bytes;
   plan->opening = ChooseOpening(&run, history);
-  const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
+  const int64_t until =
+      RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
   for (const auto& script : run.scripts) {
     if (!plan->scripts.empty() && !script->fragments.empty() && RequestTimer::Now() > until) continue;
     auto whole = WithoutHoles(script, pack_limit_ns);

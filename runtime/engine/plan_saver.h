@@ -29,8 +29,8 @@ struct RunToSave {
 class PlanSaver {
  public:
   // --- with the engine's lock -------------------------------------------------------------------------------------
-  // Whether scripts up to the number `newest` are to be saved after `iterations` iterations. The interval doubles, because a
-  // job that goes on learning has another script each time.
+  // Whether scripts up to the number `newest` are to be saved after `iterations` iterations. The interval doubles,
+  // because a job that goes on learning has another script each time.
   bool Due(uint64_t newest, uint64_t iterations) const { return !IsSaved(newest) && iterations >= next_save_; }
   void NotePosted(uint64_t iterations) { next_save_ = 2 * iterations; }
   bool IsSaved(uint64_t newest) const { return saved_newest_ == newest; }
@@ -39,9 +39,9 @@ class PlanSaver {
   uint64_t saved_newest() const { return saved_newest_; }
 
   // --- without it, thread-safe ------------------------------------------------------------------------------------
-  // The plan that a later run begins with: null without scripts, or if the first cannot be packed. Reads `history`. Packs
-  // scripts with holes again, for at most thrice `pack_limit_ns`; of many scripts those that would take longer are left
-  // out. O(requests in the history).
+  // The plan that a later run begins with: null without scripts, or if the first cannot be packed. Reads `history`.
+  // Packs scripts with holes again, for at most thrice `pack_limit_ns`; of many scripts those that would take longer
+  // are left out. O(requests in the history).
   std::shared_ptr<const SavedPlan> Make(RunToSave run, const History& history, int64_t pack_limit_ns);
 
  private:

@@ -74,7 +74,8 @@ void PlanScheduler::MaybeDetect() {
   }
   // A plan that waits may still get its turn; an iteration of several others only once they are known.
   if (scripts.pending()) {
-    const uint64_t turn = known > 1 ? scripts.current() ? scripts.current()->profile.period : 0 : scripts.pending()->size();
+    const uint64_t turn =
+        known > 1 ? scripts.current() ? scripts.current()->profile.period : 0 : scripts.pending()->size();
     if (count - scripts.pending_since() <= 2 * turn) return;
   }
   if (count >= next_detection_) {
@@ -96,7 +97,8 @@ void PlanScheduler::MaybeDetect() {
 }
 
 // Requests until the history is searched again. A search costs as much as the history is long, so once that is full the
-// interval has to grow with the run: then all searches together cost the window's length times the logarithm of the run's.
+// interval has to grow with the run: then all searches together cost the window's length times the logarithm of the
+// run's.
 uint64_t PlanScheduler::DetectionInterval(uint64_t count) const {
   const uint64_t usual = std::max(kMinNewRequests, std::min(count, parts_.history->Window()) / 16);
   return failed_searches_ < 2 ? usual : std::max(usual, count / 16);
@@ -112,8 +114,8 @@ uint64_t PlanScheduler::PartOfHistory() const {
   return std::max(kMinNewRequests, std::min(parts_.history->Count(), parts_.history->Window()) / 16);
 }
 
-// With a known script and requests that it does not explain, the history is searched sooner. The interval doubles while no
-// other shape is found. The requests since the script was left are searched by themselves as well.
+// With a known script and requests that it does not explain, the history is searched sooner. The interval doubles while
+// no other shape is found. The requests since the script was left are searched by themselves as well.
 void PlanScheduler::ScanForShapes() {
   const ScriptSwitcher& scripts = *parts_.scripts;
   if (scripts.Follows() && scripts.Divergences() == divergences_at_scan_) return;
@@ -178,8 +180,8 @@ bool PlanScheduler::Improve(bool displaced) {
   Variant* variant = scripts.variants().Find(number);
   const bool may_replan = !scripts.pending() && !worker_.Busy() && (variant == nullptr || variant->MayReplan());
   bool posted = false;
-  // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one more
-  // is dearer than that.)
+  // A block that stays lies where the script wants to serve: the same plan, but elsewhere. (Where chunks are few, one
+  // more is dearer than that.)
   if (displaced && may_replan && arena.reserved() >= 16 * arena.chunk() && !scripts.leaves_zone() &&
       scripts.SomethingOverstays()) {
     PlanJob job;
@@ -255,7 +257,8 @@ void PlanScheduler::PlanIteration(const PlanJob& job, Profile profile, const std
   std::shared_ptr<const Script> script = BuildScript(std::move(profile), job, snapshot, Settings(), cancel);
   if (!script || !FitsDevice(*script)) return;
   EngineLock lock(*parts_.mutex);
-  if (!job.reserved_ranges.empty() && script->height_bytes > parts_.pages->zone_used()) return;  // dearer than what is displaced
+  if (!job.reserved_ranges.empty() && script->height_bytes > parts_.pages->zone_used())
+    return;  // dearer than what is displaced
   parts_.stats->NotePlan();
   if (parts_.stats->plans() > 1) parts_.stats->NoteReoptimization();
   if (job_replans_ != 0 && job_replans_ != parts_.scripts->number()) {  // the job follows another script now
@@ -287,13 +290,15 @@ void PlanScheduler::PlanShapes(const PlanJob& job, bool periodic, const std::ato
 }
 
 // A script for each of the shapes that is not known. Returns how many.
-size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes, const std::atomic<bool>* cancel) {
+size_t PlanScheduler::PlanEach(const HistoryTail& tail, const std::vector<Shape>& shapes,
+                               const std::atomic<bool>* cancel) {
   constexpr size_t kScripts = 16;  // in one go
   size_t made = 0;
   for (const Shape& shape : shapes) {
     if (made == kScripts || cancel->load(std::memory_order_relaxed)) break;
     Profile profile = BuildShapeProfile(tail, shape);
-    if (std::none_of(profile.blocks.begin(), profile.blocks.end(), [](const ProfileBlock& b) { return b.planned; })) continue;
+    if (std::none_of(profile.blocks.begin(), profile.blocks.end(), [](const ProfileBlock& b) { return b.planned; }))
+      continue;
     PlanSnapshot snapshot;
     {
       EngineLock lock(*parts_.mutex);
@@ -342,8 +347,8 @@ PlanSnapshot PlanScheduler::Snapshot(uint64_t period) const {
   return snapshot;
 }
 
-// Whether the device has room for the plan and for the blocks that stay outside it, as far as is known: a device that has
-// refused memory has no more than it gave.
+// Whether the device has room for the plan and for the blocks that stay outside it, as far as is known: a device that
+// has refused memory has no more than it gave.
 bool PlanScheduler::FitsDevice(const Script& script) {
   EngineLock lock(*parts_.mutex);
   const PageManager& pages = *parts_.pages;

@@ -12,10 +12,10 @@
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_stats.h"
 #include "runtime/engine/page_manager.h"
-#include "runtime/script/plan_builder.h"
-#include "runtime/script/plan_worker.h"
 #include "runtime/engine/script_switcher.h"
 #include "runtime/engine/spill_policy.h"
+#include "runtime/script/plan_builder.h"
+#include "runtime/script/plan_worker.h"
 
 namespace hotpack {
 
@@ -39,20 +39,20 @@ class PlanScheduler {
   // --- without the lock ---------------------------------------------------------------------------------------------
   bool Busy() const { return worker_.Busy(); }
   bool WaitIdle(int timeout_ms) { return worker_.WaitIdle(timeout_ms); }  // negative: no limit
-  void Abandon() { worker_.Abandon(); }  // in a forked child
-  void Detach() { worker_.Detach(); }    // no more jobs. This must live for ever then
+  void Abandon() { worker_.Abandon(); }                                   // in a forked child
+  void Detach() { worker_.Detach(); }                                     // no more jobs. This must live for ever then
 
   // --- with it ------------------------------------------------------------------------------------------------------
-  // After each monitored request that was not simply served. Searches the history each time it has grown by a sixteenth; while
-  // a script is followed, only after the job has left it. O(1).
+  // After each monitored request that was not simply served. Searches the history each time it has grown by a
+  // sixteenth; while a script is followed, only after the job has left it. O(1).
   void MaybeDetect();
   void DetectSoon();  // the job has left what was planned: something else may repeat from now on
   // An iteration begins here. One marked iteration is enough to plan (Sekiyama 2018, §4.1).
   void Mark();
   // ScriptSwitcher::TryActivate; plans the pending script again if its memory is gone.
   void TryActivate(uint32_t units);
-  // An iteration has ended, `displaced` telling whether a request was displaced in it: plans the script again if that may
-  // help. Returns whether the next iteration may have another plan.
+  // An iteration has ended, `displaced` telling whether a request was displaced in it: plans the script again if that
+  // may help. Returns whether the next iteration may have another plan.
   bool Improve(bool displaced);
   bool PostSave();  // false: the worker is busy
 

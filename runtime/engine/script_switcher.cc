@@ -25,8 +25,8 @@ bool ScriptSwitcher::TailMatches(const Script& script, uint32_t units) const {
   return BestPhase(script) == 0;
 }
 
-// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the next
-// request is, to judge by the lives of the last ones: the first entry of a period.
+// Several periods in one cycle ask for the same, but what they ask for lives differently long. Where in the cycle the
+// next request is, to judge by the lives of the last ones: the first entry of a period.
 uint32_t ScriptSwitcher::BestPhase(const Script& script) const {
   uint64_t n = script.size(), period = script.profile.period, count = history_->Count();
   if (period == n || script.profile.unroll > kMaxUnroll) return 0;  // of a loop so short, whichever
@@ -61,8 +61,8 @@ ScriptSwitcher::Activation ScriptSwitcher::TryActivate(uint32_t units) {
     }
     return Activation::kWaits;
   }
-  // The memory next to the zone that the plan counts on may have gone since, with the blocks that held it: it must be planned
-  // again. (Its addresses may even become part of the zone.)
+  // The memory next to the zone that the plan counts on may have gone since, with the blocks that held it: it must be
+  // planned again. (Its addresses may even become part of the zone.)
   if (!pages_->FragmentsHavePages(*pending_.script)) return Activation::kReplanNeeded;
   Activate(0);
   return Activation::kActivated;
@@ -123,8 +123,9 @@ DynamicBlock ScriptSwitcher::ToDynamic(uint32_t entry) const {
   return block;
 }
 
-// Follows `variant` from now on; the next request is its entry `position`. Blocks that are live stay where they are. Stays in
-// the zone there is, unless that is too low or to be left. Returns false if there are no addresses: nothing is followed then.
+// Follows `variant` from now on; the next request is its entry `position`. Blocks that are live stay where they are.
+// Stays in the zone there is, unless that is too low or to be left. Returns false if there are no addresses: nothing is
+// followed then.
 bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
   const std::shared_ptr<const Script> script = variant->script;
   const bool in_place = follower_.active() && !fresh_zone_ && pages_->FitsZone(*script);
@@ -304,7 +305,8 @@ void ScriptSwitcher::MaybeSwitch(uint64_t newest) {
 
 std::vector<std::shared_ptr<const Script>> ScriptSwitcher::ScriptsByUse() const {
   std::vector<std::pair<uint64_t, std::shared_ptr<const Script>>> used;
-  for (const Variant& variant : variants_.all()) used.emplace_back(variant.passes * variant.script->size(), variant.script);
+  for (const Variant& variant : variants_.all())
+    used.emplace_back(variant.passes * variant.script->size(), variant.script);
   std::stable_sort(used.begin(), used.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::shared_ptr<const Script>> scripts;
   for (auto& [requests, script] : used) scripts.push_back(std::move(script));

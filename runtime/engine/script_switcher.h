@@ -1,9 +1,9 @@
-// Which script is followed: taking one up when its iteration begins, changing to another, leaving the one that the job has
-// left.
+// Which script is followed: taking one up when its iteration begins, changing to another, leaving the one that the job
+// has left.
 //
-// A script is known once it was followed, or found as one of several shapes (variants.h). One that was just planned waits
-// (pending) until its iteration begins. A followed script that the job has left for longer than an iteration is parked: it
-// waits again, without memory.
+// A script is known once it was followed, or found as one of several shapes (variants.h). One that was just planned
+// waits (pending) until its iteration begins. A followed script that the job has left for longer than an iteration is
+// parked: it waits again, without memory.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@
 #include "runtime/engine/dynamic_blocks.h"
 #include "runtime/engine/engine_stats.h"
 #include "runtime/engine/fast_path.h"
+#include "runtime/engine/page_manager.h"
 #include "runtime/script/follower.h"
 #include "runtime/script/load_columns.h"
-#include "runtime/engine/page_manager.h"
 #include "runtime/script/script.h"
 #include "runtime/script/variants.h"
 
@@ -61,14 +61,16 @@ class ScriptSwitcher {
   };
   // The next request is for `units`. O(requests compared).
   Activation TryActivate(uint32_t units);
-  // Follows the pending script; the next request is its entry `position`. If there are no addresses, nothing is followed.
+  // Follows the pending script; the next request is its entry `position`. If there are no addresses, nothing is
+  // followed.
   void Activate(uint32_t position);
   // True once after a script found no addresses for its zone: PageManager::ReclaimAddresses may help.
   bool TakeReclaimDue();
 
   // --- one script for another ---------------------------------------------------------------------------------------
-  // Changes to another script if that is known to ask for what the job has asked for: for all of the iteration under way, or
-  // for the last requests, if nothing the script says was found for a while. `newest`: ordinal of the last request.
+  // Changes to another script if that is known to ask for what the job has asked for: for all of the iteration under
+  // way, or for the last requests, if nothing the script says was found for a while. `newest`: ordinal of the last
+  // request.
   void MaybeSwitch(uint64_t newest);
   // An iteration has ended. Where another one has come after it each of the last times, it is that one's turn now.
   void FollowPredicted();
@@ -141,20 +143,20 @@ class ScriptSwitcher {
   } pending_;
   bool fresh_zone_ = false;
   bool reclaim_due_ = false;
-  int reclaim_tries_ = 0;         // in a row
-  uint64_t longest_period_ = 0;   // of the scripts followed so far
+  int reclaim_tries_ = 0;        // in a row
+  uint64_t longest_period_ = 0;  // of the scripts followed so far
   uint64_t switches_ = 0;
-  uint64_t switch_work_ = 0;      // entries of the scripts switched to
-  uint64_t lost_since_ = 0;       // requests; 0: not lost
-  uint64_t activated_at_ = 0;     // requests before the script was taken up
-  uint64_t iteration_begin_ = 0;  // requests
+  uint64_t switch_work_ = 0;                // entries of the scripts switched to
+  uint64_t lost_since_ = 0;                 // requests; 0: not lost
+  uint64_t activated_at_ = 0;               // requests before the script was taken up
+  uint64_t iteration_begin_ = 0;            // requests
   uint64_t previous_begin_ = kUnmonitored;  // requests before the iteration that was taken to have ended there; or none
-  uint64_t last_end_ = 0;         // requests when an iteration last ended
-  uint32_t phase_ = 0;            // the entry that the iteration under way began with
-  uint64_t displaced_at_end_ = 0;    // of the last iteration
-  uint64_t divergences_ = 0;         // of scripts no longer followed
-  uint64_t divergences_at_end_ = 0;  // of the last iteration
-  uint64_t diverged_until_ = 0;      // requests before the end of the last iteration that diverged
+  uint64_t last_end_ = 0;                   // requests when an iteration last ended
+  uint32_t phase_ = 0;                      // the entry that the iteration under way began with
+  uint64_t displaced_at_end_ = 0;           // of the last iteration
+  uint64_t divergences_ = 0;                // of scripts no longer followed
+  uint64_t divergences_at_end_ = 0;         // of the last iteration
+  uint64_t diverged_until_ = 0;             // requests before the end of the last iteration that diverged
   uint64_t overlong_lives_ = 0, overlong_at_start_ = 0;
 };
 

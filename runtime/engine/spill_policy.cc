@@ -83,10 +83,11 @@ bool SpillPolicy::AdmitsPlan(EngineLock& lock, uint64_t height, uint64_t kept, u
 void SpillPolicy::LogFirstUse(MemoryStatus status) const {
   char line[256];
   if (status == MemoryStatus::kOk) {
-    snprintf(line, sizeof(line),
-             "the device is full: until a plan is in force, blocks that it has no room for lie in managed memory (at most "
-             "%llu MiB), which is slower",
-             Mebibytes(spill_.limit()));
+    snprintf(
+        line, sizeof(line),
+        "the device is full: until a plan is in force, blocks that it has no room for lie in managed memory (at most "
+        "%llu MiB), which is slower",
+        Mebibytes(spill_.limit()));
   } else {
     snprintf(line, sizeof(line), "the device is full, and managed memory is not available: %s",
              status == MemoryStatus::kNotSupported ? "the device cannot fault pages in" : "the driver refused it");

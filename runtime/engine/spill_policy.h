@@ -1,13 +1,13 @@
-// When blocks may lie in managed memory (managed_spill.h), and when that ends: while no plan is in force, what the device
-// has no room for lies there; a plan that fits the device ends it.
+// When blocks may lie in managed memory (managed_spill.h), and when that ends: while no plan is in force, what the
+// device has no room for lies there; a plan that fits the device ends it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <mutex>
 
-#include "runtime/memory/device_memory.h"
 #include "runtime/base/adaptive_mutex.h"
+#include "runtime/memory/device_memory.h"
 #include "runtime/memory/managed_spill.h"
 
 namespace hotpack {
@@ -27,18 +27,18 @@ class SpillPolicy {
   bool Owns(DeviceAddress address) const { return spill_.Owns(address); }  // lock-free
   uint64_t peak_bytes() const { return spill_.peak(); }                    // of blocks in managed memory
 
-  // A place for `bytes` (a multiple of 512) while `may` holds, which is asked again whenever the lock was let go of. False:
-  // there is none.
+  // A place for `bytes` (a multiple of 512) while `may` holds, which is asked again whenever the lock was let go of.
+  // False: there is none.
   bool Allocate(EngineLock& lock, uint64_t bytes, const std::function<bool()>& may, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes) { spill_.Free(address, bytes); }
 
-  // The plan is in force, in `held` bytes of device memory: segments without blocks are given back. The first time the user
-  // hears of it.
+  // The plan is in force, in `held` bytes of device memory: segments without blocks are given back. The first time the
+  // user hears of it.
   void EndUse(EngineLock& lock, uint64_t held);
 
-  // The device gives `gives` bytes, and the plan needs `height` in addition to `kept` bytes of blocks that stay. True: it is to be
-  // taken up, because it fits, or because without managed memory it is followed as far as there are pages. Says how much is
-  // missing, whenever that is another amount.
+  // The device gives `gives` bytes, and the plan needs `height` in addition to `kept` bytes of blocks that stay. True:
+  // it is to be taken up, because it fits, or because without managed memory it is followed as far as there are pages.
+  // Says how much is missing, whenever that is another amount.
   bool AdmitsPlan(EngineLock& lock, uint64_t height, uint64_t kept, uint64_t gives);
 
  private:

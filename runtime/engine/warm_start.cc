@@ -60,8 +60,8 @@ uint64_t WarmStart::ExpectedPeak() const {
   return expected_peak_ + expected_peak_ / 16 + 2 * pages_->arena().chunk();
 }
 
-// Which of the opening's requests the next one, of `units`, is; kNone: none of them, but one that was inserted, or stands
-// for another.
+// Which of the opening's requests the next one, of `units`, is; kNone: none of them, but one that was inserted, or
+// stands for another.
 uint32_t WarmStart::MatchOpening(uint32_t units) {
   constexpr uint64_t kAhead = 64;
   const std::vector<uint32_t>& expected = saved_->opening.units;
@@ -85,8 +85,8 @@ uint32_t WarmStart::MatchOpening(uint32_t units) {
   return static_cast<uint32_t>(found);
 }
 
-// Whether the run begins as the opening says, but for a few requests: most programs ask for the same few sizes again and
-// again, so that many agree by chance.
+// Whether the run begins as the opening says, but for a few requests: most programs ask for the same few sizes again
+// and again, so that many agree by chance.
 bool WarmStart::OpeningHolds() const {
   constexpr uint64_t kOneMissedOf = 8, kInARow = 32;
   return match_.missed <= kInARow && match_.missed_in_all * kOneMissedOf <= match_.matched + kOneMissedOf;
@@ -165,7 +165,8 @@ uint32_t WarmStart::LongestAgreement(const Script& script, uint32_t units, uint3
 }
 
 // Whether the requests before the next one, which would be entry `last`, have been released when the script says so:
-// weights ask for the same sizes as gradients, but stay. Looks at the last few, and, where these tell nothing, at `length`.
+// weights ask for the same sizes as gradients, but stay. Looks at the last few, and, where these tell nothing, at
+// `length`.
 bool WarmStart::LivesAgree(const Script& script, uint32_t last, uint32_t length) const {
   const uint64_t count = history_->Count(), n = script.size();
   uint32_t due = 0, released = 0;

@@ -16,17 +16,18 @@
 #include "runtime/engine/engine_stats.h"
 #include "runtime/engine/page_manager.h"
 #include "runtime/engine/plan_saver.h"
-#include "runtime/persist/saved_plan.h"
 #include "runtime/engine/script_switcher.h"
+#include "runtime/persist/saved_plan.h"
 
 namespace hotpack {
 
 // Needs the engine's lock. Makes no driver call.
 class WarmStart {
  public:
-  // `plan`: null: there is none, and nothing here does anything. `device_bytes`: the device's memory. The others outlive this.
-  WarmStart(std::shared_ptr<const SavedPlan> plan, uint64_t device_bytes, const History* history, const PageManager* pages,
-            ScriptSwitcher* scripts, EngineStats* stats, PlanSaver* saver);
+  // `plan`: null: there is none, and nothing here does anything. `device_bytes`: the device's memory. The others
+  // outlive this.
+  WarmStart(std::shared_ptr<const SavedPlan> plan, uint64_t device_bytes, const History* history,
+            const PageManager* pages, ScriptSwitcher* scripts, EngineStats* stats, PlanSaver* saver);
 
   // Requests are compared with the plan.
   bool matching() const { return saved_ != nullptr; }
@@ -41,8 +42,8 @@ class WarmStart {
 
   bool in_force() const { return in_force_; }  // a script of the plan has been taken up, and not been given up
 
-  // While matching(): the next request is for `units`. Returns false if it is to be served dynamically whatever the script
-  // says. O(scripts * log requests).
+  // While matching(): the next request is for `units`. Returns false if it is to be served dynamically whatever the
+  // script says. O(scripts * log requests).
   bool Follow(uint32_t units);
   void WatchTrial();  // on trial, after each request that was not simply served
   void EndTrial();    // on trial, a cycle has ended
@@ -52,19 +53,19 @@ class WarmStart {
  private:
   // The plan's opening against what the run asks for.
   struct OpeningMatch {
-    bool holds = false;          // so far the run asks for what the opening says, more or less
-    uint64_t at = 0;             // of the opening's requests: which one is next
-    uint64_t matched = 0;        // requests of the run that were the opening's
-    uint64_t missed = 0;         // ... that were not, since the last that was
+    bool holds = false;    // so far the run asks for what the opening says, more or less
+    uint64_t at = 0;       // of the opening's requests: which one is next
+    uint64_t matched = 0;  // requests of the run that were the opening's
+    uint64_t missed = 0;   // ... that were not, since the last that was
     uint64_t missed_in_all = 0;
-    uint32_t last_missed = 0;    // what the last of these asked for
-    uint64_t give_up_at = 0;     // requests after which the plan is dropped if it has not been taken up
+    uint32_t last_missed = 0;  // what the last of these asked for
+    uint64_t give_up_at = 0;   // requests after which the plan is dropped if it has not been taken up
   };
   // A script of the plan that has just been taken up.
   struct Trial {
-    int given_up = 0;       // scripts so far
-    uint32_t position = 0;  // the entry that it began with, in its first cycle
-    uint64_t planned = 0, displaced = 0;  // requests of either kind before it
+    int given_up = 0;                               // scripts so far
+    uint32_t position = 0;                          // the entry that it began with, in its first cycle
+    uint64_t planned = 0, displaced = 0;            // requests of either kind before it
     uint64_t window_begin = 0, window_planned = 0;  // of its last requests: since when, and planned before
   };
 

@@ -53,38 +53,38 @@ HOTPACK_API uint64_t hotpack_check(void);
 
 /* Figures of the process, summed over its arenas unless stated otherwise. docs/statistics.md explains each. */
 typedef struct hotpack_stats {
-  uint64_t requests;               /* allocation requests that hotpack answered */
-  uint64_t planned;                /* ... at the offset of the script */
-  uint64_t dynamic;                /* ... by best fit */
-  uint64_t displaced;              /* ... expected, but the planned addresses were still in use */
-  uint64_t passed_through;         /* allocation requests left to the driver */
-  uint64_t iterations;             /* iterations seen, in units of the period in force */
-  int64_t steady_iteration;        /* first iteration served by script as a whole, -1: none */
-  uint64_t requests_steady;        /* requests from there on */
-  uint64_t planned_steady;         /* planned ones from there on */
-  uint64_t carried;                /* blocks of the script that live across the iteration boundary */
-  uint64_t retained;               /* blocks live since before the steady iteration, not packed */
-  uint64_t plan_height;            /* bytes: height of the placement in force */
-  uint64_t plan_lower_bound;       /* bytes: its lower bound */
-  uint64_t live_peak;              /* bytes: largest sum of live sizes, each rounded up to 512 */
-  uint64_t reserved_peak;          /* bytes: most physical memory held, whole run */
-  uint64_t reserved_steady;        /* bytes: most physical memory held since the steady iteration */
-  uint64_t divergences;            /* times the job left the script */
-  uint64_t reoptimizations;        /* plans made after the first */
+  uint64_t requests;                   /* allocation requests that hotpack answered */
+  uint64_t planned;                    /* ... at the offset of the script */
+  uint64_t dynamic;                    /* ... by best fit */
+  uint64_t displaced;                  /* ... expected, but the planned addresses were still in use */
+  uint64_t passed_through;             /* allocation requests left to the driver */
+  uint64_t iterations;                 /* iterations seen, in units of the period in force */
+  int64_t steady_iteration;            /* first iteration served by script as a whole, -1: none */
+  uint64_t requests_steady;            /* requests from there on */
+  uint64_t planned_steady;             /* planned ones from there on */
+  uint64_t carried;                    /* blocks of the script that live across the iteration boundary */
+  uint64_t retained;                   /* blocks live since before the steady iteration, not packed */
+  uint64_t plan_height;                /* bytes: height of the placement in force */
+  uint64_t plan_lower_bound;           /* bytes: its lower bound */
+  uint64_t live_peak;                  /* bytes: largest sum of live sizes, each rounded up to 512 */
+  uint64_t reserved_peak;              /* bytes: most physical memory held, whole run */
+  uint64_t reserved_steady;            /* bytes: most physical memory held since the steady iteration */
+  uint64_t divergences;                /* times the job left the script */
+  uint64_t reoptimizations;            /* plans made after the first */
   uint64_t driver_memory_calls_steady; /* driver allocation calls per steady iteration, rounded up */
   uint64_t heap_allocations_steady;    /* host heap allocations by job threads since the steady iteration */
-  uint64_t ns_per_request;         /* nanoseconds: median of the sampled requests served on script, 0: no sample */
-  uint64_t detections;             /* times the history was searched for an iteration */
-  uint64_t planning_ns;            /* nanoseconds of processor time of the planning threads */
-  uint64_t managed_peak;           /* bytes: most that blocks took of managed memory (HOTPACK_OVERCOMMIT) */
-  uint64_t plans;                  /* scripts made: first ones, of further shapes, reoptimizations */
-  uint64_t variants;               /* scripts known now */
-  uint64_t switches;               /* changes from one known script to another */
-  uint64_t cross_stream;           /* requests whose memory had to come after work of other streams */
-  uint64_t cross_stream_waits;     /* ... for which a stream was told to wait for an event */
-  uint64_t cross_stream_events;    /* ... events recorded */
-  uint64_t cross_stream_host_waits; /* ... times the host waited for the device */
-  uint64_t cross_stream_ns;        /* ... nanoseconds of the host's time */
+  uint64_t ns_per_request;             /* nanoseconds: median of the sampled requests served on script, 0: no sample */
+  uint64_t detections;                 /* times the history was searched for an iteration */
+  uint64_t planning_ns;                /* nanoseconds of processor time of the planning threads */
+  uint64_t managed_peak;               /* bytes: most that blocks took of managed memory (HOTPACK_OVERCOMMIT) */
+  uint64_t plans;                      /* scripts made: first ones, of further shapes, reoptimizations */
+  uint64_t variants;                   /* scripts known now */
+  uint64_t switches;                   /* changes from one known script to another */
+  uint64_t cross_stream;               /* requests whose memory had to come after work of other streams */
+  uint64_t cross_stream_waits;         /* ... for which a stream was told to wait for an event */
+  uint64_t cross_stream_events;        /* ... events recorded */
+  uint64_t cross_stream_host_waits;    /* ... times the host waited for the device */
+  uint64_t cross_stream_ns;            /* ... nanoseconds of the host's time */
 } hotpack_stats;
 
 /* Fills in the first `size` bytes of a hotpack_stats (pass sizeof). Returns 0, or -1 if there is no arena yet. */

@@ -36,8 +36,9 @@ void Arena::MarkUsed(DeviceAddress begin, uint64_t bytes) {
 }
 
 // Where in the best range: at one of its ends, or against the first or last chunk boundary in it. As few of its wholly
-// free chunks as possible are broken into, then as few chunks as possible touched: if the block stays and its neighbours
-// go, the rest of these chunks is lost. (In an arena of few chunks it is not: there, fragments between blocks cost more.)
+// free chunks as possible are broken into, then as few chunks as possible touched: if the block stays and its
+// neighbours go, the rest of these chunks is lost. (In an arena of few chunks it is not: there, fragments between
+// blocks cost more.)
 bool Arena::TryAllocate(uint64_t bytes, DeviceAddress* address) {
   if (IsSmall(bytes)) return TryAllocateSmall(bytes, address);
   DeviceAddress begin = 0;
@@ -82,8 +83,8 @@ void Arena::Free(DeviceAddress address, uint64_t bytes) {
   }
 }
 
-// The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves. Where addresses are
-// memory there is none to spare for that: the lowest of all.
+// The lowest chunk without pages in the upper half of the addresses: small blocks keep to themselves. Where addresses
+// are memory there is none to spare for that: the lowest of all.
 DeviceAddress Arena::ChooseSmallChunk() const {
   DeviceAddress half = memory_->Fixed() ? base_ : Down(base_ + bytes_ / 2);
   auto it = unmapped_.Containing(half);
@@ -107,8 +108,8 @@ struct Arena::Run {
   std::vector<AddressRange> mapped;  // its mapped pieces
 };
 
-// Of all places for `bytes` in free addresses, the one that needs the fewest new pages; the lowest of several. It lies at
-// an end of a free run, or against a mapped piece of one.
+// Of all places for `bytes` in free addresses, the one that needs the fewest new pages; the lowest of several. It lies
+// at an end of a free run, or against a mapped piece of one.
 bool Arena::ChooseWindow(uint64_t bytes, AddressRange* window) const {
   uint64_t best_missing = UINT64_MAX;
   auto consider = [&](const Run& run, DeviceAddress begin) {

@@ -5,9 +5,10 @@
 //                 █ live  ░ free, mapped  (blank) free, no pages
 //
 // Best fit serves from mapped free memory; requests of up to half a chunk from chunks of their own, so that a few small
-// blocks that stay (a bias, a counter) do not keep a chunk each from being moved. When nothing fits, the arena grows: it chooses the place that needs the
-// fewest new pages, and takes these from wherever a whole chunk lies free, before it asks the driver for more. Planned
-// zones are taken from the top end; when a script ends, its zone becomes ordinary free memory around what still lives.
+// blocks that stay (a bias, a counter) do not keep a chunk each from being moved. When nothing fits, the arena grows:
+// it chooses the place that needs the fewest new pages, and takes these from wherever a whole chunk lies free, before
+// it asks the driver for more. Planned zones are taken from the top end; when a script ends, its zone becomes ordinary
+// free memory around what still lives.
 //
 // All functions but Execute need the engine's lock. Changes of pages are three steps, so that no lock is held across a
 // driver call: Begin... (locked: decides and sets aside), Execute (unlocked: driver calls), Finish (locked: commits).
@@ -19,9 +20,9 @@
 #include <memory_resource>
 #include <vector>
 
+#include "runtime/base/node_pool.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/free_ranges.h"
-#include "runtime/base/node_pool.h"
 
 namespace hotpack {
 
@@ -75,12 +76,13 @@ class Arena {
   uint64_t Shortfall(const PageWork& work, uint64_t create_up_to) const;
   // Pages for the unmapped chunks of [begin, begin + bytes) in a planned zone. False: there are none.
   bool BeginMap(DeviceAddress begin, uint64_t bytes, uint64_t create_up_to, PageWork* work);
-  // The same, but only as many chunks, from the lowest up, as there are pages in the pool, in free chunks and within the
-  // allowance.
+  // The same, but only as many chunks, from the lowest up, as there are pages in the pool, in free chunks and within
+  // the allowance.
   bool BeginMapAvailable(const AddressRange& zone, uint64_t create_up_to, PageWork* work);
   // Gives up pages: the pool's and those of free chunks not used since `NewEpoch`. False: there are none.
   bool BeginTrim(PageWork* work);
-  // Takes the pages of free chunks, up to so many, into the pool: their addresses are blank again. False: there are none.
+  // Takes the pages of free chunks, up to so many, into the pool: their addresses are blank again. False: there are
+  // none.
   bool BeginClear(PageWork* work, uint64_t chunks = UINT64_MAX);
   // Gives up the pages of the pool, and of nothing else. False: there are none.
   bool BeginRelease(PageWork* work);
@@ -94,7 +96,7 @@ class Arena {
   // The zone is ordinary memory from now on; `live`: what is in use of it, ascending. Chunks in which little of that
   // lies are for small requests: a large one would seldom fit beside it.
   void RetireZone(const AddressRange& zone, const std::vector<AddressRange>& live);
-  bool Mapped(DeviceAddress begin, uint64_t bytes) const;  // throughout
+  bool Mapped(DeviceAddress begin, uint64_t bytes) const;                // throughout
   uint64_t MissingChunks(DeviceAddress begin, DeviceAddress end) const;  // those of [begin, end) that have no pages
 
   // What `kept` blocks (ascending) leave over of the chunks they lie in: memory that is held as long as they live. Each
@@ -115,10 +117,10 @@ class Arena {
   }
 
   void NewEpoch() { ++epoch_; }
-  void ReserveRanges(size_t count);  // room for so many more free ranges without the heap
+  void ReserveRanges(size_t count);                            // room for so many more free ranges without the heap
   uint64_t reserved() const { return chunks_held_ * chunk_; }  // bytes of the chunks in use or in the pool
   uint64_t held() const { return memory_->Fixed() ? bytes_ : reserved(); }  // physical bytes held
-  uint64_t pooled() const { return pool_.size() * chunk_; }  // of these, mapped nowhere
+  uint64_t pooled() const { return pool_.size() * chunk_; }                 // of these, mapped nowhere
   uint64_t free_mapped() const { return free_.total() + small_.total(); }
   uint64_t driver_calls() const { return driver_calls_.load(std::memory_order_relaxed); }
 

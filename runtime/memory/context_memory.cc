@@ -1,4 +1,5 @@
-// What both kinds of a context's memory have beside the arena: managed memory, and the copies and memsets of debug mode.
+// What both kinds of a context's memory have beside the arena: managed memory, and the copies and memsets of debug
+// mode.
 #include "runtime/memory/cuda_device_memory.h"
 
 namespace hotpack {
@@ -24,7 +25,8 @@ MemoryStatus ContextMemory::FreeManaged(DeviceAddress address) {
   return Count(driver_->MemFree(address));
 }
 
-// The context is current. A stream that waits for no other, so that using it while others are captured breaks no capture.
+// The context is current. A stream that waits for no other, so that using it while others are captured breaks no
+// capture.
 CUstream ContextMemory::OwnStream() {
   CUstream stream = own_stream_.load(std::memory_order_acquire);
   if (stream != nullptr || driver_->StreamCreate == nullptr) return stream;

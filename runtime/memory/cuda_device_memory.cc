@@ -202,7 +202,8 @@ MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
   return status;
 }
 
-CUresult CudaDeviceMemory::SetAccess(DeviceAddress address, uint64_t bytes, const std::vector<CUdevice>& devices) const {
+CUresult CudaDeviceMemory::SetAccess(DeviceAddress address, uint64_t bytes,
+                                     const std::vector<CUdevice>& devices) const {
   std::vector<CUmemAccessDesc> access(devices.size());
   for (size_t i = 0; i < devices.size(); ++i) {
     access[i].location.type = CU_MEM_LOCATION_TYPE_DEVICE;

@@ -1,5 +1,5 @@
-// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap), and what it has
-// in common with the other kind (plain_device_memory.h).
+// DeviceMemory on the CUDA driver's virtual memory management (cuMemAddressReserve, cuMemCreate, cuMemMap), and what it
+// has in common with the other kind (plain_device_memory.h).
 #pragma once
 
 #include <atomic>
@@ -74,8 +74,9 @@ class ContextMemory : public DeviceMemory {
   std::atomic<CUstream> own_stream_{nullptr};  // of Fill and Read; goes with the context
 };
 
-// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate, cuMemAlloc and their like
-// count as "potentially unsafe" calls while a stream is capturing in global mode (cuda.h, cuThreadExchangeStreamCaptureMode).
+// Makes the context current and the thread's capture mode relaxed while it lives. cuMemCreate, cuMemAlloc and their
+// like count as "potentially unsafe" calls while a stream is capturing in global mode (cuda.h,
+// cuThreadExchangeStreamCaptureMode).
 class ContextMemory::Scope {
  public:
   explicit Scope(const ContextMemory& memory);
@@ -90,9 +91,8 @@ class ContextMemory::Scope {
   bool exchanged_ = false;
 };
 
-// Chunks of the driver's minimum granularity, at least 64 KiB; usable by GPUDirect RDMA where the device supports that for
-// such memory. cuCtxDestroy does not take memory of cuMemCreate with it
-// (cuda.h), so ReleaseAll matters.
+// Chunks of the driver's minimum granularity, at least 64 KiB; usable by GPUDirect RDMA where the device supports that
+// for such memory. cuCtxDestroy does not take memory of cuMemCreate with it (cuda.h), so ReleaseAll matters.
 class CudaDeviceMemory : public ContextMemory {
  public:
   using ContextMemory::ContextMemory;

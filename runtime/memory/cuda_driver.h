@@ -1,5 +1,5 @@
-// The real driver's functions that the runtime itself calls, as pointers. They are looked up behind the hooks, so a call
-// through this table never comes back into them.
+// The real driver's functions that the runtime itself calls, as pointers. They are looked up behind the hooks, so a
+// call through this table never comes back into them.
 #pragma once
 
 #include <cuda.h>
@@ -67,9 +67,9 @@ struct CudaDriver {
 #undef HOTPACK_MEMBER
 };
 
-// Take back what was changed for the calling thread for a while: a context that was pushed, the capture mode (`mode` is the
-// one to go back to). A driver that fails to is asked again, because the program must not find itself in another context
-// or mode than its own.
+// Take back what was changed for the calling thread for a while: a context that was pushed, the capture mode (`mode` is
+// the one to go back to). A driver that fails to is asked again, because the program must not find itself in another
+// context or mode than its own.
 inline constexpr int kAttemptsToRestore = 3;
 inline void PopContext(const CudaDriver& driver) {
   CUcontext popped = nullptr;

@@ -16,13 +16,13 @@ enum class MemoryStatus : uint8_t {
   kFailed,         // any other driver error
 };
 
-// All functions may be called from any thread; the engine never holds a lock across them. Each counts as one driver call.
-// Implementations: CudaDeviceMemory and PlainDeviceMemory (the driver), FakeDeviceMemory in tests.
+// All functions may be called from any thread; the engine never holds a lock across them. Each counts as one driver
+// call. Implementations: CudaDeviceMemory and PlainDeviceMemory (the driver), FakeDeviceMemory in tests.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
-  virtual uint64_t ChunkBytes() const = 0;     // size and alignment of a chunk; a power of two, at least 64 KiB
-  virtual uint64_t TotalBytes() const = 0;     // physical memory that may be had
+  virtual uint64_t ChunkBytes() const = 0;  // size and alignment of a chunk; a power of two, at least 64 KiB
+  virtual uint64_t TotalBytes() const = 0;  // physical memory that may be had
   // True: the whole reservation has its memory from the start and keeps it; chunks cost nothing and save nothing.
   virtual bool Fixed() const { return false; }
   virtual MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) = 0;
@@ -42,8 +42,8 @@ class DeviceMemory {
   // `bytes` of managed memory, which the device reaches although it need not have room for it.
   virtual MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address);
   virtual MemoryStatus FreeManaged(DeviceAddress address);
-  // Writes `value` over [address, address + bytes) / copies it to the host. Done on return, on a stream of their own that
-  // waits for no other: allowed while a stream is capturing.
+  // Writes `value` over [address, address + bytes) / copies it to the host. Done on return, on a stream of their own
+  // that waits for no other: allowed while a stream is capturing.
   virtual MemoryStatus Fill(DeviceAddress address, uint64_t bytes, uint8_t value);
   virtual MemoryStatus Read(DeviceAddress address, uint64_t bytes, void* to);
 };

@@ -8,8 +8,8 @@
 
 namespace hotpack {
 
-// Disjoint, maximal ranges [begin, begin + bytes). Not thread-safe. O(log ranges) each; nodes come from `memory`, so that
-// a steady state allocates nothing from the heap.
+// Disjoint, maximal ranges [begin, begin + bytes). Not thread-safe. O(log ranges) each; nodes come from `memory`, so
+// that a steady state allocates nothing from the heap.
 class FreeRanges {
  public:
   using Map = std::pmr::map<uint64_t, uint64_t>;  // begin → bytes

@@ -71,9 +71,8 @@ bool Guards::Look(DeviceAddress from, uint64_t bytes, DeviceAddress block, BadBy
 // The bad byte nearest to the block is the one that says most: the last before it, the first after it.
 Guards::Finding Guards::Check(DeviceAddress address, const Block& block) {
   Finding finding;
-  const bool looked =
-      Look(address - options_.gap_bytes, options_.gap_bytes, address, &finding.before, /*last=*/true) &&
-      Look(address + block.bytes, Tail(block), address, &finding.after, /*last=*/false);
+  const bool looked = Look(address - options_.gap_bytes, options_.gap_bytes, address, &finding.before, /*last=*/true) &&
+                      Look(address + block.bytes, Tail(block), address, &finding.after, /*last=*/false);
   return looked ? finding : Finding{};
 }
 
@@ -121,7 +120,8 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
   } else if (name.ordinal != UINT64_MAX) {
     snprintf(request, sizeof(request), "request %llu", ordinal);
   }
-  const uint64_t distance = before ? static_cast<uint64_t>(-bad.offset) : static_cast<uint64_t>(bad.offset) - block.bytes;
+  const uint64_t distance =
+      before ? static_cast<uint64_t>(-bad.offset) : static_cast<uint64_t>(bad.offset) - block.bytes;
   char line[320];
   snprintf(line, sizeof(line),
            "out of bounds: block 0x%llx of %llu bytes, %s: byte %llu %s was written, 0x%02x there%s",

@@ -27,8 +27,8 @@ struct GuardOptions {
 
 // A request in words of the run: its ordinal, and where it is in the iteration if there is a script.
 struct GuardedRequest {
-  uint64_t ordinal = 0;         // of the run; UINT64_MAX: not monitored
-  uint64_t in_iteration = 0;    // from 0
+  uint64_t ordinal = 0;       // of the run; UINT64_MAX: not monitored
+  uint64_t in_iteration = 0;  // from 0
   bool has_iteration = false;
 };
 
@@ -50,8 +50,8 @@ class Guards {
   // The program gives the block at `address` back: its gaps are looked at, and it is poisoned. False: no block of the
   // program begins there. *outer: the engine's block.
   bool Returned(DeviceAddress address, DeviceAddress* outer);
-  // Looks at the gaps of all live blocks, those of weights for one, which are released late or never. A bad write is said
-  // once. Nothing is looked at while a stream captures. Returns bad_writes().
+  // Looks at the gaps of all live blocks, those of weights for one, which are released late or never. A bad write is
+  // said once. Nothing is looked at while a stream captures. Returns bad_writes().
   uint64_t CheckLive();
   // The program's block that contains `address`: start, and bytes rounded up to 512.
   bool Find(DeviceAddress address, DeviceAddress* base, uint64_t* bytes);
@@ -86,7 +86,7 @@ class Guards {
   DeviceMemory* const memory_;
   const GuardOptions options_;
   const Say say_;
-  std::mutex mutex_;  // of what follows; never held across a driver call
+  std::mutex mutex_;                       // of what follows; never held across a driver call
   std::map<DeviceAddress, Block> blocks_;  // by the program's address
   uint64_t live_bytes_ = 0, live_peak_ = 0;
   uint64_t next_serial_ = 0;

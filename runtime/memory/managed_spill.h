@@ -11,9 +11,9 @@
 #include <memory>
 #include <memory_resource>
 
+#include "runtime/base/node_pool.h"
 #include "runtime/memory/device_memory.h"
 #include "runtime/memory/free_ranges.h"
-#include "runtime/base/node_pool.h"
 
 namespace hotpack {
 
@@ -26,11 +26,13 @@ class ManagedSpill {
   // Whether `address` lies in a segment. Lock-free, O(segments), which are none as a rule.
   bool Owns(DeviceAddress address) const;
 
-  // A place for `bytes` (a multiple of 512) in the segments there are: the first that has one. O(segments + log ranges).
+  // A place for `bytes` (a multiple of 512) in the segments there are: the first that has one. O(segments + log
+  // ranges).
   bool TryAllocate(uint64_t bytes, DeviceAddress* address);
   void Free(DeviceAddress address, uint64_t bytes);
 
-  // The size of a new segment that holds a block of `bytes`; it counts from now on. 0: that would be more than the limit.
+  // The size of a new segment that holds a block of `bytes`; it counts from now on. 0: that would be more than the
+  // limit.
   uint64_t BeginGrowth(uint64_t bytes);
   // The segment of BeginGrowth lies at `base`; 0: it was not to be had. False: it cannot be used and is the caller's to
   // give back (not aligned to 4 KiB).

@@ -1,5 +1,6 @@
 // DeviceMemory that is one piece of cuMemAlloc: for programs that need what virtual memory management does not give
-// (legacy IPC of the whole arena, RDMA) and for devices without it. By option: it holds all of it from the first request on.
+// (legacy IPC of the whole arena, RDMA) and for devices without it. By option: it holds all of it from the first
+// request on.
 #pragma once
 
 #include "runtime/memory/cuda_device_memory.h"
@@ -17,7 +18,7 @@ class PlainDeviceMemory : public ContextMemory {
       : ContextMemory(driver, context, synchronize), wanted_bytes_(bytes) {}
 
   bool Fixed() const override { return true; }
-  MemoryStatus Initialize() override;  // kNotSupported: less than 64 chunks' worth
+  MemoryStatus Initialize() override;                                  // kNotSupported: less than 64 chunks' worth
   MemoryStatus Reserve(uint64_t bytes, DeviceAddress* base) override;  // kOutOfMemory for more than TotalBytes()
   MemoryStatus Unreserve(DeviceAddress base, uint64_t bytes) override;
   MemoryStatus CreateChunk(ChunkHandle* chunk) override;

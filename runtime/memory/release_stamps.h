@@ -12,8 +12,8 @@
 
 namespace hotpack {
 
-// Not thread-safe. Each operation O(log ranges + ranges touched). Nodes come from `memory`; if it has none left, what would
-// have been kept of one range counts for all addresses: more is waited for than need be, nothing is forgotten.
+// Not thread-safe. Each operation O(log ranges + ranges touched). Nodes come from `memory`; if it has none left, what
+// would have been kept of one range counts for all addresses: more is waited for than need be, nothing is forgotten.
 class ReleaseStamps {
  public:
   explicit ReleaseStamps(std::pmr::memory_resource* memory) : ranges_(memory) {}
@@ -40,7 +40,7 @@ class ReleaseStamps {
   };
   std::pmr::map<uint64_t, Range> ranges_;  // by begin; disjoint
   uint64_t settled_ = 0;
-  uint64_t latest_ = 0;  // no range has a later tick
+  uint64_t latest_ = 0;      // no range has a later tick
   uint64_t everywhere_ = 0;  // releases up to this tick count for all addresses; 0: none
   size_t next_sweep_ = 1024;
 };

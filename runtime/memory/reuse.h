@@ -5,7 +5,8 @@
 //   pooled    the block returns to its stream's pool (PyTorch, CuPy): work of any stream that was submitted before the
 //             release may use it. The stream itself needs no order, any other one waits for all of that work
 //   any       the uses may be on any stream (cuMemFree): kAllStreams
-// preload/streams/stream_order.h gives out ticks and numbers of streams and makes the order. The engine remembers it by address.
+// preload/streams/stream_order.h gives out ticks and numbers of streams and makes the order. The engine remembers it by
+// address.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +46,8 @@ struct ReuseAfter {
       if (points[i].stream != stream) continue;
       // Both kinds on one stream: the pooled one asks for more of other streams, and for nothing of this one that its
       // owner does not order by itself. An ordered one asks this stream for nothing either.
-      if (pooled_block != 0 && (points[i].pooled_block == 0 || tick > points[i].tick)) points[i].pooled_block = pooled_block;
+      if (pooled_block != 0 && (points[i].pooled_block == 0 || tick > points[i].tick))
+        points[i].pooled_block = pooled_block;
       points[i].tick = std::max(points[i].tick, tick);
       return;
     }
@@ -60,7 +62,8 @@ struct ReuseAfter {
 
   void Merge(const ReuseAfter& other) {
     Add(kAllStreams, other.all_tick);
-    for (uint32_t i = 0; i < other.count; ++i) Add(other.points[i].stream, other.points[i].tick, other.points[i].pooled_block);
+    for (uint32_t i = 0; i < other.count; ++i)
+      Add(other.points[i].stream, other.points[i].tick, other.points[i].pooled_block);
   }
 
   uint64_t LatestTick() const {

@@ -10,8 +10,8 @@
 
 #include "packer/pack.h"
 #include "packer/validator.h"
-#include "runtime/memory/arena.h"
 #include "runtime/base/file_replace.h"
+#include "runtime/memory/arena.h"
 
 namespace hotpack {
 namespace {
@@ -23,12 +23,13 @@ constexpr size_t kProgramMax = 256, kDeviceMax = 128;
 constexpr uint32_t kMaxScripts = 64;
 constexpr uint64_t kMaxEntries = uint64_t{1} << 22;  // of one script
 // Where the header has what.
-constexpr size_t kVersionAt = 8, kHeaderBytesAt = 10, kScriptsAt = 12, kFileBytesAt = 16, kChecksumAt = 24, kToolAt = 28,
-                 kCreatedAt = 32, kChunkAt = 40, kDeviceBytesAt = 48, kLivePeakAt = 56, kBeforeAt = 64, kRequestsAt = 72,
-                 kOpeningScriptAt = 76, kProgramLengthAt = 80, kDeviceLengthAt = 84, kProgramAt = 88,
+constexpr size_t kVersionAt = 8, kHeaderBytesAt = 10, kScriptsAt = 12, kFileBytesAt = 16, kChecksumAt = 24,
+                 kToolAt = 28, kCreatedAt = 32, kChunkAt = 40, kDeviceBytesAt = 48, kLivePeakAt = 56, kBeforeAt = 64,
+                 kRequestsAt = 72, kOpeningScriptAt = 76, kProgramLengthAt = 80, kDeviceLengthAt = 84, kProgramAt = 88,
                  kDeviceAt = kProgramAt + kProgramMax, kZeroAt = kDeviceAt + kDeviceMax;
 static_assert(kZeroAt <= kHeaderBytes);
-static_assert(kHeaderBytes + kScriptBytes + kMaxEntries * kEntryBytes + kMaxOpening * kRequestBytes <= kMaxPlanFileBytes);
+static_assert(kHeaderBytes + kScriptBytes + kMaxEntries * kEntryBytes + kMaxOpening * kRequestBytes <=
+              kMaxPlanFileBytes);
 
 // CRC-32C (Castagnoli), reflected: polynomial 0x82F63B78.
 struct CrcTable {
@@ -132,7 +133,8 @@ std::shared_ptr<const Script> GetScript(const uint8_t** at, size_t* left) {
   Placement placement;
   for (uint32_t i : index) {
     placement.offsets.push_back(static_cast<Offset>(places[i] * kBlockUnit));
-    placement.height = std::max(placement.height, placement.offsets.back() + instance.blocks[placement.offsets.size() - 1].size);
+    placement.height =
+        std::max(placement.height, placement.offsets.back() + instance.blocks[placement.offsets.size() - 1].size);
   }
   const auto height = Get<uint64_t>(head + 16), load = Get<uint64_t>(head + 24), bound = Get<uint64_t>(head + 32);
   if (static_cast<uint64_t>(placement.height) != height || load > bound || bound > height) return nullptr;
@@ -225,12 +227,18 @@ int MayReplace(const char* path) {
 
 const char* PlanFileText(PlanFileStatus status) {
   switch (status) {
-    case PlanFileStatus::kOk: return "a plan";
-    case PlanFileStatus::kCannotRead: return "it cannot be read";
-    case PlanFileStatus::kNotAPlan: return "it is no plan file";
-    case PlanFileStatus::kVersion: return "it is of another version of the format";
-    case PlanFileStatus::kDamaged: return "it is damaged";
-    case PlanFileStatus::kInvalid: return "what it says is no plan";
+    case PlanFileStatus::kOk:
+      return "a plan";
+    case PlanFileStatus::kCannotRead:
+      return "it cannot be read";
+    case PlanFileStatus::kNotAPlan:
+      return "it is no plan file";
+    case PlanFileStatus::kVersion:
+      return "it is of another version of the format";
+    case PlanFileStatus::kDamaged:
+      return "it is damaged";
+    case PlanFileStatus::kInvalid:
+      return "what it says is no plan";
   }
   return "";
 }

@@ -38,7 +38,8 @@ void Recording::Index(DeviceAddress address, const Live& block) try {
 }
 
 void Recording::Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, bool async, DeviceAddress address) {
-  if (!on()) [[likely]] return;
+  if (!on()) [[likely]]
+    return;
   if (index_blocks_ && kind == EventKind::kAllocate) Index(address, {bytes, id, 0});
   if (index_blocks_ && kind == EventKind::kRelease) live_.erase(address);
   Event event;

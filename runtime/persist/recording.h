@@ -33,8 +33,8 @@ class Recording {
  public:
   static constexpr uint64_t kNoLaunch = UINT64_MAX;  // as Engine's
 
-  // `writer`: null: nothing is recorded. Not owned. `index_blocks`: launches will be noted, so that addresses must be found.
-  // `nodes`: where the index takes its memory from.
+  // `writer`: null: nothing is recorded. Not owned. `index_blocks`: launches will be noted, so that addresses must be
+  // found. `nodes`: where the index takes its memory from.
   Recording(TraceWriter* writer, bool index_blocks, std::pmr::memory_resource* nodes)
       : writer_(writer), index_blocks_(index_blocks), live_(nodes) {}
 
@@ -43,8 +43,8 @@ class Recording {
   // `address`: of an allocation or release. O(1), with the index O(log blocks).
   void Add(EventKind kind, uint64_t id, uint64_t bytes, uint32_t stream, bool async, DeviceAddress address);
 
-  // A launch; its ordinal for AddWork, or kNoLaunch if nothing was written. `only_if_named`: unless it names a block here.
-  // O(words * log blocks).
+  // A launch; its ordinal for AddWork, or kNoLaunch if nothing was written. `only_if_named`: unless it names a block
+  // here. O(words * log blocks).
   uint64_t AddLaunch(const LaunchNote& note, bool only_if_named);
   // Times: nanoseconds of the steady clock, 0: not known.
   void AddWork(uint64_t launch, std::string_view name, uint64_t start_ns, uint64_t end_ns);

@@ -39,8 +39,8 @@ class Alignment {
  private:
   static constexpr size_t kNear = 24, kConfirm = 6, kContext = 8;
 
-  // What lives longer than the whole cycle is not the script's, whatever its size. (Where optimizer state comes in between,
-  // lives are longer in requests: those that stay do not count.)
+  // What lives longer than the whole cycle is not the script's, whatever its size. (Where optimizer state comes in
+  // between, lives are longer in requests: those that stay do not count.)
   void SelectRequests(uint64_t anchor, uint64_t n) {
     const uint64_t end = tail_.units.size();
     std::vector<uint32_t> staying(end + 1, 0);  // before each request
@@ -111,12 +111,13 @@ class Alignment {
 
   const HistoryTail& tail_;
   const Script& script_;
-  std::vector<uint32_t> entries_;   // planned ones
-  std::vector<uint32_t> requests_;  // not retained, before the anchor
+  std::vector<uint32_t> entries_;                        // planned ones
+  std::vector<uint32_t> requests_;                       // not retained, before the anchor
   std::vector<std::pair<uint32_t, uint32_t>> contexts_;  // (hash of kContext entries, index of the one after)
 };
 
-// One behind the last request, of those before `entries.size()`, that is not the next planned entry after the one before.
+// One behind the last request, of those before `entries.size()`, that is not the next planned entry after the one
+// before.
 size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script) {
   const uint32_t n = script.size();
   uint32_t expected = 0;  // what comes behind, at the anchor
@@ -132,8 +133,8 @@ size_t LastIrregular(const std::vector<uint32_t>& entries, const Script& script)
   return 0;
 }
 
-// Where the requests first are those of a whole cycle, and none of them stays; kNoAnchor: nowhere. O(requests + entries)
-// (Knuth, Morris, Pratt).
+// Where the requests first are those of a whole cycle, and none of them stays; kNoAnchor: nowhere. O(requests +
+// entries) (Knuth, Morris, Pratt).
 uint64_t FirstCycle(const HistoryTail& tail, const Script& script) {
   const uint32_t n = script.size();
   std::vector<uint32_t> border(n, 0);  // of entries [0, i]: the longest that they begin and end with
@@ -210,7 +211,8 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
     uint64_t units = offset - script.zone_offset;
     if (offset < script.zone_offset) {
       auto hole = std::upper_bound(script.fragments.begin(), script.fragments.end(), offset,
-                                   [](uint32_t at, const Fragment& h) { return at < h.offset; }) - 1;
+                                   [](uint32_t at, const Fragment& h) { return at < h.offset; }) -
+                  1;
       units = base[static_cast<size_t>(hole - script.fragments.begin())] + offset - hole->offset;
     }
     offsets.push_back(static_cast<Offset>(units * kBlockUnit));

@@ -11,8 +11,9 @@
 
 namespace hotpack {
 
-// The first requests of a run, and which entry of the script each of them was. Optimizer state that arrives in the middle
-// of the first iteration is told from the iteration's own requests by this, and so is the first of these from the weights.
+// The first requests of a run, and which entry of the script each of them was. Optimizer state that arrives in the
+// middle of the first iteration is told from the iteration's own requests by this, and so is the first of these from
+// the weights.
 //
 //   weights             first iteration, optimizer state in the middle   from here on the script's own order
 //   w0 w1 ... wk        e5 e6 e7 s0 s1 e8 s2 e9 ... en-1 e0 e1 ...
@@ -30,8 +31,8 @@ struct SavedPlan {
   std::vector<std::shared_ptr<const Script>> scripts;  // without holes; first the one that the opening is of
   Opening opening;
   // For people, and to judge by whether the plan can be meant for this device.
-  std::string program;       // path of the program that it was made for
-  std::string device;        // name of the device
+  std::string program;  // path of the program that it was made for
+  std::string device;   // name of the device
   uint64_t device_bytes = 0;
   uint64_t chunk_bytes = 0;
   uint64_t live_peak_bytes = 0;  // of that run
@@ -54,10 +55,11 @@ inline constexpr uint64_t kMaxOpening = 1 << 18;  // requests: 2 MiB of a file
 inline constexpr uint64_t kNoAnchor = UINT64_MAX;
 
 // How the run began whose first requests `tail` holds (tail.first == 0), as seen from its request `anchor`, which is an
-// occurrence of the script's entry 0; or, if that is far from it or not known (kNoAnchor), from the first cycle that is the
-// script's request by request. Goes back from there and leaves out what was not released in time; where requests are
-// missing or inserted it looks for the place again. Ends a cycle after the last that was not in the script's order, or at
-// kMaxOpening, or some cycles after it began; empty if the script begins only there. O(requests × log entries) as a rule.
+// occurrence of the script's entry 0; or, if that is far from it or not known (kNoAnchor), from the first cycle that is
+// the script's request by request. Goes back from there and leaves out what was not released in time; where requests
+// are missing or inserted it looks for the place again. Ends a cycle after the last that was not in the script's order,
+// or at kMaxOpening, or some cycles after it began; empty if the script begins only there. O(requests × log entries) as
+// a rule.
 Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anchor);
 
 // The same script with all its blocks in one zone: holes are addresses of one run. Packs again, for at most

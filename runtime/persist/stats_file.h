@@ -47,7 +47,8 @@ struct ProcessStats {
   std::string program;
   uint32_t arenas = 0;
   hotpack_stats stats = {};  // of all its arenas together, see Combine
-  std::vector<uint64_t> load;  // bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has none
+  std::vector<uint64_t>
+      load;  // bytes, kLoadColumns columns of the plan of the arena with most requests; empty: it has none
 };
 // One process's file. False: not a whole stats file of this version.
 bool ReadStatsFile(const std::string& path, ProcessStats* process);

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "runtime/memory/cuda_device_memory.h"
 #include "runtime/engine/engine.h"
+#include "runtime/memory/cuda_device_memory.h"
 #include "runtime/process/pool_origins.h"
 
 namespace hotpack {
@@ -57,17 +57,17 @@ class ArenaTable {
     return nullptr;
   }
 
-  // The arena of `context`; if there is none, make() -> ContextArena* is called without a lock (it may call the driver) by one
-  // thread while others that ask for the same context wait. Null: make() gave null or threw, the table is full, or the
-  // context is ending.
+  // The arena of `context`; if there is none, make() -> ContextArena* is called without a lock (it may call the driver)
+  // by one thread while others that ask for the same context wait. Null: make() gave null or threw, the table is full,
+  // or the context is ending.
   template <typename Make>
   ContextArena* FindOrMake(CUcontext context, Make make);
 
   // Takes the arena of `context` out; one that is being made is waited for. The caller retires it.
   ContextArena* Remove(CUcontext context);
 
-  // From Begin to Finish no arena is made for `context`: it is being destroyed, and a request that comes in between from
-  // another thread must not leave one behind for a later context that gets the same handle.
+  // From Begin to Finish no arena is made for `context`: it is being destroyed, and a request that comes in between
+  // from another thread must not leave one behind for a later context that gets the same handle.
   void BeginEnd(CUcontext context);
   void FinishEnd(CUcontext context);
   bool IsEnding(CUcontext context) const;
@@ -88,8 +88,8 @@ class ArenaTable {
 
  private:
   struct Slot {
-    std::atomic<CUcontext> context{nullptr};  // null: free (once used, a slot may be used again)
-    std::atomic<ContextArena*> arena{nullptr};       // null with a context: being made
+    std::atomic<CUcontext> context{nullptr};    // null: free (once used, a slot may be used again)
+    std::atomic<ContextArena*> arena{nullptr};  // null with a context: being made
   };
   Slot* Claim(CUcontext context, bool* claimed);
   static void WaitUntilMade(const Slot& slot, CUcontext context) {

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "runtime/process/arena_table.h"
 #include "runtime/include/hotpack.h"
-#include "runtime/process/mark_listener.h"
 #include "runtime/persist/stats_file.h"
+#include "runtime/process/arena_table.h"
+#include "runtime/process/mark_listener.h"
 
 namespace hotpack {
 

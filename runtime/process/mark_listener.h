@@ -7,8 +7,8 @@
 
 namespace hotpack {
 
-// Called with kMark, kInterrupt or kResume by hotpack_step, hotpack_interrupt and hotpack_resume; null: nobody. Set once,
-// by preload/serve/recorder.cc.
+// Called with kMark, kInterrupt or kResume by hotpack_step, hotpack_interrupt and hotpack_resume; null: nobody. Set
+// once, by preload/serve/recorder.cc.
 extern std::atomic<void (*)(EventKind)> mark_listener;
 
 }  // namespace hotpack

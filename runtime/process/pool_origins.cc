@@ -6,10 +6,7 @@
 #include "runtime/engine/engine.h"
 
 namespace hotpack {
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 bool PoolOrigins::Make(const Engine& engine) {
   DeviceAddress base = 0;

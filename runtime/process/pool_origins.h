@@ -22,8 +22,8 @@ class PoolOrigins {
       return;
     Set(address, of_pool);
   }
-  // Whether the live block that starts at `address` is memory of a pool. False too if there was no room for the marks, and
-  // for blocks outside the arena (managed memory).
+  // Whether the live block that starts at `address` is memory of a pool. False too if there was no room for the marks,
+  // and for blocks outside the arena (managed memory).
   bool OfPool(DeviceAddress address) const;
 
  private:

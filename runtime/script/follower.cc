@@ -27,7 +27,8 @@ void Follower::Place(uint64_t base, uint64_t zone) {
       cell.offset = entry.offset - script_->zone_offset + zone_begin_;
     } else {
       auto hole = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
-                                   [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) - 1;
+                                   [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) -
+                  1;
       cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kBlockUnit);
     }
     offsets.push_back(cell.offset);
@@ -354,8 +355,8 @@ void Follower::AddForeign(const std::vector<Range>& blocks) {
 }
 
 void Follower::RemoveForeign(uint32_t begin, uint32_t end) {
-  auto it = std::find_if(foreign_.begin(), foreign_.end(),
-                         [&](const Range& r) { return r.begin == begin && r.end == end; });
+  auto it =
+      std::find_if(foreign_.begin(), foreign_.end(), [&](const Range& r) { return r.begin == begin && r.end == end; });
   if (it == foreign_.end()) return;
   foreign_.erase(it);
   for (uint32_t i = 0; i < size_; ++i) {
@@ -374,7 +375,8 @@ std::vector<Follower::Range> Follower::LiveRanges() const {
   return ranges;
 }
 
-uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const {
+uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
+                                 const std::vector<Range>& without_pages) const {
   std::vector<Range> busy = LiveRanges();
   busy.insert(busy.end(), without_pages.begin(), without_pages.end());
   auto use = [&](uint32_t i) {
@@ -420,8 +422,8 @@ void Follower::NoteAge(uint32_t entry, uint32_t age) {
   seen.min_age = seen.min_age == 0 ? life : std::min(seen.min_age, life);
   const ProfileBlock& known = script_->profile.blocks[entry];
   if (known.planned && life <= known.age) return;
-  // Once may be an accident (a tensor kept for a while), unless it is only a little longer, or nothing was known. Twice is
-  // worth a plan for the shorter of the two lives.
+  // Once may be an accident (a tensor kept for a while), unless it is only a little longer, or nothing was known. Twice
+  // is worth a plan for the shorter of the two lives.
   if (!known.planned || life - known.age <= std::max(8u, size_ / 16)) seen.longest = std::max(seen.longest, life);
   uint32_t longest = std::max(seen.longest, life);
   seen.max_age = std::max(seen.max_age, std::min(seen.longest, life));
@@ -447,7 +449,8 @@ Profile Follower::LearnedProfile() const {
 bool Follower::Consistent() const {
   // At most one live block an address; a live entry's successors are waiting; who meets a foreign block knows it.
   for (uint32_t i = 0; i < size_; ++i) {
-    auto foreign = std::count_if(foreign_.begin(), foreign_.end(), [&](const Range& r) { return Overlaps(i, r.begin, r.end); });
+    auto foreign =
+        std::count_if(foreign_.begin(), foreign_.end(), [&](const Range& r) { return Overlaps(i, r.begin, r.end); });
     if (cells_[i].foreign != foreign || ((cells_[i].pending & kForeignBit) != 0) != (foreign != 0)) return false;
     if (cells_[i].ghosts != 0 && (cells_[i].pending & kCountMask) == 0) return false;
   }

@@ -36,9 +36,9 @@ class Follower {
     uint32_t entry;  // kNone if off script
   };
 
-  // Begins to follow `script` at `position`, with nothing live at its places. From here on offsets are units from `base`;
-  // the planned zone begins at the address `zone`. All entries count as unmapped. O(n + edges); where it is the script
-  // followed last, at the same place, nothing is built anew and what was learned stays.
+  // Begins to follow `script` at `position`, with nothing live at its places. From here on offsets are units from
+  // `base`; the planned zone begins at the address `zone`. All entries count as unmapped. O(n + edges); where it is the
+  // script followed last, at the same place, nothing is built anew and what was learned stays.
   void Start(std::shared_ptr<const Script> script, uint32_t position, uint64_t base, uint64_t zone);
   void Stop();
   bool active() const { return script_ != nullptr; }
@@ -86,7 +86,8 @@ class Follower {
     do {  // there is at least one, be it itself
       ghosts |= --cells[*k].pending;
     } while (++k != last);
-    if (ghosts & kGhostBit) [[unlikely]] EndGhostsAfter(cell);
+    if (ghosts & kGhostBit) [[unlikely]]
+      EndGhostsAfter(cell);
     return true;
   }
 
@@ -115,8 +116,8 @@ class Follower {
   // Several blocks at once, ascending and apart, where there were none. O((n + blocks) log blocks).
   void AddForeign(const std::vector<Range>& blocks);
   void RemoveForeign(uint32_t begin, uint32_t end);
-  // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests; kNone. O(n log n).
-  // The zone has `height` units, of which some have no pages.
+  // A place in the planned zone of `units` that no live block uses and no entry will use for the next `age` requests;
+  // kNone. O(n log n). The zone has `height` units, of which some have no pages.
   uint32_t FindIdleRange(uint32_t units, uint32_t age, uint32_t height, const std::vector<Range>& without_pages) const;
   // Offset ranges of live blocks (planned and foreign), sorted by begin.
   std::vector<Range> LiveRanges() const;
@@ -150,21 +151,21 @@ class Follower {
   static constexpr uint32_t kForeignBit = 1u << 28;  // foreign != 0
   static constexpr uint32_t kCountMask = kForeignBit - 1;
   static constexpr uint32_t kBusyMask = kForeignBit | kCountMask;  // what a request must wait for
-  static constexpr uint32_t kWindow = 64;  // how far a request is looked for around the cursor
+  static constexpr uint32_t kWindow = 64;                          // how far a request is looked for around the cursor
 
   // An entry at its place, with its state: one cache line.
   struct alignas(64) Cell {
-    uint32_t units = 0;         // planned size
-    uint32_t pending = 0;       // unreleased predecessors; plus the bits
-    uint32_t offset = kNone;    // units from the arena's base
-    uint32_t slot = kNone;      // in live_
+    uint32_t units = 0;       // planned size
+    uint32_t pending = 0;     // unreleased predecessors; plus the bits
+    uint32_t offset = kNone;  // units from the arena's base
+    uint32_t slot = kNone;    // in live_
     uint32_t predecessors = 0;
     uint32_t first_successor = 0, last_successor = 0;  // a range of successors_
-    uint32_t age = 0;           // expected
-    uint64_t ordinal = 0;       // the request that claimed it last
-    uint32_t live_units = 0;    // ... and what that asked for
-    uint32_t ghosts = 0;        // turns not taken that have not ended
-    uint32_t foreign = 0;       // foreign blocks that lie here. (A ghost need not wait for them: it takes no place)
+    uint32_t age = 0;                                  // expected
+    uint64_t ordinal = 0;                              // the request that claimed it last
+    uint32_t live_units = 0;                           // ... and what that asked for
+    uint32_t ghosts = 0;                               // turns not taken that have not ended
+    uint32_t foreign = 0;  // foreign blocks that lie here. (A ghost need not wait for them: it takes no place)
   };
 
   void Claim(uint32_t i, Cell& cell, uint32_t units, uint64_t ordinal) {
@@ -174,7 +175,8 @@ class Follower {
     live_[cell.slot].entry = i;
   }
   void Advance() {
-    if (++cursor_ == size_) [[unlikely]] WrapAround();
+    if (++cursor_ == size_) [[unlikely]]
+      WrapAround();
   }
   void End(const Cell& cell) {
     for (uint32_t s = cell.first_successor; s < cell.last_successor; ++s) --cells_[successors_[s]].pending;
@@ -191,7 +193,9 @@ class Follower {
   void MoveTo(uint32_t position, bool holes);
   uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
   uint32_t FindAhead(uint32_t units, uint64_t ordinal);
-  uint32_t Quiet() const { return std::min(kWindow / 4, size_ / 4); }  // requests by script on either side of a larger one
+  uint32_t Quiet() const {
+    return std::min(kWindow / 4, size_ / 4);
+  }  // requests by script on either side of a larger one
   void NoteLeft(uint64_t ordinal);
   void LearnLarger();
   uint64_t ScriptAge(uint32_t entry, uint32_t age) const;
@@ -203,7 +207,9 @@ class Follower {
     return e.offset != kNone && e.offset < end && begin < e.offset + e.units;
   }
   uint32_t After(uint32_t position, uint32_t steps) const { return (position + uint64_t{steps}) % size_; }
-  uint32_t Before(uint32_t position, uint32_t steps) const { return (position + uint64_t{size_} - steps % size_) % size_; }
+  uint32_t Before(uint32_t position, uint32_t steps) const {
+    return (position + uint64_t{size_} - steps % size_) % size_;
+  }
 
   void Place(uint64_t base, uint64_t zone);
   void ClearTurns();
@@ -213,17 +219,17 @@ class Follower {
   Cell* cells_ = nullptr;
   LiveSlots live_;
   uint64_t base_ = 0, zone_ = 0;  // where the cells' offsets were last worked out for
-  uint32_t zone_begin_ = 0;  // units
+  uint32_t zone_begin_ = 0;       // units
   uint32_t size_ = 0;
   uint32_t cursor_ = 0;
   uint32_t unmapped_ = 0;
   uint32_t ended_ = 0;
   bool lost_ = false;
   bool learned_ = false;
-  uint32_t unmatched_ = 0;       // requests lately that matched nothing
-  uint32_t last_unmatched_ = 0;  // the size of the last of them
+  uint32_t unmatched_ = 0;          // requests lately that matched nothing
+  uint32_t last_unmatched_ = 0;     // the size of the last of them
   uint64_t last_unmatched_at_ = 0;  // ... and its ordinal
-  bool last_was_novel_ = false;  // ... and no entry near the cursor has that size
+  bool last_was_novel_ = false;     // ... and no entry near the cursor has that size
   uint64_t divergences_ = 0;
   // A request that was larger than its entry, by itself: believed once the rest of the iteration has come by script.
   struct Larger {
@@ -233,7 +239,7 @@ class Follower {
   } larger_;
   uint64_t left_at_ = 0, left_before_ = 0;  // ordinals of the last two requests that were not the next entry's
   std::vector<uint32_t> skipped_;  // entries before the cursor whose turn was skipped but may still come, oldest first
-  std::vector<uint32_t> ready_;  // of EndGhosts
+  std::vector<uint32_t> ready_;    // of EndGhosts
   std::vector<Range> foreign_;
   std::vector<Cell> cell_storage_;
   struct Seen {

@@ -101,9 +101,10 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
   return second.status == PackStatus::kOk ? second : first;
 }
 
-// The space of offsets with the fragments in front: hole, wall of one unit, hole, wall, ..., zone. The reserved_ranges are blocks that
-// are always there, so that nothing is placed across.
-std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance, uint32_t* zone_offset) {
+// The space of offsets with the fragments in front: hole, wall of one unit, hole, wall, ..., zone. The reserved_ranges
+// are blocks that are always there, so that nothing is placed across.
+std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance,
+                             uint32_t* zone_offset) {
   std::vector<Fragment> fragments;
   uint32_t at = 0;
   for (const AddressRange& range : spare) {
@@ -123,14 +124,15 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock lengt
 }
 
 // Offsets of the script in the zone for the instance's blocks, as far as it has them; the others above all.
-std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRange>& reserved_ranges, const Profile& profile,
-                                   const std::vector<uint32_t>& index) {
+std::optional<Placement> StartFrom(const Script& old, const std::vector<ZoneRange>& reserved_ranges,
+                                   const Profile& profile, const std::vector<uint32_t>& index) {
   if (old.size() != profile.blocks.size() || !old.fragments.empty()) return std::nullopt;
   Placement start;
   start.height = static_cast<Bytes>(old.height_bytes);
   for (uint32_t i : index) {
     uint32_t offset = old.entries[i].offset;
-    start.offsets.push_back(offset == kNone ? start.height : static_cast<Offset>((offset - old.zone_offset) * kBlockUnit));
+    start.offsets.push_back(offset == kNone ? start.height
+                                            : static_cast<Offset>((offset - old.zone_offset) * kBlockUnit));
   }
   for (const ZoneRange& wall : reserved_ranges) start.offsets.push_back(static_cast<Offset>(wall.offset * kBlockUnit));
   return start;
@@ -177,15 +179,15 @@ bool PinCarried(const Script& old, const Profile& profile, const std::vector<uin
 }
 
 // The plain solve; with what is common with another script where that one has it, if that costs next to nothing.
-PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance, const RelatedScripts& kin,
-                     uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
+                     const RelatedScripts& kin, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
   std::optional<Placement> start;
   if (kin.old != nullptr) start = StartFrom(*kin.old, kin.reserved_ranges, profile, index);
   if (start) options.start = &*start;
   Instance pinned = instance;
   const Script* like = kin.old != nullptr ? kin.old : kin.beside;
-  if (like != nullptr && (like == kin.old ? PinCarried(*like, profile, index, &pinned)
-                                          : PinCommon(*like, profile, index, 0, &pinned))) {
+  if (like != nullptr &&
+      (like == kin.old ? PinCarried(*like, profile, index, &pinned) : PinCommon(*like, profile, index, 0, &pinned))) {
     PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
     auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
@@ -193,10 +195,10 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
   return PackForPages(instance, chunk_bytes, time_limit_ns, options);
 }
 
-// The solve with fragments in front; with what is common with another script where that one has it, if the zone becomes no
-// higher than that one's, or hardly.
+// The solve with fragments in front; with what is common with another script where that one has it, if the zone becomes
+// no higher than that one's, or hardly.
 PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                           const RelatedScripts& kin, uint32_t zone_offset, const PackOptions& options) {
+                             const RelatedScripts& kin, uint32_t zone_offset, const PackOptions& options) {
   Instance pinned = instance;
   if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
     PackResult result = Pack(pinned, options);
@@ -213,7 +215,8 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
                                          uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
                                          const RelatedScripts& kin, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
-  WidenForJitter(&profile, std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
+  WidenForJitter(&profile,
+                 std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
   for (const ZoneRange& place : kin.reserved_ranges) {
@@ -230,7 +233,8 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
   if (plain.status != PackStatus::kOk) return nullptr;
   // A placement so far off, of a job so large, is no better than best fit.
   if (kin.reserved_ranges.empty() &&
-      plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes)) return nullptr;
+      plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes))
+    return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
   if (!spare.empty() && kin.reserved_ranges.empty()) {
     uint32_t zone_offset = 0;
@@ -265,11 +269,12 @@ const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& script
   return alike;
 }
 
-std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot, const std::vector<AddressRange>& fragments,
-                                   const PlanSettings& settings, const RelatedScripts& kin, const std::atomic<bool>* cancel) {
+std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot,
+                                   const std::vector<AddressRange>& fragments, const PlanSettings& settings,
+                                   const RelatedScripts& kin, const std::atomic<bool>* cancel) {
   WorkClock clock;
-  return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns, cancel,
-                    kin, settings.logical_time ? &clock : nullptr);
+  return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns,
+                    cancel, kin, settings.logical_time ? &clock : nullptr);
 }
 
 }  // namespace
@@ -290,8 +295,8 @@ std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, c
   return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
 }
 
-std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot, const PlanSettings& settings,
-                                               const std::atomic<bool>* cancel) {
+std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot,
+                                               const PlanSettings& settings, const std::atomic<bool>* cancel) {
   RelatedScripts kin;
   kin.beside = MostAlike(snapshot.scripts, profile);
   return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);

@@ -18,8 +18,8 @@ class PlanWorker {
   // Does a job, on the worker's thread; `cancel`: end with what there is.
   using Work = std::function<void(const PlanJob&, const std::atomic<bool>* cancel)>;
 
-  // on_demand: a job begins only when a thread waits for it. So what the poster still does before it waits is done before
-  // the job, in every run alike.
+  // on_demand: a job begins only when a thread waits for it. So what the poster still does before it waits is done
+  // before the job, in every run alike.
   explicit PlanWorker(Work work, bool on_demand = false) : work_(std::move(work)), on_demand_(on_demand) {}
   ~PlanWorker();  // cancels and joins
 

@@ -129,7 +129,8 @@ void NarrowLoad(Script* script) {
   for (size_t c = 0; c < kLoadColumns; ++c) {
     const size_t begin = c * units.size() / kLoadColumns, end = (c + 1) * units.size() / kLoadColumns;
     const auto from = units.begin() + static_cast<std::ptrdiff_t>(begin);
-    script->load[c] = *std::max_element(from, from + static_cast<std::ptrdiff_t>(std::max<size_t>(1, end - begin))) * kBlockUnit;
+    script->load[c] =
+        *std::max_element(from, from + static_cast<std::ptrdiff_t>(std::max<size_t>(1, end - begin))) * kBlockUnit;
   }
 }
 

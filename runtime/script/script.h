@@ -13,18 +13,18 @@ namespace hotpack {
 inline constexpr uint32_t kNone = UINT32_MAX;
 
 struct ScriptEntry {
-  uint32_t units = 0;         // planned size, in units of 512 bytes
-  uint32_t age = 0;           // expected life, in requests; 0: not planned
-  uint32_t offset = kNone;    // in units, in the script's own space (Script::holes); kNone: not planned
+  uint32_t units = 0;            // planned size, in units of 512 bytes
+  uint32_t age = 0;              // expected life, in requests; 0: not planned
+  uint32_t offset = kNone;       // in units, in the script's own space (Script::holes); kNone: not planned
   uint32_t first_successor = 0;  // into Script::successors, up to the next entry's
   uint32_t predecessors = 0;     // number of spatial predecessors
 };
 
 // A hole: memory outside the planned zone that is held anyway, beside retained blocks (Arena::Fragments).
 struct Fragment {
-  uint32_t offset;        // in the script's own space, in units
+  uint32_t offset;  // in the script's own space, in units
   uint32_t units;
-  uint64_t address;       // of the device
+  uint64_t address;  // of the device
   bool operator==(const Fragment&) const = default;
 };
 
@@ -37,7 +37,7 @@ struct ZoneRange {
 // A script's own space of offsets: first the holes it uses, then, from zone_offset up, the planned zone.
 struct Script {
   std::vector<Fragment> fragments;   // ascending
-  uint32_t zone_offset = 0;  // in units
+  uint32_t zone_offset = 0;          // in units
   std::vector<ScriptEntry> entries;  // plus one at the end that closes first_successor
   // successors of entry i: entries that use some of its addresses next. On the cycle, so every planned entry has at
   // least one predecessor and one successor, be it itself in the next iteration.
@@ -52,9 +52,10 @@ struct Script {
   static constexpr uint32_t kContext = 4;
   std::vector<std::pair<uint32_t, uint32_t>> contexts;  // (hash, entry), sorted
   Profile profile;
-  std::vector<ZoneRange> reserved_ranges;  // where no entry lies: blocks of other scripts live there meanwhile. Ascending, apart
-  uint64_t height_bytes = 0;  // of the planned zone
-  uint64_t fragment_bytes = 0;    // used of the holes
+  std::vector<ZoneRange>
+      reserved_ranges;          // where no entry lies: blocks of other scripts live there meanwhile. Ascending, apart
+  uint64_t height_bytes = 0;    // of the planned zone
+  uint64_t fragment_bytes = 0;  // used of the holes
   uint64_t lower_bound_bytes = 0;
   LoadColumns load = {};  // of the planned blocks, over the cycle
 

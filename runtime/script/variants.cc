@@ -112,7 +112,8 @@ void Variants::NoteIteration(uint64_t number, uint32_t phase) {
 
 Variant* Variants::Predict(uint64_t followed, uint32_t* phase) {
   constexpr uint32_t kSure = 4;  // iterations alike
-  if (expected_.number == 0 || expected_.number == followed || !agreed_ || expected_after_ < kSure + mistakes_) return nullptr;
+  if (expected_.number == 0 || expected_.number == followed || !agreed_ || expected_after_ < kSure + mistakes_)
+    return nullptr;
   Variant* next = Find(expected_.number);
   if (next == nullptr || expected_.phase >= next->script->size()) return nullptr;
   *phase = expected_.phase;
@@ -155,7 +156,8 @@ Variant* Variants::MatchHead(const History& history, uint64_t begin, uint64_t ne
   return best;
 }
 
-Variant* Variants::MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except, uint32_t* entry) {
+Variant* Variants::MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except,
+                                uint32_t* entry) {
   constexpr int kTries = 64;
   if (newest + 1 < Script::kContext) return nullptr;
   uint32_t window[Script::kContext];
@@ -170,7 +172,8 @@ Variant* Variants::MatchContext(const History& history, uint64_t newest, uint32_
     auto it = std::lower_bound(script.contexts.begin(), script.contexts.end(), std::make_pair(hash, 0u));
     for (int tries = 0; tries < kTries && it != script.contexts.end() && it->first == hash; ++it, ++tries) {
       uint32_t last = it->second == 0 ? n - 1 : it->second - 1, i = last, length = 0;
-      while (length < kLongestContext && length <= newest && history.Units(newest - length) == script.entries[i].units) {
+      while (length < kLongestContext && length <= newest &&
+             history.Units(newest - length) == script.entries[i].units) {
         ++length;
         i = i == 0 ? n - 1 : i - 1;
       }

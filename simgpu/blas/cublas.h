@@ -22,8 +22,12 @@ namespace simgpu::blas {
 
 inline bool Valid(cublasHandle_t handle) { return handle != nullptr && handle->magic == cublasContext::kMagic; }
 
-inline void Read(cublasHandle_t handle, const void* memory, uint64_t bytes) { Use(handle->stream, memory, bytes, false); }
-inline void Write(cublasHandle_t handle, const void* memory, uint64_t bytes) { Use(handle->stream, memory, bytes, true); }
+inline void Read(cublasHandle_t handle, const void* memory, uint64_t bytes) {
+  Use(handle->stream, memory, bytes, false);
+}
+inline void Write(cublasHandle_t handle, const void* memory, uint64_t bytes) {
+  Use(handle->stream, memory, bytes, true);
+}
 
 // alpha, beta, and results of one value: in device memory only in that mode.
 inline void ReadScalar(cublasHandle_t handle, const void* value, size_t bytes) {
@@ -31,8 +35,8 @@ inline void ReadScalar(cublasHandle_t handle, const void* value, size_t bytes) {
 }
 
 // The number of rows and columns of op(X) where it is `rows` by `columns`, as X is stored.
-inline uint64_t MatrixBytes(cublasOperation_t op, int64_t rows, int64_t columns, int64_t leading, int64_t count, int64_t stride,
-                            size_t element) {
+inline uint64_t MatrixBytes(cublasOperation_t op, int64_t rows, int64_t columns, int64_t leading, int64_t count,
+                            int64_t stride, size_t element) {
   return op == CUBLAS_OP_N ? Extent(rows, columns, leading, count, stride, element)
                            : Extent(columns, rows, leading, count, stride, element);
 }

@@ -1,2 +1,3 @@
-#include "simgpu/blas/stubs.h"
 #include "simgpu/blas/cublas_stubs.inc"
+
+#include "simgpu/blas/stubs.h"

@@ -29,10 +29,17 @@ cublasStatus_t cublasGetVersion_v2(cublasHandle_t, int* version) {
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
   if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   switch (type) {
-    case MAJOR_VERSION: *value = CUBLAS_VER_MAJOR; return CUBLAS_STATUS_SUCCESS;
-    case MINOR_VERSION: *value = CUBLAS_VER_MINOR; return CUBLAS_STATUS_SUCCESS;
-    case PATCH_LEVEL: *value = CUBLAS_VER_PATCH; return CUBLAS_STATUS_SUCCESS;
-    default: return CUBLAS_STATUS_INVALID_VALUE;
+    case MAJOR_VERSION:
+      *value = CUBLAS_VER_MAJOR;
+      return CUBLAS_STATUS_SUCCESS;
+    case MINOR_VERSION:
+      *value = CUBLAS_VER_MINOR;
+      return CUBLAS_STATUS_SUCCESS;
+    case PATCH_LEVEL:
+      *value = CUBLAS_VER_PATCH;
+      return CUBLAS_STATUS_SUCCESS;
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
 
@@ -53,19 +60,19 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
   return CUBLAS_STATUS_SUCCESS;
 }
 
-#define SIMGPU_BLAS_SETTING(name, type, member)                                                 \
-  cublasStatus_t cublasSet##name(cublasHandle_t handle, type value) {                           \
-    if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;                                   \
-    handle->member = value;                                                                     \
-    return CUBLAS_STATUS_SUCCESS;                                                               \
-  }                                                                                             \
+#define SIMGPU_BLAS_SETTING(name, type, member)                       \
+  cublasStatus_t cublasSet##name(cublasHandle_t handle, type value) { \
+    if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;         \
+    handle->member = value;                                           \
+    return CUBLAS_STATUS_SUCCESS;                                     \
+  }                                                                   \
   cublasStatus_t cublasGet##name(cublasHandle_t handle, type* value) SIMGPU_BLAS_GET(member)
-#define SIMGPU_BLAS_GET(member)                                 \
-  {                                                             \
-    if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED;   \
-    if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE;   \
-    *value = handle->member;                                    \
-    return CUBLAS_STATUS_SUCCESS;                               \
+#define SIMGPU_BLAS_GET(member)                               \
+  {                                                           \
+    if (!Valid(handle)) return CUBLAS_STATUS_NOT_INITIALIZED; \
+    if (value == nullptr) return CUBLAS_STATUS_INVALID_VALUE; \
+    *value = handle->member;                                  \
+    return CUBLAS_STATUS_SUCCESS;                             \
   }
 SIMGPU_BLAS_SETTING(PointerMode_v2, cublasPointerMode_t, pointer_mode)
 SIMGPU_BLAS_SETTING(AtomicsMode, cublasAtomicsMode_t, atomics_mode)
@@ -73,10 +80,11 @@ SIMGPU_BLAS_SETTING(MathMode, cublasMath_t, math_mode)
 SIMGPU_BLAS_SETTING(SmCountTarget, int, sm_count_target)
 cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* value) SIMGPU_BLAS_GET(stream)
 
-const char* cublasGetStatusName(cublasStatus_t status) {
+    const char* cublasGetStatusName(cublasStatus_t status) {
   switch (status) {
 #define SIMGPU_BLAS_NAME(name) \
-  case name: return #name;
+  case name:                   \
+    return #name;
     SIMGPU_BLAS_NAME(CUBLAS_STATUS_SUCCESS)
     SIMGPU_BLAS_NAME(CUBLAS_STATUS_NOT_INITIALIZED)
     SIMGPU_BLAS_NAME(CUBLAS_STATUS_ALLOC_FAILED)
@@ -87,7 +95,8 @@ const char* cublasGetStatusName(cublasStatus_t status) {
     SIMGPU_BLAS_NAME(CUBLAS_STATUS_INTERNAL_ERROR)
     SIMGPU_BLAS_NAME(CUBLAS_STATUS_NOT_SUPPORTED)
     SIMGPU_BLAS_NAME(CUBLAS_STATUS_LICENSE_ERROR)
-    default: return "CUBLAS_STATUS_UNKNOWN";
+    default:
+      return "CUBLAS_STATUS_UNKNOWN";
   }
 }
 

@@ -1,5 +1,5 @@
-// The cuBLASLt shim: descriptors that remember what they are told, one algorithm that needs no workspace, products that tell
-// the checker what they use.
+// The cuBLASLt shim: descriptors that remember what they are told, one algorithm that needs no workspace, products that
+// tell the checker what they use.
 #include <cublasLt.h>
 
 #include <cstring>
@@ -107,8 +107,8 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 size_t cublasLtGetCudartVersion() { return CUDART_VERSION; }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows, uint64_t columns,
-                                          int64_t leading) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
+                                          uint64_t columns, int64_t leading) {
   return Create(layout, [&](Attributes* a) {
     a->Put<uint32_t>(CUBLASLT_MATRIX_LAYOUT_TYPE, type);
     a->Put<int32_t>(CUBLASLT_MATRIX_LAYOUT_ORDER, CUBLASLT_ORDER_COL);
@@ -143,8 +143,8 @@ SIMGPU_LT_DESCRIPTOR(MatmulDesc, cublasLtMatmulDesc_t, cublasLtMatmulDescAttribu
 SIMGPU_LT_DESCRIPTOR(MatmulPreference, cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t)
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
-                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int requested,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                              cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int requested,
                                               cublasLtMatmulHeuristicResult_t results[], int* found) {
   if (found == nullptr || results == nullptr || requested < 1 || desc == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   *found = 0;
@@ -161,27 +161,29 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t, cudaDataType_t,
-                                      cudaDataType_t, cudaDataType_t, int, cublasLtMatmulAlgo_t* algorithm) {
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int,
+                                      cublasLtMatmulAlgo_t* algorithm) {
   if (algorithm == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   *algorithm = {};
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*,
-                                       cublasLtMatmulHeuristicResult_t* result) {
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       const cublasLtMatmulAlgo_t*, cublasLtMatmulHeuristicResult_t* result) {
   if (result == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   *result = {};
   result->state = CUBLAS_STATUS_SUCCESS;
   result->wavesCount = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulAlgoConfigAttributes_t,
-                                                    const void*, size_t) {
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t, const void*, size_t) {
   return algorithm != nullptr ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm, cublasLtMatmulAlgoConfigAttributes_t,
-                                                    void* buffer, size_t bytes, size_t* written) {
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t, void* buffer, size_t bytes,
+                                                    size_t* written) {
   if (algorithm == nullptr || buffer == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
   memset(buffer, 0, bytes);
   if (written != nullptr) *written = bytes;
@@ -189,9 +191,10 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* 
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha, const void* A,
-                              cublasLtMatrixLayout_t layout_a, const void* B, cublasLtMatrixLayout_t layout_b, const void* beta,
-                              const void* C, cublasLtMatrixLayout_t layout_c, void* D, cublasLtMatrixLayout_t layout_d,
-                              const cublasLtMatmulAlgo_t*, void* workspace, size_t workspace_bytes, cudaStream_t stream) {
+                              cublasLtMatrixLayout_t layout_a, const void* B, cublasLtMatrixLayout_t layout_b,
+                              const void* beta, const void* C, cublasLtMatrixLayout_t layout_c, void* D,
+                              cublasLtMatrixLayout_t layout_d, const cublasLtMatmulAlgo_t*, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (desc == nullptr || layout_a == nullptr || layout_b == nullptr || layout_c == nullptr || layout_d == nullptr) {
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -199,7 +202,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   CountCall(true);
   const Attributes* product = Of(desc);
   const auto scale = static_cast<cudaDataType>(product->Get<int32_t>(CUBLASLT_MATMUL_DESC_SCALE_TYPE, CUDA_R_32F));
-  if (product->Get<int32_t>(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) == CUBLASLT_POINTER_MODE_DEVICE) {
+  if (product->Get<int32_t>(CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_HOST) ==
+      CUBLASLT_POINTER_MODE_DEVICE) {
     Use(stream, alpha, ElementBytes(scale), false);
     Use(stream, beta, ElementBytes(scale), false);
   }
@@ -217,7 +221,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const void* bias = product->Get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr);
   constexpr uint32_t kBiasGradient = CUBLASLT_EPILOGUE_DRELU_BGRAD & ~CUBLASLT_EPILOGUE_DRELU;
   if ((epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) Use(stream, bias, rows * ElementBytes(type_bias), false);
-  if ((epilogue & (kBiasGradient | CUBLASLT_EPILOGUE_BGRADA)) != 0) Use(stream, bias, rows * ElementBytes(type_bias), true);
+  if ((epilogue & (kBiasGradient | CUBLASLT_EPILOGUE_BGRADA)) != 0)
+    Use(stream, bias, rows * ElementBytes(type_bias), true);
   if ((epilogue & CUBLASLT_EPILOGUE_BGRADB) != 0) Use(stream, bias, columns * ElementBytes(type_bias), true);
   for (const int pointer : {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
                             CUBLASLT_MATMUL_DESC_C_SCALE_POINTER, CUBLASLT_MATMUL_DESC_D_SCALE_POINTER}) {

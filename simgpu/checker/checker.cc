@@ -234,10 +234,11 @@ uint64_t Checker::UseOutside(Epoch op, uint64_t address, uint64_t end, const cha
   return stop;
 }
 
-void Checker::CheckGivenBefore(Epoch op, Blocks::iterator block, uint64_t address, const char* what, uint64_t given_before) {
+void Checker::CheckGivenBefore(Epoch op, Blocks::iterator block, uint64_t address, const char* what,
+                               uint64_t given_before) {
   if (block->second.serial < given_before) return;
-  Report("use-after-free", "%s on stream %d uses 0x%" PRIx64 ", which was given to another block after the capture", what,
-         op.stream, address);
+  Report("use-after-free", "%s on stream %d uses 0x%" PRIx64 ", which was given to another block after the capture",
+         what, op.stream, address);
 }
 
 void Checker::Use(Epoch op, uint64_t address, uint64_t bytes, const char* what, uint64_t given_before) {
@@ -301,7 +302,8 @@ void Checker::ForgetContext(uint64_t context) {
     auto next = std::next(it);
     const Owner& owner = it->second.owner;
     // Memory of a pool outlives contexts, unless an allocator made it of what it mapped itself.
-    const bool goes = owner.context == context && (!owner.pooled || memory_->Find(it->first).kind == RegionKind::kMapped);
+    const bool goes =
+        owner.context == context && (!owner.pooled || memory_->Find(it->first).kind == RegionKind::kMapped);
     if (goes) Forget(it->first, it->first + 1);
     it = next;
   }

@@ -70,10 +70,10 @@ void FinishReports() {
   unsigned long long counted[kCountedKinds];
   for (int i = 0; i < kCountedKinds; ++i) counted[i] = work[i].load();
   char work_line[256];
-  const int work_length =
-      snprintf(work_line, sizeof work_line,
-               "simgpu: process %d: %llu kernels with known parameters, %llu without; %llu library calls told, %llu not\n",
-               static_cast<int>(getpid()), counted[0], counted[1], counted[2], counted[3]);
+  const int work_length = snprintf(
+      work_line, sizeof work_line,
+      "simgpu: process %d: %llu kernels with known parameters, %llu without; %llu library calls told, %llu not\n",
+      static_cast<int>(getpid()), counted[0], counted[1], counted[2], counted[3]);
   AppendToFile(work_line, work_length);
 }
 

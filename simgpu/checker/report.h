@@ -19,8 +19,8 @@ constexpr int kCountedKinds = 4;
 // Thread-safe.
 void CountWork(Counted kind);
 
-// The line with the total, at the end of the process: nothing without a report and without a report file. The file also gets a
-// line with the work that was counted.
+// The line with the total, at the end of the process: nothing without a report and without a report file. The file also
+// gets a line with the work that was counted.
 void FinishReports();
 
 }  // namespace simgpu

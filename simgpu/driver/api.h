@@ -15,7 +15,7 @@
 #define SIMGPU_API extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI
 
 // Counts and checks, without the lock. For calls that work at any time, before cuInit too.
-#define SIMGPU_ENTER_ANYTIME(base)                 \
+#define SIMGPU_ENTER_ANYTIME(base)                           \
   static constinit ::simgpu::EntryPoint simgpu_entry(#base); \
   if (const int simgpu_early = simgpu_entry.Enter(false); simgpu_early != 0) return static_cast<CUresult>(simgpu_early)
 

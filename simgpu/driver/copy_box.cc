@@ -81,10 +81,9 @@ CUresult Copy(Driver& d, const Box& box, CUstream handle, DefaultStream variant,
   if (box.width > box.from.pitch || box.width > box.to.pitch || box.from.base == 0 || box.to.base == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMCPY,
-                                 [box](Driver& driver, Epoch op, uint64_t given_before) {
-                                   return CopyRows(driver, op, box, given_before);
-                                 });
+  const CUresult status = Submit(
+      d, stream, CU_GRAPH_NODE_TYPE_MEMCPY,
+      [box](Driver& driver, Epoch op, uint64_t given_before) { return CopyRows(driver, op, box, given_before); });
   if (wait && box.waits) d.order.HostSawStream(stream->order);
   return status;
 }

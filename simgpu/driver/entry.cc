@@ -37,7 +37,7 @@ struct CallCounter {
   int usual_error = 0;
   std::atomic<uint64_t> calls{0};
   std::vector<FailRule*> rules;
-  bool asks_caller = false;  // a rule names an object
+  bool asks_caller = false;                 // a rule names an object
   std::map<std::string, uint64_t> callers;  // calls of each object, if that is counted; under the counters' lock
 };
 
@@ -175,8 +175,8 @@ void NoteExitStatus(int status, void*) {
   EndProcess();
 }
 
-// In the child nothing but refusals is left to do: no lock of the parent's threads may be in the way. Before cuInit a fork
-// is no matter.
+// In the child nothing but refusals is left to do: no lock of the parent's threads may be in the way. Before cuInit a
+// fork is no matter.
 void NoteFork() {
   if (IsInitialized()) forked.store(true);
   new (&CountersLock()) std::mutex;

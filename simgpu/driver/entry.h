@@ -11,7 +11,8 @@ struct CallCounter;
 
 class EntryPoint {
  public:
-  // No constructor runs: in the child of a fork a static object that another thread was just constructing never would be.
+  // No constructor runs: in the child of a fork a static object that another thread was just constructing never would
+  // be.
   explicit constexpr EntryPoint(const char* base) : base_(base) {}
   // The CUresult to return at once, or 0. Thread-safe; lock-free but for the first call.
   int Enter(bool needs_init);

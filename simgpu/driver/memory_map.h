@@ -76,8 +76,8 @@ struct Mapping {
   uint64_t bytes = 0;
   Handle* handle = nullptr;
   uint64_t offset = 0;
-  unsigned access = 0;    // CUmemAccess_flags, of the devices that have any
-  uint64_t devices = 0;   // a bit for each of them
+  unsigned access = 0;   // CUmemAccess_flags, of the devices that have any
+  uint64_t devices = 0;  // a bit for each of them
   Reservation* reservation = nullptr;
   UseSet uses;
 };

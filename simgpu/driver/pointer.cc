@@ -33,8 +33,7 @@ Place Look(Driver& d, uint64_t address) {
          a->pool,
          ~uint64_t{0}};
   } else if (const Mapping* m = d.memory.FindMapping(address, &base); m != nullptr) {
-    p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr,
-         m->devices};
+    p = {true, false, false, true, false, base, m->bytes, base, m->handle->device, nullptr, nullptr, m->devices};
   }
   return p;
 }
@@ -83,7 +82,8 @@ CUresult Answer(Driver& d, void* data, CUpointer_attribute attribute, uint64_t a
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {  // of the current context's device
       const Context* context = CurrentContext();
       const bool access = (p.devices >> (context != nullptr ? context->device : p.device) & 1) != 0;
-      return Put<unsigned>(data, access ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
+      return Put<unsigned>(data,
+                           access ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE);
     }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return Put(data, reinterpret_cast<CUmemoryPool>(p.from));

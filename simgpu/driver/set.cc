@@ -37,10 +37,9 @@ CUresult Set(Driver& d, const Fill& fill, CUstream handle, DefaultStream variant
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (d.memory.Find(fill.to).kind == RegionKind::kForeign) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult status = Submit(d, stream, CU_GRAPH_NODE_TYPE_MEMSET,
-                                 [fill](Driver& driver, Epoch op, uint64_t given_before) {
-                                   return SetRows(driver, op, fill, given_before);
-                                 });
+  const CUresult status = Submit(
+      d, stream, CU_GRAPH_NODE_TYPE_MEMSET,
+      [fill](Driver& driver, Epoch op, uint64_t given_before) { return SetRows(driver, op, fill, given_before); });
   if (wait && d.memory.Find(fill.to).kind == RegionKind::kHost) d.order.HostSawStream(stream->order);
   return status;
 }

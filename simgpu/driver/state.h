@@ -157,8 +157,8 @@ void TrimPool(Driver& d, Pool* pool, uint64_t keep);
 
 // Copies and sets bytes now; the checker has been told. CUDA_ERROR_INVALID_VALUE where no memory is.
 CUresult MoveBytes(Driver& d, uint64_t to, uint64_t from, uint64_t bytes);
-// What kernels, and calls of shimmed libraries, do to the bytes: see written.h. A kernel was handed this address; a library
-// wrote this range.
+// What kernels, and calls of shimmed libraries, do to the bytes: see written.h. A kernel was handed this address; a
+// library wrote this range.
 void HandedToKernel(Driver& d, uint64_t address);
 void WrittenByLibrary(Driver& d, uint64_t address, uint64_t bytes);
 CUresult FillBytes(Driver& d, uint64_t to, const void* pattern, unsigned pattern_bytes, uint64_t bytes);

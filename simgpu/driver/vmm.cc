@@ -78,7 +78,8 @@ SIMGPU_API cuMemCreate(CUmemGenericAllocationHandle* result, size_t bytes, const
   SIMGPU_ENTER(cuMemCreate);
   if (result == nullptr || bytes == 0 || bytes % kPage != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!ValidProps(d, prop)) return CUDA_ERROR_INVALID_VALUE;
-  // Memory that could be shared by a file descriptor is memory like other; cuMemExportToShareableHandle is what is not there.
+  // Memory that could be shared by a file descriptor is memory like other; cuMemExportToShareableHandle is what is not
+  // there.
   if ((prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) return CUDA_ERROR_NOT_SUPPORTED;
   Device& device = d.devices[prop->location.id];
   if (!device.physical.Take(bytes)) {
@@ -148,7 +149,8 @@ SIMGPU_API cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDe
   uint64_t given = 0, taken = 0;  // devices
   for (size_t i = 0; i < count; ++i) {
     const CUmemLocation& location = desc[i].location;
-    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 || location.id >= static_cast<int>(d.devices.size())) {
+    if (location.type != CU_MEM_LOCATION_TYPE_DEVICE || location.id < 0 ||
+        location.id >= static_cast<int>(d.devices.size())) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     access |= desc[i].flags;

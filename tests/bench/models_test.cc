@@ -1,9 +1,8 @@
 // The layer tables against what is published of the networks, and the packer against the optima of the paper.
-#include "bench/models/networks.h"
-
 #include <algorithm>
 #include <map>
 
+#include "bench/models/networks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "packer/bounds.h"
@@ -42,22 +41,22 @@ TEST(NetworksTest, AlexNetHasItsLayers) {
   EXPECT_EQ(sizes.at(1161728), 3);              // 96·55²·4 = 1161600: convolution, relu, normalisation
   EXPECT_EQ(sizes.at(280064), 1);               // 96·27²·4 = 279936: pooled
   EXPECT_EQ(sizes.at(256 * 27 * 27 * 4), 3);
-  EXPECT_EQ(sizes.at(259584), 4);               // 384·13²·4: two convolutions and their relus
-  EXPECT_EQ(sizes.at(256 * 6 * 6 * 4), 1);      // what the first fully connected layer reads
-  EXPECT_EQ(sizes.at(4096 * 4), 4);             // two fully connected layers and their relus
-  EXPECT_EQ(sizes.at(512), 2);                  // label and loss
+  EXPECT_EQ(sizes.at(259584), 4);           // 384·13²·4: two convolutions and their relus
+  EXPECT_EQ(sizes.at(256 * 6 * 6 * 4), 1);  // what the first fully connected layer reads
+  EXPECT_EQ(sizes.at(4096 * 4), 4);         // two fully connected layers and their relus
+  EXPECT_EQ(sizes.at(512), 2);              // label and loss
 }
 
 TEST(NetworksTest, GoogLeNetHasItsLayers) {
   const Network net = GoogLeNet(1);
   const std::map<Bytes, int> sizes = Sizes(net.Inference());
   EXPECT_EQ(sizes.at(Network::kWorkspace), 3 + 9 * 6);  // the first three, six an inception
-  EXPECT_EQ(sizes.at(602112), 1 + 3);         // the image 3·224²·4; 192·28²·4: pooled, pooled in 3a, 3×3 branch of 3b
-  EXPECT_EQ(sizes.at(64 * 112 * 112 * 4), 2);           // the first convolution and its relu
-  EXPECT_EQ(sizes.at(480 * 28 * 28 * 4), 2);            // Table 1's output of 3b: 28×28×480
-  EXPECT_EQ(sizes.at(832 * 14 * 14 * 4), 2);            // of 4e: 14×14×832
-  EXPECT_EQ(sizes.at(1024 * 7 * 7 * 4), 2 + 4);         // of 5b: 7×7×1024; as much: one branch of 3a, 3b, 4c, 4e each
-  EXPECT_EQ(sizes.at(1024 * 4), 1 + 2);                 // the last pooling; the classifier's 1000 values and their softmax
+  EXPECT_EQ(sizes.at(602112), 1 + 3);  // the image 3·224²·4; 192·28²·4: pooled, pooled in 3a, 3×3 branch of 3b
+  EXPECT_EQ(sizes.at(64 * 112 * 112 * 4), 2);    // the first convolution and its relu
+  EXPECT_EQ(sizes.at(480 * 28 * 28 * 4), 2);     // Table 1's output of 3b: 28×28×480
+  EXPECT_EQ(sizes.at(832 * 14 * 14 * 4), 2);     // of 4e: 14×14×832
+  EXPECT_EQ(sizes.at(1024 * 7 * 7 * 4), 2 + 4);  // of 5b: 7×7×1024; as much: one branch of 3a, 3b, 4c, 4e each
+  EXPECT_EQ(sizes.at(1024 * 4), 1 + 2);          // the last pooling; the classifier's 1000 values and their softmax
 }
 
 TEST(NetworkTest, InferenceReleasesWithTheLastReaderAndTheWorkspaceWithItsLayer) {
@@ -87,8 +86,8 @@ TEST(NetworkTest, TrainingKeepsOutputsForTheBackwardPass) {
   // clock  1      2  3–4        5  6          7         8, 9           10–11
   //        image  a  workspace  b  b's grad.  a's grad. b, b's grad.   workspace: weights; then a, a's grad., image
   const std::vector<std::tuple<Bytes, Clock, Clock>> expected = {
-      {512, 1, 14}, {1024, 2, 12}, {Network::kWorkspace, 3, 4}, {1024, 5, 8}, {1024, 6, 9}, {1024, 7, 13},
-      {Network::kWorkspace, 10, 11}};
+      {512, 1, 14}, {1024, 2, 12}, {Network::kWorkspace, 3, 4},  {1024, 5, 8},
+      {1024, 6, 9}, {1024, 7, 13}, {Network::kWorkspace, 10, 11}};
   std::vector<std::tuple<Bytes, Clock, Clock>> seen;
   for (const Block& block : instance.blocks) {
     seen.emplace_back(block.size, block.residency[0].begin, block.residency[0].end);

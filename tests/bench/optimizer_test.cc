@@ -48,11 +48,9 @@ TEST(OptimizerTest, SgdWithoutMomentumKeepsNothing) {
 TEST(OptimizerTest, AdamCorrectsItsBias) {
   const auto device = MakeHostDevice();
   auto parameters = OneParameter(*device, {1.0f, 1.0f});
-  Optimizer optimizer(*device, {.kind = OptimizerKind::kAdam,
-                                .rate = 0.25f,
-                                .decay_mean = 0.5f,
-                                .decay_variance = 0.5f,
-                                .epsilon = 0.0f});
+  Optimizer optimizer(
+      *device,
+      {.kind = OptimizerKind::kAdam, .rate = 0.25f, .decay_mean = 0.5f, .decay_variance = 0.5f, .epsilon = 0.0f});
   StepWith(*device, optimizer, parameters, {8.0f, -0.125f});  // whatever the size: rate · sign
   EXPECT_EQ(parameters[0].value.ToHost(), (std::vector<float>{0.75f, 1.25f}));
   StepWith(*device, optimizer, parameters, {0.0f, 0.0f});

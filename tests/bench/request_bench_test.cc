@@ -59,7 +59,8 @@ uint64_t PlayAll(const RequestSequence& sequence) {
 }
 
 TEST(RequestSequenceTest, AStepWithoutCarriedBlocksHasOneForm) {
-  const auto sequence = SequenceOf(MakeTrace({"|", "+1:100", "+2:600", "-1", "-2", "|", "+3:100", "+4:600", "-3", "-4", "|"}));
+  const auto sequence =
+      SequenceOf(MakeTrace({"|", "+1:100", "+2:600", "-1", "-2", "|", "+3:100", "+4:600", "-3", "-4", "|"}));
   ASSERT_TRUE(sequence.ok());
   EXPECT_EQ(sequence->forms.size(), 1u);
   EXPECT_EQ(sequence->pairs, 2u);
@@ -103,8 +104,8 @@ TEST(RequestSequenceTest, RecordingsAndTheBuiltInStepCanBePlayed) {
 hotpack_test::Outcome Bench(std::vector<std::string> arguments, const std::string& hotpack = "",
                             const std::string& preload = "") {
   arguments.insert(arguments.begin(), HOTPACK_REQUEST_BENCH);
-  return hotpack_test::RunProgram(arguments,
-                                  {{"LD_LIBRARY_PATH", HOTPACK_SIMGPU_DIR}, {"LD_PRELOAD", preload}, {"HOTPACK", hotpack}});
+  return hotpack_test::RunProgram(
+      arguments, {{"LD_LIBRARY_PATH", HOTPACK_SIMGPU_DIR}, {"LD_PRELOAD", preload}, {"HOTPACK", hotpack}});
 }
 
 TEST(RequestBenchTest, TellsItsFigures) {
@@ -122,8 +123,9 @@ TEST(RequestBenchTest, TellsItsFigures) {
 
 TEST(RequestBenchTest, FailsWhereHotpackDoesNotAnswer) {
   // HOTPACK=0: the C interface hands on what it gets; what is timed then is not what the figure's name says.
-  const auto outcome = Bench({"--allocator", "hotpack", "--iterations", "5", "--warm-up", "1", "--json",
-                              "--trace", HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"}, "0");
+  const auto outcome = Bench({"--allocator", "hotpack", "--iterations", "5", "--warm-up", "1", "--json", "--trace",
+                              HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
+                             "0");
   EXPECT_EQ(outcome.code, 1) << outcome.out;
 }
 

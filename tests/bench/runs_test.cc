@@ -15,7 +15,7 @@ namespace {
 
 // Published counts of weights.
 TEST(RunsTest, NetworksHaveTheirWeights) {
-  EXPECT_EQ(AlexNet(1).WeightCount(), 62378344);        // convolutions in one group
+  EXPECT_EQ(AlexNet(1).WeightCount(), 62378344);  // convolutions in one group
   EXPECT_EQ(GoogLeNetInTraining(1).WeightCount(), 13378280);
   EXPECT_EQ(GoogLeNet(1).WeightCount(), 13378280);      // the auxiliary classifiers' are held
   EXPECT_EQ(ResNet50(1).WeightCount(), 25557032 + 64);  // and a bias of the first convolution

@@ -45,7 +45,9 @@ class ListedApi : public DeviceApi {
   void* StreamCreate() override { return Named("S" + std::to_string(++streams_)); }
   void StreamDestroy(void* stream) override { Unnamed(stream); }
   void StreamSynchronize(void* stream) override { calls_.push_back("wait for " + Name(stream)); }
-  void StreamWaitEvent(void* stream, void* event) override { calls_.push_back(Name(stream) + " waits for " + Name(event)); }
+  void StreamWaitEvent(void* stream, void* event) override {
+    calls_.push_back(Name(stream) + " waits for " + Name(event));
+  }
   void* EventCreate() override { return Named("E" + std::to_string(++events_)); }
   void EventDestroy(void* event) override { Unnamed(event); }
   void EventRecord(void* event, void* stream) override { calls_.push_back(Name(event) + " on " + Name(stream)); }
@@ -163,7 +165,8 @@ TEST(StreamDeviceTest, PinnedMemoryIsUsedAgainOnlyOnceItWasRead) {
     ASSERT_GE(calls.size(), 2u);
     const std::string event = calls.back().substr(0, calls.back().find(' '));
     std::string& earlier = last_read[listed.api->last_source];
-    const bool pinned = std::any_of(calls.begin(), calls.end(), [](const auto& call) { return call.rfind("pin", 0) == 0; });
+    const bool pinned =
+        std::any_of(calls.begin(), calls.end(), [](const auto& call) { return call.rfind("pin", 0) == 0; });
     if (!earlier.empty() && !pinned) {
       EXPECT_EQ(calls.front(), "wait for " + earlier) << "copy " << i;
       ++waits;

@@ -135,8 +135,7 @@ class BatchNormTest : public testing::Test {
 
   Floats Forward(BatchNorm& norm, const Floats& scale, const Floats& shift, const Floats& input,
                  Statistics statistics = Statistics::kBatch) {
-    return norm
-        .Forward(Tensor(*device_, scale), Tensor(*device_, shift), Tensor(*device_, input), statistics, nullptr)
+    return norm.Forward(Tensor(*device_, scale), Tensor(*device_, shift), Tensor(*device_, input), statistics, nullptr)
         .ToHost();
   }
 

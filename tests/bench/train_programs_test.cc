@@ -44,8 +44,8 @@ Outcome Simulate(const std::string& program, const Command& options, const std::
 
 class TrainPrograms : public testing::TestWithParam<std::tuple<std::string, std::string, std::string>> {};
 INSTANTIATE_TEST_SUITE_P(All, TrainPrograms,
-                         testing::Combine(testing::ValuesIn(Programs()), testing::Values("cuda", "cuda-async", "hotpack"),
-                                          testing::Values("1", "2")),
+                         testing::Combine(testing::ValuesIn(Programs()),
+                                          testing::Values("cuda", "cuda-async", "hotpack"), testing::Values("1", "2")),
                          [](const auto& param) {
                            std::string name = Words(std::get<0>(param.param)).front() + "_" + std::get<1>(param.param) +
                                               "_" + std::get<2>(param.param);
@@ -57,10 +57,11 @@ TEST_P(TrainPrograms, AreServedWithoutAReport) {
   const auto& [program, allocator, streams] = GetParam();
   const TemporaryDirectory directory;
   const std::string stats_path = directory.path() + "/json", losses = directory.path() + "/losses";
-  const Outcome outcome = Simulate(program,
-                                   {"--steps", "60", "--accumulate", "2", "--epochs", "3", "--last-rows", "3", "--evaluations",
-                                    "2", "--allocator", allocator, "--streams", streams, "--losses", losses},
-                                   stats_path);
+  const Outcome outcome =
+      Simulate(program,
+               {"--steps", "60", "--accumulate", "2", "--epochs", "3", "--last-rows", "3", "--evaluations", "2",
+                "--allocator", allocator, "--streams", streams, "--losses", losses},
+               stats_path);
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::HasSubstr("on a simulated device: no values"));
   const auto stats = nlohmann::json::parse(hotpack_test::ReadFile(stats_path));
@@ -71,8 +72,9 @@ TEST_P(TrainPrograms, AreServedWithoutAReport) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 180);
 }
 
-// As they are: static shapes are served by script, evaluations and a shorter last batch included; varying ones stay near
-// their live peak. Plans take time, and a simulated iteration takes none, so the programs run long enough for both.
+// As they are: static shapes are served by script, evaluations and a shorter last batch included; varying ones stay
+// near their live peak. Plans take time, and a simulated iteration takes none, so the programs run long enough for
+// both.
 class TrainDefaults : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(All, TrainDefaults, testing::ValuesIn(Programs()),
                          [](const auto& param) { return Words(param.param).front(); });
@@ -103,8 +105,9 @@ INSTANTIATE_TEST_SUITE_P(All, TrainCommandLine, testing::ValuesIn(Programs()),
 TEST_P(TrainCommandLine, BadInputIsOneLineAndTwo) {
   const std::string name = Words(GetParam()).front();
   const TemporaryDirectory directory;
-  for (const char* bad : {"--streams 3", "--allocator malloc", "--steps 0", "--batch x", "--optimizer rmsprop", "--rate -1",
-                          "--accumulate 0", "--last-rows -1", "--batch 16 --last-rows 17", "--nothing", "--losses /dev/null/losses"}) {
+  for (const char* bad :
+       {"--streams 3", "--allocator malloc", "--steps 0", "--batch x", "--optimizer rmsprop", "--rate -1",
+        "--accumulate 0", "--last-rows -1", "--batch 16 --last-rows 17", "--nothing", "--losses /dev/null/losses"}) {
     const Outcome outcome = Simulate(name, Words(bad), directory.path() + "/json");
     EXPECT_EQ(outcome.code, 2) << bad;
     const std::string text = outcome.err.substr(0, outcome.err.find("hotpack: "));

@@ -1,7 +1,5 @@
 // The training loop and the perceptron on the host: the arithmetic is right, repeatable, and gives memory back as
 // documented.
-#include "bench/train/trainer.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +11,7 @@
 
 #include "bench/train/kernels.h"
 #include "bench/train/mlp_model.h"
+#include "bench/train/trainer.h"
 #include "tests/bench/train_devices.h"
 
 namespace hotpack::train {
@@ -249,8 +248,8 @@ TEST(TrainTest, HostComputesAndEvaluationIsNoTrainingBatch) {
 }
 
 TEST(KernelTest, ProductsAgreeWithHandComputedOnes) {
-  const std::vector<float> a = {1, 2, 3, 4, 5, 6};        // [2, 3]
-  const std::vector<float> b = {7, 8, 9, 10, 11, 12};     // [3, 2]
+  const std::vector<float> a = {1, 2, 3, 4, 5, 6};     // [2, 3]
+  const std::vector<float> b = {7, 8, 9, 10, 11, 12};  // [3, 2]
   std::vector<float> c(4);
   MatMul(a.data(), b.data(), c.data(), 2, 2, 3);
   EXPECT_EQ(c, (std::vector<float>{58, 64, 139, 154}));

@@ -1,5 +1,5 @@
-// The launch and range collectors against what the training programs know of themselves: which work uses each block first
-// and last, how many steps and evaluations there were.
+// The launch and range collectors against what the training programs know of themselves: which work uses each block
+// first and last, how many steps and evaluations there were.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,13 +43,15 @@ std::vector<Known> ReadKnown(const std::string& path) {
   for (const std::string& line : Split(hotpack_test::ReadFile(path), '\n')) {
     Command fields = Split(line, '\t');
     fields.resize(6);
-    blocks.push_back({std::stoull(fields[0]), std::stoll(fields[1]), std::stoll(fields[2]), std::stoll(fields[3]), fields[4], fields[5]});
+    blocks.push_back({std::stoull(fields[0]), std::stoll(fields[1]), std::stoll(fields[2]), std::stoll(fields[3]),
+                      fields[4], fields[5]});
   }
   return blocks;
 }
 
-// The function that a launch runs for each index, out of __PRETTY_FUNCTION__ ("... [with auto Function = a::b::F; ...]"),
-// the demangled kernel ("void ...::ForEachIndex<&...::F, ...>") or the name that NVIDIA's compiler writes out for it.
+// The function that a launch runs for each index, out of __PRETTY_FUNCTION__ ("... [with auto Function = a::b::F;
+// ...]"), the demangled kernel ("void ...::ForEachIndex<&...::F, ...>") or the name that NVIDIA's compiler writes out
+// for it.
 std::string FunctionOf(const std::string& name) {
   if (name.rfind("memcpy", 0) == 0) return name;
   for (const std::string begin : {"Function = ", "ForEachIndex<"}) {
@@ -97,17 +99,18 @@ class TrainUses : public testing::TestWithParam<std::tuple<std::string, std::str
 std::vector<std::string> Programs() { return Split(HOTPACK_TRAIN_PROGRAMS, '|'); }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainUses,
-                         testing::Combine(testing::ValuesIn(Programs()), testing::Values("cuda", "cuda-async", "hotpack"),
-                                          testing::Values("1", "2")),
+                         testing::Combine(testing::ValuesIn(Programs()),
+                                          testing::Values("cuda", "cuda-async", "hotpack"), testing::Values("1", "2")),
                          [](const auto& param) {
-                           std::string name = Split(std::get<0>(param.param), ' ').front() + "_" + std::get<1>(param.param) +
-                                              "_" + std::get<2>(param.param);
+                           std::string name = Split(std::get<0>(param.param), ' ').front() + "_" +
+                                              std::get<1>(param.param) + "_" + std::get<2>(param.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
 
 TEST_P(TrainUses, FirstAndLastUses) {
-  const Outcome outcome = Run({"--launches"}, {"--steps", "12", "--epochs", "1", "--evaluations", "1", "--uses", uses_});
+  const Outcome outcome =
+      Run({"--launches"}, {"--steps", "12", "--epochs", "1", "--evaluations", "1", "--uses", uses_});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<Known> known = ReadKnown(uses_);
   const TraceFile file = Load();

@@ -14,10 +14,10 @@ void* Find(const char* name) {
 }
 
 // The next definition; found once.
-#define NEXT(function)                                                            \
-  ([] {                                                                           \
+#define NEXT(function)                                                               \
+  ([] {                                                                              \
     static const auto next = reinterpret_cast<decltype(&function)>(Find(#function)); \
-    return next;                                                                  \
+    return next;                                                                     \
   }())
 
 bool Captured(CUstream stream) {
@@ -38,30 +38,31 @@ const char* NameOf(CUfunction function) {
 #define STANDIN_DRIVER extern "C" __attribute__((visibility("default"))) CUresult
 #define CALL(symbol) CUPTI_DRIVER_TRACE_CBID_##symbol
 
-#define LAUNCH(symbol)                                                                                                   \
-  STANDIN_DRIVER symbol(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,      \
-                        unsigned shared, CUstream stream, void** arguments, void** extra) {                              \
-    const symbol##_params parameters = {f, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra};                    \
-    const Submission submission(CALL(symbol), #symbol, &parameters, Work::kKernel, NameOf(f), Captured(stream));         \
-    return NEXT(symbol)(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);                                    \
+#define LAUNCH(symbol)                                                                                              \
+  STANDIN_DRIVER symbol(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
+                        unsigned shared, CUstream stream, void** arguments, void** extra) {                         \
+    const symbol##_params parameters = {f, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra};               \
+    const Submission submission(CALL(symbol), #symbol, &parameters, Work::kKernel, NameOf(f), Captured(stream));    \
+    return NEXT(symbol)(f, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra);                               \
   }
 LAUNCH(cuLaunchKernel)
 LAUNCH(cuLaunchKernel_ptsz)
 
-#define LAUNCH_EX(symbol)                                                                                                \
-  STANDIN_DRIVER symbol(const CUlaunchConfig* config, CUfunction f, void** arguments, void** extra) {                    \
-    const symbol##_params parameters = {config, f, arguments, extra};                                                    \
-    const Submission submission(CALL(symbol), #symbol, &parameters, Work::kKernel, NameOf(f), Captured(config->hStream)); \
-    return NEXT(symbol)(config, f, arguments, extra);                                                                    \
+#define LAUNCH_EX(symbol)                                                                             \
+  STANDIN_DRIVER symbol(const CUlaunchConfig* config, CUfunction f, void** arguments, void** extra) { \
+    const symbol##_params parameters = {config, f, arguments, extra};                                 \
+    const Submission submission(CALL(symbol), #symbol, &parameters, Work::kKernel, NameOf(f),         \
+                                Captured(config->hStream));                                           \
+    return NEXT(symbol)(config, f, arguments, extra);                                                 \
   }
 LAUNCH_EX(cuLaunchKernelEx)
 LAUNCH_EX(cuLaunchKernelEx_ptsz)
 
-#define ASYNC(symbol, work, To, From)                                                                             \
-  STANDIN_DRIVER symbol(To to, From from, size_t bytes, CUstream stream) {                                        \
-    const symbol##_params parameters = {to, from, bytes, stream};                                                 \
-    const Submission submission(CALL(symbol), #symbol, &parameters, work, nullptr, Captured(stream));             \
-    return NEXT(symbol)(to, from, bytes, stream);                                                                 \
+#define ASYNC(symbol, work, To, From)                                                                 \
+  STANDIN_DRIVER symbol(To to, From from, size_t bytes, CUstream stream) {                            \
+    const symbol##_params parameters = {to, from, bytes, stream};                                     \
+    const Submission submission(CALL(symbol), #symbol, &parameters, work, nullptr, Captured(stream)); \
+    return NEXT(symbol)(to, from, bytes, stream);                                                     \
   }
 ASYNC(cuMemcpyHtoDAsync_v2, Work::kCopy, CUdeviceptr, const void*)
 ASYNC(cuMemcpyDtoHAsync_v2, Work::kCopy, void*, CUdeviceptr)
@@ -70,11 +71,11 @@ ASYNC(cuMemcpyAsync, Work::kCopy, CUdeviceptr, CUdeviceptr)
 ASYNC(cuMemsetD8Async, Work::kSet, CUdeviceptr, unsigned char)
 ASYNC(cuMemsetD32Async, Work::kSet, CUdeviceptr, unsigned)
 
-#define SYNC(symbol, work, To, From)                                                                   \
-  STANDIN_DRIVER symbol(To to, From from, size_t bytes) {                                              \
-    const symbol##_params parameters = {to, from, bytes};                                              \
-    const Submission submission(CALL(symbol), #symbol, &parameters, work, nullptr, false);             \
-    return NEXT(symbol)(to, from, bytes);                                                              \
+#define SYNC(symbol, work, To, From)                                                       \
+  STANDIN_DRIVER symbol(To to, From from, size_t bytes) {                                  \
+    const symbol##_params parameters = {to, from, bytes};                                  \
+    const Submission submission(CALL(symbol), #symbol, &parameters, work, nullptr, false); \
+    return NEXT(symbol)(to, from, bytes);                                                  \
   }
 SYNC(cuMemcpyHtoD_v2, Work::kCopy, CUdeviceptr, const void*)
 SYNC(cuMemcpyDtoH_v2, Work::kCopy, void*, CUdeviceptr)
@@ -84,7 +85,8 @@ SYNC(cuMemsetD32_v2, Work::kSet, CUdeviceptr, unsigned)
 
 STANDIN_DRIVER cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   const cuGraphLaunch_params parameters = {graph, stream};
-  const Submission submission(CALL(cuGraphLaunch), "cuGraphLaunch", &parameters, Work::kGraph, nullptr, Captured(stream));
+  const Submission submission(CALL(cuGraphLaunch), "cuGraphLaunch", &parameters, Work::kGraph, nullptr,
+                              Captured(stream));
   return NEXT(cuGraphLaunch)(graph, stream);
 }
 

@@ -338,7 +338,8 @@ TEST(CuptiRun, WhatTheDriverGivesIsNoted) {
 
 TEST(CuptiRun, EachDevicesLaunchesAreInItsRecordingWithTheirTimes) {
   for (const char* launches : {"", "1"}) {
-    Result result = Play({kClient, "devices"}, {.environment = {{"SIMGPU_DEVICES", "2"}, {"HOTPACK_LAUNCHES", launches}}});
+    Result result =
+        Play({kClient, "devices"}, {.environment = {{"SIMGPU_DEVICES", "2"}, {"HOTPACK_LAUNCHES", launches}}});
     EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
     ASSERT_EQ(result.more.size(), 1u);
     for (const char* name : {"of_the_first", "of_the_second"}) {

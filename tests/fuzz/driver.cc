@@ -1,5 +1,5 @@
-// The main program of a fuzz target where libFuzzer is not at hand: runs files and folders of inputs, and with --random also
-// N random changes of them. What is being run when the program fails is left in the file crash-TARGET.
+// The main program of a fuzz target where libFuzzer is not at hand: runs files and folders of inputs, and with --random
+// also N random changes of them. What is being run when the program fails is left in the file crash-TARGET.
 //
 //   fuzz_csv [--random N] [--seed S] [--max-bytes N] [--dictionary FILE] [FILE|FOLDER ...]
 #include <fcntl.h>
@@ -147,7 +147,8 @@ int Main(int count, char** arguments) {
   Options options;
   std::vector<std::string> seeds, tokens;
   std::string fault, dictionary;
-  if (!ParseOptions(count, arguments, &options, &fault) || !ReadSeeds(options.paths, &seeds, &fault)) return Usage(fault);
+  if (!ParseOptions(count, arguments, &options, &fault) || !ReadSeeds(options.paths, &seeds, &fault))
+    return Usage(fault);
   if (options.random == 0 && seeds.empty()) return Usage("nothing to run");
   if (!options.dictionary.empty()) {
     if (!ReadFile(options.dictionary, &dictionary)) return Usage(options.dictionary + " cannot be read");

@@ -16,8 +16,8 @@ namespace hotpack::fuzz {
 // property in words, `detail` what was seen instead.
 void Require(bool holds, std::string_view what, std::string_view detail = {});
 
-// "NAME:LINE:COLUMN: reason": on one line of printable characters, the line one of `text`'s and the column a byte of that
-// line or the one behind it.
+// "NAME:LINE:COLUMN: reason": on one line of printable characters, the line one of `text`'s and the column a byte of
+// that line or the one behind it.
 void RequireErrorAtColumn(std::string_view error, std::string_view name, std::string_view text);
 
 // "NAME: byte N: reason", N at most the length of the file.

@@ -1,5 +1,5 @@
-// The minimalloc CSV reader (packer/csv.h): what it takes can be packed and is written and read again as the same; what it
-// refuses it refuses with a place inside the text.
+// The minimalloc CSV reader (packer/csv.h): what it takes can be packed and is written and read again as the same; what
+// it refuses it refuses with a place inside the text.
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -29,7 +29,8 @@ void RequireRoundTrip(const NamedInstance& read) {
   Require(again->offsets == read.offsets, "offsets are read as they were written", text);
   Require(again->instance.blocks.size() == read.instance.blocks.size(), "no block is lost", text);
   for (size_t i = 0; i < read.instance.blocks.size(); ++i) {
-    Require(SameBlock(read.instance.blocks[i], again->instance.blocks[i]), "blocks are read as they were written", text);
+    Require(SameBlock(read.instance.blocks[i], again->instance.blocks[i]), "blocks are read as they were written",
+            text);
   }
 }
 
@@ -60,7 +61,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   fuzz::Require(read->ids.size() == read->instance.blocks.size(), "every block has an id");
-  fuzz::Require(read->offsets.empty() || read->offsets.size() == read->ids.size(), "every block has an offset, or none");
+  fuzz::Require(read->offsets.empty() || read->offsets.size() == read->ids.size(),
+                "every block has an offset, or none");
   fuzz::RequireRoundTrip(*read);
   fuzz::RequirePackable(read->instance);
   return 0;

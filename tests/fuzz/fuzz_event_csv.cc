@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::RequireValidTrace(*trace);
   uint64_t requests = 0;
   for (const Event& event : trace->events) {
-    if (event.kind == EventKind::kAllocate) fuzz::Require(event.id == requests++, "ids are ordinals of the allocations");
+    if (event.kind == EventKind::kAllocate)
+      fuzz::Require(event.id == requests++, "ids are ordinals of the allocations");
   }
   const absl::StatusOr<Trace> again = ParseEventCsv(FormatEventCsv(*trace), "again");
   fuzz::Require(again.ok(), "what is written is read", again.status().ToString());

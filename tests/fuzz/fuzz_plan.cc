@@ -1,7 +1,7 @@
-// The reader of plan files (runtime/persist/plan_file.h, docs/plan_format.md): any bytes are taken or refused. What is taken holds
-// scripts whose places are a valid placement, and an opening that names their entries, and is written and read again as the
-// same. The checksum would keep all but the seeds away from the reader, so each input is tried with its own and with the
-// right one.
+// The reader of plan files (runtime/persist/plan_file.h, docs/plan_format.md): any bytes are taken or refused. What is
+// taken holds scripts whose places are a valid placement, and an opening that names their entries, and is written and
+// read again as the same. The checksum would keep all but the seeds away from the reader, so each input is tried with
+// its own and with the right one.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -49,7 +49,8 @@ void RequireSound(const SavedPlan& plan) {
   Require(opening.units.size() == opening.entries.size(), "each request of the opening is an entry or none");
   const Script& script = *plan.scripts[opening.script];
   for (uint32_t entry : opening.entries) {
-    Require(entry == kNone || (entry < script.size() && script.entries[entry].offset != kNone), "an entry of an opening is planned");
+    Require(entry == kNone || (entry < script.size() && script.entries[entry].offset != kNone),
+            "an entry of an opening is planned");
   }
 }
 

@@ -1,5 +1,5 @@
-// A recording in either format on its whole way through `hotpack show` and `hotpack pack`: told apart, read, its iteration
-// found, made an instance and packed. What is found must be a valid instance, whatever the recording says.
+// A recording in either format on its whole way through `hotpack show` and `hotpack pack`: told apart, read, its
+// iteration found, made an instance and packed. What is found must be a valid instance, whatever the recording says.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,7 +27,8 @@ void RequirePackable(const Instance& instance) {
 
 void RequireSound(const HotIteration& hot, uint64_t requests) {
   const Profile& profile = hot.profile;
-  Require(profile.blocks.size() == uint64_t{profile.period} * profile.unroll, "a profile has period times unroll blocks");
+  Require(profile.blocks.size() == uint64_t{profile.period} * profile.unroll,
+          "a profile has period times unroll blocks");
   Require(profile.unroll >= 1, "a script is unrolled once or more");
   Require(profile.blocks.size() <= std::max<uint64_t>(kMaxUnroll * uint64_t{profile.period}, kMinCycle),
           "... at most 8 times, or to kMinCycle requests");

@@ -1,6 +1,6 @@
-// The readers of pickles and of memory snapshots (tools/formats/pickle_reader.h, tools/formats/snapshot_import.h): what they take is a
-// valid recording, which is exported and imported again as the same; what they refuse they refuse in one line, a pickle
-// that is none with a byte inside the file; and neither ever holds much more than it may.
+// The readers of pickles and of memory snapshots (tools/formats/pickle_reader.h, tools/formats/snapshot_import.h): what
+// they take is a valid recording, which is exported and imported again as the same; what they refuse they refuse in one
+// line, a pickle that is none with a byte inside the file; and neither ever holds much more than it may.
 #include <string>
 #include <string_view>
 
@@ -20,8 +20,8 @@ void RequireError(const absl::Status& status, size_t bytes) {
   for (char c : error) Require(c >= ' ' && c <= '~', "an error is one line of printable characters", error);
 }
 
-// Through our own writer. Times are whole microseconds since the first event there, streams those of the import: a second
-// way changes nothing any more.
+// Through our own writer. Times are whole microseconds since the first event there, streams those of the import: a
+// second way changes nothing any more.
 void RequireSurvives(const Trace& trace) {
   std::string bytes;
   ExportedSnapshot exported;

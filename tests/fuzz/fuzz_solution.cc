@@ -1,6 +1,6 @@
 // The readers of solvers' solutions (packer/solution_file.h): what they take has a number for each block and gives a
-// placement or one line; what they refuse they refuse with a place inside the text. The instance is always the same, and
-// so are its ids.
+// placement or one line; what they refuse they refuse with a place inside the text. The instance is always the same,
+// and so are its ids.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,6 +1,7 @@
-// The trace file reader (profiler/trace_file.h, docs/trace_format.md): what it takes is a valid recording, which an encoder
-// of this file's own writes without any abbreviation and the reader then reads as the same; a file whose committed length
-// ends earlier gives the beginning of the recording or nothing; what it refuses it refuses with a byte inside the file.
+// The trace file reader (profiler/trace_file.h, docs/trace_format.md): what it takes is a valid recording, which an
+// encoder of this file's own writes without any abbreviation and the reader then reads as the same; a file whose
+// committed length ends earlier gives the beginning of the recording or nothing; what it refuses it refuses with a byte
+// inside the file.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -68,7 +69,8 @@ void Encoder::PutNotes(uint64_t position) {
     PutContext(0, launch.thread, launch.stream, launch.time_ns, &last_time_, &out_);
     PutVarint(CodeOf(launch.name), &out_);
     PutVarint(launch.blocks, &out_);
-    for (uint64_t i = 0; i < launch.blocks; ++i) PutVarint(ZigZag(last_id_ - notes_.launch_blocks[launch.first_block + i]), &out_);
+    for (uint64_t i = 0; i < launch.blocks; ++i)
+      PutVarint(ZigZag(last_id_ - notes_.launch_blocks[launch.first_block + i]), &out_);
     out_.push_back(static_cast<char>(kNote));
     out_.push_back(static_cast<char>(kNoteWork));
     PutVarint(1, &out_);
@@ -156,7 +158,8 @@ void RequireValidNotes(const TraceFile& file) {
   for (const RangeEdge& edge : notes.ranges) at(edge.position, edge.name);
   position = 0;
   for (const DriverMemory& memory : notes.memory) at(memory.position, memory.name);
-  for (size_t i = 1; i < notes.stacks.size(); ++i) Require(notes.stacks[i - 1].id < notes.stacks[i].id, "stacks are by id");
+  for (size_t i = 1; i < notes.stacks.size(); ++i)
+    Require(notes.stacks[i - 1].id < notes.stacks[i].id, "stacks are by id");
 }
 
 // The recording as it was when its committed length was `bytes`.
@@ -180,7 +183,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<TraceFile> file = Parsed(contents);
   if (!file.ok()) return 0;
   RequireValidTrace(file->trace);
-  for (char c : file->origin.program) Require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "a name fits on a line");
+  for (char c : file->origin.program)
+    Require(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "a name fits on a line");
 
   RequireValidNotes(*file);
   std::string again = contents.substr(0, kHeaderBytes) + Encoder(file->trace, file->notes).Encode();

@@ -27,7 +27,8 @@ bool ParseToken(std::string_view quoted, std::string* token) {
     if (++i == quoted.size()) return false;
     if (quoted[i] == '\\' || quoted[i] == '"') {
       token->push_back(quoted[i]);
-    } else if (quoted[i] == 'x' && i + 2 < quoted.size() && HexDigit(quoted[i + 1]) >= 0 && HexDigit(quoted[i + 2]) >= 0) {
+    } else if (quoted[i] == 'x' && i + 2 < quoted.size() && HexDigit(quoted[i + 1]) >= 0 &&
+               HexDigit(quoted[i + 2]) >= 0) {
       token->push_back(static_cast<char>(HexDigit(quoted[i + 1]) * 16 + HexDigit(quoted[i + 2])));
       i += 2;
     } else {
@@ -77,23 +78,41 @@ void Mutator::Change(std::string* input) {
     return;
   }
   switch (Below(8)) {
-    case 0: ChangeByte(input); break;
-    case 1: ChangeInteger(input); break;
+    case 0:
+      ChangeByte(input);
+      break;
+    case 1:
+      ChangeInteger(input);
+      break;
     case 2:
-    case 3: ChangeNumber(input); break;
+    case 3:
+      ChangeNumber(input);
+      break;
     case 4:
-    case 5: ChangePiece(input); break;
-    case 6: InsertToken(input); break;
-    default: Splice(input); break;
+    case 5:
+      ChangePiece(input);
+      break;
+    case 6:
+      InsertToken(input);
+      break;
+    default:
+      Splice(input);
+      break;
   }
 }
 
 void Mutator::ChangeByte(std::string* input) {
   const size_t at = Below(input->size());
   switch (Below(3)) {
-    case 0: (*input)[at] = static_cast<char>((*input)[at] ^ (1 << Below(8))); break;
-    case 1: (*input)[at] = static_cast<char>(random_()); break;
-    default: input->insert(at, 1, static_cast<char>(random_())); break;
+    case 0:
+      (*input)[at] = static_cast<char>((*input)[at] ^ (1 << Below(8)));
+      break;
+    case 1:
+      (*input)[at] = static_cast<char>(random_());
+      break;
+    default:
+      input->insert(at, 1, static_cast<char>(random_()));
+      break;
   }
 }
 
@@ -105,10 +124,18 @@ void Mutator::ChangeInteger(std::string* input) {
   uint64_t value = 0;
   memcpy(&value, at, width);
   switch (Below(4)) {
-    case 0: value += 1; break;
-    case 1: value -= 1; break;
-    case 2: value = Below(300); break;
-    default: value = UINT64_MAX >> Below(64); break;
+    case 0:
+      value += 1;
+      break;
+    case 1:
+      value -= 1;
+      break;
+    case 2:
+      value = Below(300);
+      break;
+    default:
+      value = UINT64_MAX >> Below(64);
+      break;
   }
   memcpy(at, &value, width);
 }
@@ -123,9 +150,15 @@ void Mutator::ChangeNumber(std::string* input) {
   if (begin == end) return ChangeByte(input);
   std::string number;
   switch (Below(3)) {
-    case 0: number = std::to_string(Below(20)); break;
-    case 1: number = std::to_string((uint64_t{1} << Below(64)) - Below(3) + Below(3)); break;
-    default: number = input->substr(begin, end - begin) + std::to_string(Below(10)); break;
+    case 0:
+      number = std::to_string(Below(20));
+      break;
+    case 1:
+      number = std::to_string((uint64_t{1} << Below(64)) - Below(3) + Below(3));
+      break;
+    default:
+      number = input->substr(begin, end - begin) + std::to_string(Below(10));
+      break;
   }
   input->replace(begin, end - begin, number);
 }
@@ -135,13 +168,19 @@ void Mutator::ChangePiece(std::string* input) {
   const size_t at = Below(input->size());
   const std::string piece = input->substr(at, 1 + Below(Below(4) == 0 ? input->size() : 16));
   switch (Below(4)) {
-    case 0: input->erase(at, piece.size()); break;
-    case 1: input->insert(Below(input->size()), piece); break;
+    case 0:
+      input->erase(at, piece.size());
+      break;
+    case 1:
+      input->insert(Below(input->size()), piece);
+      break;
     case 2:
       input->erase(at, piece.size());
       input->insert(Below(input->size() + 1), piece);
       break;
-    default: input->resize(at); break;
+    default:
+      input->resize(at);
+      break;
   }
 }
 

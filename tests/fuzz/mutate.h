@@ -20,8 +20,8 @@ class Mutator {
   // Inputs are at most `most_bytes` long. Without seeds everything grows out of the empty input.
   Mutator(std::vector<std::string> seeds, std::vector<std::string> tokens, size_t most_bytes, uint64_t seed);
 
-  // A seed with one to eight changes: bits, bytes, integers, decimal numbers, tokens, pieces left out, doubled, moved, cut
-  // or taken from another seed.
+  // A seed with one to eight changes: bits, bytes, integers, decimal numbers, tokens, pieces left out, doubled, moved,
+  // cut or taken from another seed.
   std::string Next();
 
  private:

@@ -61,7 +61,8 @@ void GraphMemory(const Probe& probe) {
     HOTPACK_NEED(cudaStreamSynchronize(stream));
     wrong += CountOther(result, kMiB, kNewByte);
   }
-  probe.Must(wrong == 0, "capture.graph_memory.values", "each replay has its memory", std::to_string(wrong) + " bytes wrong");
+  probe.Must(wrong == 0, "capture.graph_memory.values", "each replay has its memory",
+             std::to_string(wrong) + " bytes wrong");
   if (probe.hotpack) {
     probe.found->Check(after.passed_through > before.passed_through && after.requests == before.requests,
                        "capture.graph_memory.owner", "the request is left to the driver",
@@ -95,10 +96,14 @@ struct Attempt {
 // The asynchronous calls name `stream`, which is not capturing.
 cudaError_t Do(Call call, void** block, cudaStream_t stream) {
   switch (call) {
-    case Call::kMalloc: return cudaMalloc(block, kMiB);
-    case Call::kFree: return cudaFree(*block);
-    case Call::kMallocAsync: return cudaMallocAsync(block, kMiB, stream);
-    case Call::kFreeAsync: return cudaFreeAsync(*block, stream);
+    case Call::kMalloc:
+      return cudaMalloc(block, kMiB);
+    case Call::kFree:
+      return cudaFree(*block);
+    case Call::kMallocAsync:
+      return cudaMallocAsync(block, kMiB, stream);
+    case Call::kFreeAsync:
+      return cudaFreeAsync(*block, stream);
   }
   return cudaErrorUnknown;
 }
@@ -143,7 +148,8 @@ void Try(const Probe& probe, const Attempt& attempt, void* target) {
 
 void EveryMode(const Probe& probe) {
   void* target = Filled(kMiB, 0);
-  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+  for (const auto mode :
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
     for (const bool other_thread : {false, true}) {
       for (const Call call : {Call::kMalloc, Call::kFree, Call::kMallocAsync, Call::kFreeAsync}) {
         Try(probe, {mode, other_thread, call}, target);
@@ -153,8 +159,8 @@ void EveryMode(const Probe& probe) {
   HOTPACK_NEED(cudaFree(target));
 }
 
-// A graph uses a block that was there before its capture. Replays write there and nowhere else, whatever comes and goes;
-// after the graph's end the block's memory is anybody's again.
+// A graph uses a block that was there before its capture. Replays write there and nowhere else, whatever comes and
+// goes; after the graph's end the block's memory is anybody's again.
 void BlockOfGraph(const Probe& probe) {
   constexpr size_t kBytes = 2 * kMiB;
   constexpr unsigned char kCaptured = 0x11;
@@ -183,8 +189,10 @@ void BlockOfGraph(const Probe& probe) {
   HOTPACK_NEED(cudaFree(block));
   void* next = Filled(kBytes, kNewByte);
   outside += CountOther(next, kBytes, kNewByte);
-  probe.Must(inside == 0, "capture.replay.inside", "replays write their block", std::to_string(inside) + " bytes wrong");
-  probe.Must(outside == 0, "capture.replay.outside", "replays write nothing else", std::to_string(outside) + " bytes wrong");
+  probe.Must(inside == 0, "capture.replay.inside", "replays write their block",
+             std::to_string(inside) + " bytes wrong");
+  probe.Must(outside == 0, "capture.replay.outside", "replays write nothing else",
+             std::to_string(outside) + " bytes wrong");
   for (void* p : {before, after, next}) HOTPACK_NEED(cudaFree(p));
 }
 
@@ -236,7 +244,8 @@ void GrowingMeanwhile(const Probe& probe) {
   HOTPACK_NEED(cudaDeviceSynchronize());
   size_t wrong = CountOther(block, kBytes, kNewByte);
   for (void* p : more) wrong += CountOther(p, kBytes, kOldByte);
-  probe.Must(wrong == 0, "capture.growing_meanwhile", "every block has its value", std::to_string(wrong) + " bytes wrong");
+  probe.Must(wrong == 0, "capture.growing_meanwhile", "every block has its value",
+             std::to_string(wrong) + " bytes wrong");
   for (void* p : more) HOTPACK_NEED(cudaFree(p));
   graph.Destroy();
   HOTPACK_NEED(cudaFree(block));

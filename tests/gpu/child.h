@@ -15,8 +15,8 @@ struct ChildOutcome {
   std::string Value(const std::string& key) const;
 };
 
-// The child's environment is this process's, with the simulated device's checker off: it makes mistakes on purpose. It is
-// killed after `seconds`.
+// The child's environment is this process's, with the simulated device's checker off: it makes mistakes on purpose. It
+// is killed after `seconds`.
 ChildOutcome RunChild(const std::string& name, int seconds = 30);
 
 // Waits for the process `pid` (a child of this one) for at most `seconds`, then kills it. The end as in ChildOutcome.

@@ -42,9 +42,7 @@ struct DriverPair {
   decltype(&::cuMemFree_v2) release = nullptr;
 };
 
-DriverPair ByHandle() {
-  return {HOTPACK_DRIVER_FUNCTION(cuMemAlloc_v2), HOTPACK_DRIVER_FUNCTION(cuMemFree_v2)};
-}
+DriverPair ByHandle() { return {HOTPACK_DRIVER_FUNCTION(cuMemAlloc_v2), HOTPACK_DRIVER_FUNCTION(cuMemFree_v2)}; }
 
 DriverPair ByProcAddress() {
   // The form of 12.0, with five arguments; the names without version, and the version that introduced the signature.
@@ -71,8 +69,9 @@ void AskDriver(const Probe& probe, const Coverage& coverage, const std::string& 
     return;
   }
   CUdeviceptr address = 0;
-  coverage.Ask(name, true, [&] { return AsRuntime(pair.allocate(&address, 5000)); },
-               [&] { return AsRuntime(pair.release(address)); });
+  coverage.Ask(
+      name, true, [&] { return AsRuntime(pair.allocate(&address, 5000)); },
+      [&] { return AsRuntime(pair.release(address)); });
 }
 
 }  // namespace
@@ -82,24 +81,34 @@ void RunCoverage(Probe& probe) {
   void* p = nullptr;
   const auto release = [&] { return cudaFree(p); };
   const auto release_async = [&] { return cudaFreeAsync(p, nullptr); };
-  coverage.Ask("cudaMalloc", true, [&] { return cudaMalloc(&p, 5000); }, release);
-  coverage.Ask("cudaMallocAsync", true, [&] { return cudaMallocAsync(&p, 5000, nullptr); }, release_async);
+  coverage.Ask(
+      "cudaMalloc", true, [&] { return cudaMalloc(&p, 5000); }, release);
+  coverage.Ask(
+      "cudaMallocAsync", true, [&] { return cudaMallocAsync(&p, 5000, nullptr); }, release_async);
   size_t pitch = 0;
-  coverage.Ask("cudaMallocPitch", true, [&] { return cudaMallocPitch(&p, &pitch, 1000, 50); }, release);
+  coverage.Ask(
+      "cudaMallocPitch", true, [&] { return cudaMallocPitch(&p, &pitch, 1000, 50); }, release);
   probe.Must(pitch >= 1000 && pitch % 32 == 0, "coverage.pitch", "a multiple of 32 of at least 1000",
              std::to_string(pitch));
   cudaPitchedPtr box = {};
-  coverage.Ask("cudaMalloc3D", true, [&] { return cudaMalloc3D(&box, {1000, 20, 10}); }, [&] { return cudaFree(box.ptr); });
+  coverage.Ask(
+      "cudaMalloc3D", true,
+      [&] {
+        return cudaMalloc3D(&box, {1000, 20, 10});
+      },
+      [&] { return cudaFree(box.ptr); });
   cudaMemPool_t pool = nullptr;
   HOTPACK_NEED(cudaDeviceGetDefaultMemPool(&pool, 0));
-  coverage.Ask("cudaMallocFromPoolAsync", true, [&] { return cudaMallocFromPoolAsync(&p, 5000, pool, nullptr); },
-               release_async);
+  coverage.Ask(
+      "cudaMallocFromPoolAsync", true, [&] { return cudaMallocFromPoolAsync(&p, 5000, pool, nullptr); }, release_async);
   if (!Probe::Has(cudaDevAttrManagedMemory)) {
     probe.found->Skip("coverage.cudaMallocManaged", "the device has no managed memory");
   } else {
-    coverage.Ask("cudaMallocManaged", false, [&] { return cudaMallocManaged(&p, kMiB, cudaMemAttachGlobal); }, release);
+    coverage.Ask(
+        "cudaMallocManaged", false, [&] { return cudaMallocManaged(&p, kMiB, cudaMemAttachGlobal); }, release);
   }
-  coverage.Ask("cudaMallocHost", false, [&] { return cudaMallocHost(&p, kMiB); }, [&] { return cudaFreeHost(p); });
+  coverage.Ask(
+      "cudaMallocHost", false, [&] { return cudaMallocHost(&p, kMiB); }, [&] { return cudaFreeHost(p); });
   AskDriver(probe, coverage, "cuMemAlloc_by_handle", ByHandle());
   AskDriver(probe, coverage, "cuMemAlloc_by_cuGetProcAddress", ByProcAddress());
 }

@@ -52,10 +52,14 @@ double NearestRank(const std::vector<double>& sorted, size_t tenths) {
 
 const char* ResultName(Result result) {
   switch (result) {
-    case Result::kPass: return "pass";
-    case Result::kFail: return "fail";
-    case Result::kDiffers: return "differs";
-    case Result::kSkip: return "skip";
+    case Result::kPass:
+      return "pass";
+    case Result::kFail:
+      return "fail";
+    case Result::kDiffers:
+      return "differs";
+    case Result::kSkip:
+      return "skip";
   }
   return "fail";
 }
@@ -106,7 +110,9 @@ void Findings::Differs(std::string name, std::string expected, std::string seen)
   Add({std::move(name), Result::kDiffers, std::move(expected), std::move(seen)});
 }
 
-void Findings::Skip(std::string name, std::string reason) { Add({std::move(name), Result::kSkip, "", std::move(reason)}); }
+void Findings::Skip(std::string name, std::string reason) {
+  Add({std::move(name), Result::kSkip, "", std::move(reason)});
+}
 
 bool Findings::Check(bool ok, std::string name, std::string expected, std::string seen) {
   Add({std::move(name), ok ? Result::kPass : Result::kFail, std::move(expected), std::move(seen)});
@@ -201,9 +207,9 @@ std::string Findings::Render(const Finding* last) const {
 
 void Findings::Publish() {
   if (!guarded_) return;
-  const Finding last = {"finished", Result::kFail, "the program ends by itself within its time limit",
-                        findings_.empty() ? "it ended before its first finding"
-                                          : "it ended after " + findings_.back().name};
+  const Finding last = {
+      "finished", Result::kFail, "the program ends by itself within its time limit",
+      findings_.empty() ? "it ended before its first finding" : "it ended after " + findings_.back().name};
   last_words.store(new std::string(Render(&last) + "\n"));
 }
 

@@ -9,8 +9,8 @@
 //   differs  the driver does something else than the documented facts that hotpack builds on: worth writing down
 //   skip     not possible here; `seen` has the reason
 //
-// `low` and `high` are the first and the last decile (nearest rank from either end), so of less than ten samples the least and the
-// largest. Names are unique within a program, lower case, `case.what`.
+// `low` and `high` are the first and the last decile (nearest rank from either end), so of less than ten samples the
+// least and the largest. Names are unique within a program, lower case, `case.what`.
 //
 // Nothing is lost if the program ends abnormally: each finding goes to stderr as a line at once, and Findings::Guard
 // writes the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
@@ -77,8 +77,8 @@ class Findings {
   // with status 1). One object of the process may be guarded; it must live until the process ends.
   void Guard(int seconds);
 
-  // Writes the object to stdout, ends the guard and returns the exit status: 1 if anything failed, else 0. Call once, at
-  // the end of main.
+  // Writes the object to stdout, ends the guard and returns the exit status: 1 if anything failed, else 0. Call once,
+  // at the end of main.
   int Finish();
 
  private:

@@ -84,7 +84,8 @@ TEST(FindingsTest, AFigureHasItsMedianAndDeciles) {
   findings.AddFigure("some", "bytes", {4, 8});
   const json figures = json::parse(findings.Json())["figures"];
   ASSERT_EQ(figures.size(), 1u);
-  EXPECT_EQ(figures[0], (json{{"name", "some"}, {"unit", "bytes"}, {"median", 6}, {"low", 4}, {"high", 8}, {"samples", 2}}));
+  EXPECT_EQ(figures[0],
+            (json{{"name", "some"}, {"unit", "bytes"}, {"median", 6}, {"low", 4}, {"high", 8}, {"samples", 2}}));
 }
 
 TEST(FindingsTest, TheEndWritesOneObjectAndTellsTheStatus) {

@@ -43,7 +43,7 @@ class FreeSync {
       const bool ended = cudaStreamQuery(stream) == cudaSuccess;
       HOTPACK_NEED(cudaStreamSynchronize(stream));
       if (cleanup != nullptr) HOTPACK_NEED(cleanup());
-      cudaGetLastError();  // cudaErrorNotReady of the queries
+      cudaGetLastError();                // cudaErrorNotReady of the queries
       if (!running || i == 0) continue;  // the first call may load and set up things
       ++counted;
       waited += ended;

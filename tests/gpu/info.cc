@@ -1,5 +1,5 @@
-// What the questions about memory and pointers answer. Under hotpack they are to be the same, but for memory that is shared
-// with other processes (docs/hooks.md, Memory for other processes): these differ under it, which is known.
+// What the questions about memory and pointers answer. Under hotpack they are to be the same, but for memory that is
+// shared with other processes (docs/hooks.md, Memory for other processes): these differ under it, which is known.
 #include <cuda.h>
 
 #include "tests/gpu/driver.h"
@@ -19,7 +19,9 @@ void FreeMemory(const Probe& probe) {
   HOTPACK_NEED(cudaFree(p));
   HOTPACK_NEED(cudaMemGetInfo(&after, &total));
   // Other processes of the machine may take or give memory meanwhile, so not to the byte.
-  const auto text = [](size_t from, size_t to) { return std::to_string((int64_t(from) - int64_t(to)) / int64_t(kMiB)) + " MiB"; };
+  const auto text = [](size_t from, size_t to) {
+    return std::to_string((int64_t(from) - int64_t(to)) / int64_t(kMiB)) + " MiB";
+  };
   probe.found->Fact(before - during >= 64 * kMiB && before > during, "info.free_memory.allocated",
                     "64 MiB less free after a request of as much", text(before, during) + " less");
   probe.found->Fact(after > during && after - during >= 64 * kMiB, "info.free_memory.freed",
@@ -32,8 +34,8 @@ void Attributes(const Probe& probe, const char* p) {
   HOTPACK_NEED(cudaPointerGetAttributes(&attributes, p + 100));
   probe.Must(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == p + 100,
              "info.cudaPointerGetAttributes", "device memory of device 0, the pointer itself",
-             "type " + std::to_string(attributes.type) + ", device " + std::to_string(attributes.device) + ", pointer " +
-                 (attributes.devicePointer == p + 100 ? "itself" : "another"));
+             "type " + std::to_string(attributes.type) + ", device " + std::to_string(attributes.device) +
+                 ", pointer " + (attributes.devicePointer == p + 100 ? "itself" : "another"));
 }
 
 void Range(const Probe& probe, const Driver& driver, CUdeviceptr p) {
@@ -48,10 +50,11 @@ void Range(const Probe& probe, const Driver& driver, CUdeviceptr p) {
   size = 0;
   const CUresult first = driver.cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 100);
   const CUresult second = driver.cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p + 100);
-  probe.found->Fact(first == CUDA_SUCCESS && second == CUDA_SUCCESS && start == p && size >= kBytes && size < kBytes + 2 * kMiB,
-                    "info.range_attributes", "the block's start and size",
-                    ResultText(first) + ", " + std::to_string(int64_t(start) - int64_t(p)) + " from its start, " +
-                        ResultText(second) + ", " + std::to_string(size) + " bytes of " + std::to_string(kBytes));
+  probe.found->Fact(
+      first == CUDA_SUCCESS && second == CUDA_SUCCESS && start == p && size >= kBytes && size < kBytes + 2 * kMiB,
+      "info.range_attributes", "the block's start and size",
+      ResultText(first) + ", " + std::to_string(int64_t(start) - int64_t(p)) + " from its start, " +
+          ResultText(second) + ", " + std::to_string(size) + " bytes of " + std::to_string(kBytes));
 }
 
 void BufferIds(const Probe& probe, const Driver& driver, CUdeviceptr one, CUdeviceptr other) {
@@ -59,7 +62,8 @@ void BufferIds(const Probe& probe, const Driver& driver, CUdeviceptr one, CUdevi
   const CUresult first = driver.cuPointerGetAttribute(&ids[0], CU_POINTER_ATTRIBUTE_BUFFER_ID, one);
   const CUresult second = driver.cuPointerGetAttribute(&ids[1], CU_POINTER_ATTRIBUTE_BUFFER_ID, other);
   probe.found->Fact(first == CUDA_SUCCESS && second == CUDA_SUCCESS && ids[0] != ids[1], "info.buffer_id",
-                    "two blocks have two numbers", ResultText(first) + ", " + ResultText(second) + ", " +
+                    "two blocks have two numbers",
+                    ResultText(first) + ", " + ResultText(second) + ", " +
                         (ids[0] == ids[1] ? "the same" : "different") + " numbers");
 }
 
@@ -101,7 +105,8 @@ void ContextOf(const Probe& probe, const Driver& driver, CUdeviceptr p, bool of_
 void Released(const Probe& probe, const Driver& driver, CUdeviceptr p) {
   unsigned type = 0;
   const CUresult result = driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p);
-  probe.found->Fact(result == CUDA_ERROR_INVALID_VALUE, "info.released", "CUDA_ERROR_INVALID_VALUE (1)", ResultText(result));
+  probe.found->Fact(result == CUDA_ERROR_INVALID_VALUE, "info.released", "CUDA_ERROR_INVALID_VALUE (1)",
+                    ResultText(result));
 }
 
 void PoolHandle(const Probe& probe, const Driver& driver) {
@@ -110,13 +115,16 @@ void PoolHandle(const Probe& probe, const Driver& driver) {
   cudaMemPool_t own = nullptr;
   HOTPACK_NEED(cudaDeviceGetDefaultMemPool(&own, 0));
   HOTPACK_NEED(cudaMallocAsync(&block, kBytes, nullptr));
-  const CUresult result = driver.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
-                                                       reinterpret_cast<CUdeviceptr>(block));
+  const CUresult result =
+      driver.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, reinterpret_cast<CUdeviceptr>(block));
   ContextOf(probe, driver, reinterpret_cast<CUdeviceptr>(block), true, "info.context_of_cudaMallocAsync");
   HOTPACK_NEED(cudaFreeAsync(block, nullptr));
   HOTPACK_NEED(cudaDeviceSynchronize());
   probe.found->Fact(result == CUDA_SUCCESS && pool == own, "info.pool_of_cudaMallocAsync", "the device's default pool",
-                    ResultText(result) + ", " + (pool == own ? "that pool" : pool == nullptr ? "none" : "another"));
+                    ResultText(result) + ", " +
+                        (pool == own       ? "that pool"
+                         : pool == nullptr ? "none"
+                                           : "another"));
 }
 
 }  // namespace

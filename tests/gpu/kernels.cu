@@ -6,8 +6,9 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// %globaltimer counts nanoseconds of wall time, whatever the clocks do (PTX ISA, special registers). Its steps can be as
-// large as a millisecond or it may be stopped by a debugger, so the cycle counter bounds it: no GPU has more than 4 GHz.
+// %globaltimer counts nanoseconds of wall time, whatever the clocks do (PTX ISA, special registers). Its steps can be
+// as large as a millisecond or it may be stopped by a debugger, so the cycle counter bounds it: no GPU has more than 4
+// GHz.
 __device__ unsigned long long Nanoseconds() {
   unsigned long long now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
@@ -42,7 +43,8 @@ __global__ void KeepWriting(uint32_t* p, size_t words, uint32_t value, unsigned 
   } while (!Over(start, ns));
 }
 
-__global__ void Watch(const uint32_t* p, size_t words, uint32_t value, unsigned long long ns, unsigned long long* wrong) {
+__global__ void Watch(const uint32_t* p, size_t words, uint32_t value, unsigned long long ns,
+                      unsigned long long* wrong) {
   const Start start = Now();
   const volatile uint32_t* const in = p;
   unsigned long long mine = 0;

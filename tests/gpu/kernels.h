@@ -1,5 +1,5 @@
-// The few kernels of the probes. Each runs as one block of threads on one multiprocessor, ends by itself after the given
-// time (at most about twice of it, by two clocks), and uses global memory only.
+// The few kernels of the probes. Each runs as one block of threads on one multiprocessor, ends by itself after the
+// given time (at most about twice of it, by two clocks), and uses global memory only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,8 +18,8 @@ struct Kernels {
   // Writes `value` to words [0, words) again and again, until `ns` nanoseconds are over; at least once.
   cudaError_t (*keep_writing)(uint32_t* p, size_t words, uint32_t value, uint64_t ns, cudaStream_t stream);
 
-  // Reads words [0, words) again and again, until `ns` nanoseconds are over, at least once; adds to *wrong the number of
-  // times that another value than `value` was read.
+  // Reads words [0, words) again and again, until `ns` nanoseconds are over, at least once; adds to *wrong the number
+  // of times that another value than `value` was read.
   cudaError_t (*watch)(const uint32_t* p, size_t words, uint32_t value, uint64_t ns, unsigned long long* wrong,
                        cudaStream_t stream);
 };

@@ -1,5 +1,5 @@
-// Releases at odd times (from another thread, after a reset, after main, in a forked child) and wrong releases. Most end
-// the process or spoil its context, so each is tried in a process of its own (late_frees_children.cc).
+// Releases at odd times (from another thread, after a reset, after main, in a forked child) and wrong releases. Most
+// end the process or spoil its context, so each is tried in a process of its own (late_frees_children.cc).
 #include <thread>
 
 #include "tests/gpu/child.h"
@@ -32,7 +32,8 @@ void AfterMain(const Probe& probe, const std::string& child) {
                      answer == std::to_string(cudaErrorContextIsDestroyed);
   probe.Must(outcome.Good() && answer != "nothing", "late_frees." + child, "exit 0 after the release",
              outcome.end + ", the release gave " + answer);
-  probe.found->Fact(known, "late_frees." + child + ".answer", "0, 4 (cudart is unloading) or 709 (context destroyed)", answer);
+  probe.found->Fact(known, "late_frees." + child + ".answer", "0, 4 (cudart is unloading) or 709 (context destroyed)",
+                    answer);
 }
 
 void AfterReset(const Probe& probe) {
@@ -64,8 +65,8 @@ void Wrong(const Probe& probe) {
                outcome.Value(kind));
   }
   for (const char* kind : {"wild", "wild_async"}) {  // never hotpack's: the driver answers
-    probe.found->Fact(outcome.Value(kind) == kInvalidValue, std::string("late_frees.wrong.") + kind, "1 (invalid value)",
-                      outcome.Value(kind));
+    probe.found->Fact(outcome.Value(kind) == kInvalidValue, std::string("late_frees.wrong.") + kind,
+                      "1 (invalid value)", outcome.Value(kind));
   }
 }
 

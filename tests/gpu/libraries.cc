@@ -68,8 +68,9 @@ void JudgeRequests(const Probe& probe, const std::string& name, uint64_t at_crea
     probe.found->Skip("libraries." + name + ".requests", "hotpack is not preloaded");
     return;
   }
-  probe.found->Fact(at_create + at_use > 0, "libraries." + name + ".requests", "the library's own requests reach hotpack",
-                    std::to_string(at_create) + " while its handle is made, " + std::to_string(at_use) + " at its first use");
+  probe.found->Fact(
+      at_create + at_use > 0, "libraries." + name + ".requests", "the library's own requests reach hotpack",
+      std::to_string(at_create) + " while its handle is made, " + std::to_string(at_use) + " at its first use");
 }
 
 // C = A·B, with values whose products and sums a float holds exactly.
@@ -128,8 +129,8 @@ void Blas(const Probe& probe) {
   for (float* p : {a, b, c}) HOTPACK_NEED(cudaFree(p));
 }
 
-// One image of 8 channels, 32 by 32, with 16 filters of 3 by 3; everything is one, so that each output counts the inputs
-// that its filter covers.
+// One image of 8 channels, 32 by 32, with 16 filters of 3 by 3; everything is one, so that each output counts the
+// inputs that its filter covers.
 class Convolution {
  public:
   explicit Convolution(const Opened& library) : library_(library) {
@@ -141,8 +142,8 @@ class Convolution {
     Call<SetTensor>("cudnnSetTensor4dDescriptor", x_, kNchw, kFloat, 1, kIn, kSide, kSide);
     Call<SetTensor>("cudnnSetTensor4dDescriptor", y_, kNchw, kFloat, 1, kOut, kSide, kSide);
     Call<SetTensor>("cudnnSetFilter4dDescriptor", w_, kFloat, kNchw, kOut, kIn, 3, 3);
-    Call<int(void*, int, int, int, int, int, int, int, int)>("cudnnSetConvolution2dDescriptor", convolution_, 1, 1, 1, 1,
-                                                            1, 1, kCrossCorrelation, kFloat);
+    Call<int(void*, int, int, int, int, int, int, int, int)>("cudnnSetConvolution2dDescriptor", convolution_, 1, 1, 1,
+                                                             1, 1, 1, kCrossCorrelation, kFloat);
   }
   ~Convolution() {
     Find<int(void*)>(library_, "cudnnDestroyConvolutionDescriptor")(convolution_);
@@ -159,15 +160,15 @@ class Convolution {
     float* w = Upload(std::vector<float>(kOut * kIn * 9, 1.0f));
     float* y = Upload(std::vector<float>(kOut * kSide * kSide, -1.0f));
     size_t bytes = 0;
-    Call<int(void*, void*, void*, void*, void*, int, size_t*)>("cudnnGetConvolutionForwardWorkspaceSize", handle, x_, w_,
-                                                               convolution_, y_, kImplicitGemm, &bytes);
+    Call<int(void*, void*, void*, void*, void*, int, size_t*)>("cudnnGetConvolutionForwardWorkspaceSize", handle, x_,
+                                                               w_, convolution_, y_, kImplicitGemm, &bytes);
     void* workspace = nullptr;
     own_requests_ = bytes > 0 ? 4 : 3;
     if (bytes > 0) HOTPACK_NEED(cudaMalloc(&workspace, bytes));
     const float one = 1, zero = 0;
     Call<int(void*, const void*, void*, const void*, void*, const void*, void*, int, void*, size_t, const void*, void*,
-             void*)>("cudnnConvolutionForward", handle, &one, x_, x, w_, w, convolution_, kImplicitGemm, workspace, bytes,
-                     &zero, y_, y);
+             void*)>("cudnnConvolutionForward", handle, &one, x_, x, w_, w, convolution_, kImplicitGemm, workspace,
+                     bytes, &zero, y_, y);
     HOTPACK_NEED(cudaDeviceSynchronize());
     const std::vector<float> result = Download(y, kOut * kSide * kSide);
     for (void* p : {static_cast<void*>(x), static_cast<void*>(w), static_cast<void*>(y), workspace}) {

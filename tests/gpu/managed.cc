@@ -1,6 +1,6 @@
-// A sample run that needs more than the arena can give: what there is no room for lies in managed memory until the plan, which
-// needs less, is in force (HOTPACK_OVERCOMMIT). The arena is kept small by HOTPACK_ARENA=plain:128, not by filling the device:
-// nothing here comes near the device's memory.
+// A sample run that needs more than the arena can give: what there is no room for lies in managed memory until the
+// plan, which needs less, is in force (HOTPACK_OVERCOMMIT). The arena is kept small by HOTPACK_ARENA=plain:128, not by
+// filling the device: nothing here comes near the device's memory.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace hotpack::gpu {
 namespace {
 
-constexpr int kRequests = 80;   // a step
-constexpr size_t kLive = 24;    // blocks at a time
+constexpr int kRequests = 80;  // a step
+constexpr size_t kLive = 24;   // blocks at a time
 constexpr size_t kSeen = 64 * kKiB;
 constexpr size_t kMin = 1800 * kKiB, kSpread = 5100;  // bytes, and how many kibibytes more at most
 
@@ -115,12 +115,14 @@ void RunManaged(Probe& probe) {
     return;
   }
   const hotpack_stats stats = probe.Stats();
-  probe.found->Check(managed > 0 && stats.managed_peak > 0, "managed.spilled",
-                     "while there is no plan, what the arena has no room for lies in managed memory",
-                     std::to_string(managed) + " blocks of a step, " + std::to_string(stats.managed_peak) + " bytes at once");
+  probe.found->Check(
+      managed > 0 && stats.managed_peak > 0, "managed.spilled",
+      "while there is no plan, what the arena has no room for lies in managed memory",
+      std::to_string(managed) + " blocks of a step, " + std::to_string(stats.managed_peak) + " bytes at once");
   probe.found->Check(stats.managed_peak <= 256 * kMiB, "managed.limit", "at most the 256 MiB that were allowed",
                      std::to_string(stats.managed_peak) + " bytes");
-  probe.found->Check(run.managed() == 0 && stats.planned > 0, "managed.plan", "once the plan is in force, no block does",
+  probe.found->Check(run.managed() == 0 && stats.planned > 0, "managed.plan",
+                     "once the plan is in force, no block does",
                      std::to_string(run.managed()) + " blocks of the last step, " + std::to_string(stats.planned) +
                          " requests by the plan");
 }

@@ -31,9 +31,10 @@ class Probe {
   std::vector<std::string> library_path;  // directories to look for cuBLAS and cuDNN in
 
   // Set by Prepare.
-  bool simulated = false;  // the simulated device: copies and memsets move bytes, kernels do nothing, time means nothing
-  bool computes = false;   // kernels compute
-  bool hotpack = false;    // hotpack is preloaded and not switched off
+  bool simulated =
+      false;              // the simulated device: copies and memsets move bytes, kernels do nothing, time means nothing
+  bool computes = false;  // kernels compute
+  bool hotpack = false;   // hotpack is preloaded and not switched off
 
   // An attribute of device 0 that is not 0.
   static bool Has(cudaDeviceAttr attribute);
@@ -81,9 +82,7 @@ class Stopwatch {
 // A stream that is destroyed at the end of its scope.
 class Stream {
  public:
-  explicit Stream(unsigned flags = cudaStreamNonBlocking) {
-    HOTPACK_NEED(cudaStreamCreateWithFlags(&stream_, flags));
-  }
+  explicit Stream(unsigned flags = cudaStreamNonBlocking) { HOTPACK_NEED(cudaStreamCreateWithFlags(&stream_, flags)); }
   ~Stream() { Destroy(); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -104,8 +103,8 @@ inline const char* WayName(Way way) { return way == Way::kMalloc ? "malloc" : "a
 cudaError_t Allocate(Way way, size_t bytes, cudaStream_t stream, void** pointer);
 cudaError_t Release(Way way, void* pointer, cudaStream_t stream);
 
-// Copies `bytes` bytes at `device` to the host, synchronously on the legacy default stream, and counts those that are not
-// `value`.
+// Copies `bytes` bytes at `device` to the host, synchronously on the legacy default stream, and counts those that are
+// not `value`.
 size_t CountOther(const void* device, size_t bytes, unsigned char value);
 
 // The word that memset with this byte makes.

@@ -36,9 +36,13 @@ TEST(GpuProbeTest, TheListHasEveryCase) {
 }
 
 TEST(GpuProbeTest, BadInputGetsOneLineAndCode2) {
-  const std::vector<std::vector<std::string>> wrong = {
-      {}, {"--case"}, {"--case", "nothing"}, {"--fast"}, {"--time-limit", "x", "--case", "vmm"},
-      {"--time-limit", "0", "--case", "vmm"}, {"--child", "nobody"}};
+  const std::vector<std::vector<std::string>> wrong = {{},
+                                                       {"--case"},
+                                                       {"--case", "nothing"},
+                                                       {"--fast"},
+                                                       {"--time-limit", "x", "--case", "vmm"},
+                                                       {"--time-limit", "0", "--case", "vmm"},
+                                                       {"--child", "nobody"}};
   for (const auto& arguments : wrong) {
     const Outcome outcome = RunProbe(arguments);
     EXPECT_EQ(outcome.code, 2) << testing::PrintToString(arguments);
@@ -60,7 +64,8 @@ TEST(GpuProbeTest, ACallThatFailsIsAFinding) {
 }
 
 TEST(GpuProbeTest, ADriverThatDiffersIsNotedDown) {
-  const Outcome outcome = RunProbe({"--case", "vmm", "--quick"}, {{"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", "cuMemSetAccess:10+"}});
+  const Outcome outcome =
+      RunProbe({"--case", "vmm", "--quick"}, {{"SIMGPU_MEMORY", "1G"}, {"SIMGPU_FAIL", "cuMemSetAccess:10+"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(ResultOf(outcome, "vmm.granularity.minimum"), "pass");
   EXPECT_EQ(ResultOf(outcome, "vmm.calls"), "differs");

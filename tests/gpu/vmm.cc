@@ -78,7 +78,8 @@ void Costs(const Probe& probe, const Driver& driver) {
     Sample(probe, &set_access, "cuMemSetAccess", [&] { return driver.cuMemSetAccess(at, kChunk, &access, 1); });
   }
   // Access for all chunks in one call, as after growing by several.
-  Sample(probe, &whole, "cuMemSetAccess", [&] { return driver.cuMemSetAccess(space.chunk(0), chunks * kChunk, &access, 1); });
+  Sample(probe, &whole, "cuMemSetAccess",
+         [&] { return driver.cuMemSetAccess(space.chunk(0), chunks * kChunk, &access, 1); });
   for (size_t i = 0; i < chunks; ++i) {
     Sample(probe, &unmap, "cuMemUnmap", [&] { return driver.cuMemUnmap(space.chunk(i), kChunk); });
     Sample(probe, &release, "cuMemRelease", [&] { return driver.cuMemRelease(handles[i]); });
@@ -115,7 +116,8 @@ void LargestReservation(const Probe& probe, const Driver& driver) {
                     std::to_string(largest >> 30) + " GiB; the device has " + std::to_string(total >> 30) + " GiB");
 }
 
-// One handle at two addresses: what is written at one is read at the other. And memory outlives its handle while mapped.
+// One handle at two addresses: what is written at one is read at the other. And memory outlives its handle while
+// mapped.
 void TwoMappings(const Probe& probe, const Driver& driver) {
   const CUmemAllocationProp prop = DeviceMemory();
   const CUmemAccessDesc access = Access();

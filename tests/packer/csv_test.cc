@@ -88,7 +88,8 @@ TEST(CsvReaderTest, EveryAliasIsRead) {
 // Everything at once, as a spreadsheet saves it: a byte order mark, CRLF, blanks, all columns, the aliases.
 TEST(CsvReaderTest, ReadsAllColumnsUnderTheirOtherNamesWithDosLineEnds) {
   const NamedInstance read = Parsed(
-      "\xEF\xBB\xBF" "buffer_id,start,end,size,alignment,hint,gaps,offset\r\n"
+      "\xEF\xBB\xBF"
+      "buffer_id,start,end,size,alignment,hint,gaps,offset\r\n"
       "conv 1, 0, 8, 4096, 512, 77, 3-4 7-7, 8192\r\n"
       "fc,1,1,1,,,,\r\n"
       "\r\n");

@@ -88,8 +88,8 @@ TEST(ExactSearchTest, OneBlock) {
 // 1 on 0 wastes what 0 on 1 does not.
 TEST(ExactSearchTest, AlignmentRoundsHeadsUp) {
   ExpectLeast({{{.size = 3, .residency = {{0, 3}}}, {.size = 4, .alignment = 4, .residency = {{0, 3}}}}}, 7);
-  ExpectLeast({{{.size = 3, .alignment = 4, .residency = {{0, 3}}}, {.size = 3, .alignment = 4, .residency = {{0, 3}}}}},
-              7);
+  ExpectLeast(
+      {{{.size = 3, .alignment = 4, .residency = {{0, 3}}}, {.size = 3, .alignment = 4, .residency = {{0, 3}}}}}, 7);
 }
 
 // A block jumps over a pin it cannot lie under, and over several that overlap each other at other times.

@@ -30,8 +30,7 @@ constexpr int64_t kAllWork = kNoLimit / 4;
 // The search beginning with all blocks stacked.
 struct Attempt {
   explicit Attempt(const Instance& instance, Goal goal = {})
-      : timeline(MakeTimeline(instance)),
-        best({Stacked(timeline), "stacked"}, LowerBound(timeline), goal) {}
+      : timeline(MakeTimeline(instance)), best({Stacked(timeline), "stacked"}, LowerBound(timeline), goal) {}
 
   const Timeline timeline;
   SharedBest best;
@@ -101,10 +100,12 @@ TEST(ExactSolverTest, BoundsAreRaisedByWholeUnits) {
 TEST(ExactSolverTest, UnitsTakeInPinsAndAlignments) {
   Instance instance{{{.size = 4, .pinned = 3, .residency = {{0, 4}}}, {.size = 4, .residency = {{0, 4}}}}};
   ExpectMinimum(instance, 1, kAllWork);  // 11
-  instance = {{{.size = 4, .residency = {{0, 4}}}, {.size = 4, .alignment = 6, .residency = {{0, 4}}},
+  instance = {{{.size = 4, .residency = {{0, 4}}},
+               {.size = 4, .alignment = 6, .residency = {{0, 4}}},
                {.size = 4, .alignment = 6, .residency = {{0, 4}}}}};
   ExpectMinimum(instance, 1, kAllWork);  // 14
-  instance = {{{.size = 4, .alignment = 3, .residency = {{0, 4}}}, {.size = 4, .alignment = 3, .residency = {{0, 4}}},
+  instance = {{{.size = 4, .alignment = 3, .residency = {{0, 4}}},
+               {.size = 4, .alignment = 3, .residency = {{0, 4}}},
                {.size = 4, .alignment = 3, .residency = {{0, 4}}}}};
   ExpectMinimum(instance, 1, kAllWork);  // 16
 }

@@ -7,9 +7,9 @@
 //                   never above what a heuristic finds; on every eighth instance against the reference solver
 //           cut     rectangles cut into pieces, whose packing is known
 //
-// One line of counts (--json: one object) and exit code 0; or the first failing instance, made small, with exit code 1. Instance i depends
-// on seed and i only: --first I --instances 1 does one again. One that crashes or does not end is named, too. Bad
-// options: exit code 2.
+// One line of counts (--json: one object) and exit code 0; or the first failing instance, made small, with exit code 1.
+// Instance i depends on seed and i only: --first I --instances 1 does one again. One that crashes or does not end is
+// named, too. Bad options: exit code 2.
 #include <signal.h>
 #include <unistd.h>
 
@@ -54,8 +54,7 @@ struct Failure {
 
 Truth TruthFromReference(const Settings& settings, const Instance& instance) {
   const bool whole = instance.blocks.size() <= 8;
-  ReferenceResult result =
-      Reference(instance, whole ? std::numeric_limits<int64_t>::max() : settings.reference_steps);
+  ReferenceResult result = Reference(instance, whole ? std::numeric_limits<int64_t>::max() : settings.reference_steps);
   return {result.least, std::move(result.placement)};
 }
 
@@ -209,7 +208,7 @@ class Run {
   std::atomic<int64_t> next_;  // index to be done next
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
-  CheckCounts counts_;               // guarded by mutex_
+  CheckCounts counts_;              // guarded by mutex_
   std::optional<Failure> failure_;  // guarded by mutex_
 };
 

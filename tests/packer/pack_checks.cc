@@ -179,8 +179,8 @@ class Checks {
     }
     const Bytes height = result.placement.height;
     if (height < truth_.least || height > truth_.placement.height) {
-      Fail("exact's height", context_ + ": " + Number(height) + ", the least is " + Number(truth_.least) + ":\n" +
-                                 Describe(instance));
+      Fail("exact's height",
+           context_ + ": " + Number(height) + ", the least is " + Number(truth_.least) + ":\n" + Describe(instance));
     }
     if (result.lower_bound != height) Fail("exact's bound", context_ + ": proven, but the bound is below the height");
   }

@@ -55,8 +55,8 @@ struct CheckLimits {
 std::optional<Fault> CheckPacking(const Instance& instance, const Truth& truth, const CheckLimits& limits,
                                   uint64_t seed, CheckCounts* counts);
 
-// Drops blocks and intervals, and makes sizes, alignments and pins simpler, as long as `check` fails with a fault of the
-// same kind; `*instance` is the failing one and becomes the small one. Returns the fault of that.
+// Drops blocks and intervals, and makes sizes, alignments and pins simpler, as long as `check` fails with a fault of
+// the same kind; `*instance` is the failing one and becomes the small one. Returns the fault of that.
 Fault Shrink(const std::function<std::optional<Fault>(const Instance&)>& check, Fault fault, Instance* instance);
 
 // As a minimalloc CSV, clock values moved to 0 or above, and a line "pins: BLOCK@OFFSET ..." if there are any.

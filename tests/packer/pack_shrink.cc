@@ -66,8 +66,8 @@ class Shrinker {
     }
     if (of().alignment > 1) simpler = TryChange(block, [](Block* b) { b->alignment = 1; }) || simpler;
     if (of().pinned != kNotPinned) simpler = TryChange(block, [](Block* b) { b->pinned = kNotPinned; }) || simpler;
-    while (of().size > 1 && (TryChange(block, [](Block* b) { b->size /= 2; }) ||
-                             TryChange(block, [](Block* b) { --b->size; }))) {
+    while (of().size > 1 &&
+           (TryChange(block, [](Block* b) { b->size /= 2; }) || TryChange(block, [](Block* b) { --b->size; }))) {
       simpler = true;
     }
     return simpler;

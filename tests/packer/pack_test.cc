@@ -23,8 +23,7 @@ namespace {
 
 using ::testing::IsEmpty;
 
-constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit,
-                                     Algorithm::kExact};
+constexpr Algorithm kAlgorithms[] = {Algorithm::kAuto, Algorithm::kBestFit, Algorithm::kFirstFit, Algorithm::kExact};
 
 Block MakeBlock(Bytes size, absl::InlinedVector<Residency, 1> residency) {
   Block block;
@@ -56,7 +55,8 @@ Instance HardInstance() {
   Instance instance;
   for (int i = 0; i < 400; ++i) {
     const Clock begin = static_cast<Clock>(random() % 300);
-    instance.blocks.push_back(MakeBlock(static_cast<Bytes>(1 + random() % 1000), {{begin, begin + 1 + static_cast<Clock>(random() % 60)}}));
+    instance.blocks.push_back(
+        MakeBlock(static_cast<Bytes>(1 + random() % 1000), {{begin, begin + 1 + static_cast<Clock>(random() % 60)}}));
   }
   return instance;
 }

@@ -37,9 +37,8 @@ TEST(PartsTest, FallApartWhereOnlyTheFloorIsLive) {
 }
 
 TEST(PartsTest, BlocksThatTouchInTimeAreApart) {
-  const Split split = SplitOf({{{.size = 3, .residency = {{0, 2}}},
-                                {.size = 5, .residency = {{2, 5}}},
-                                {.size = 2, .residency = {{4, 9}}}}});
+  const Split split = SplitOf(
+      {{{.size = 3, .residency = {{0, 2}}}, {.size = 5, .residency = {{2, 5}}}, {.size = 2, .residency = {{4, 9}}}}});
   EXPECT_THAT(split.parts, ElementsAre(ElementsAre(0), ElementsAre(1, 2)));
   EXPECT_THAT(split.floor, IsEmpty());
 }
@@ -93,8 +92,8 @@ TEST(PartsTest, AFloorAloneHasNoParts) {
 }
 
 TEST(PartsTest, SubsetsKeepTheBlocks) {
-  const Instance instance{{{.size = 8, .residency = {{0, 9}}},
-                           {.size = 3, .alignment = 2, .pinned = 4, .residency = {{1, 2}, {4, 5}}}}};
+  const Instance instance{
+      {{.size = 8, .residency = {{0, 9}}}, {.size = 3, .alignment = 2, .pinned = 4, .residency = {{1, 2}, {4, 5}}}}};
   const Instance subset = Subset(instance, {1, 0});
   ASSERT_EQ(subset.blocks.size(), 2u);
   EXPECT_EQ(subset.blocks[0].alignment, 2);

@@ -2,14 +2,14 @@
 // offset that is free for it among the pinned blocks and the blocks before it, where "before" means: lower offset, or
 // the same offset and a smaller index.
 //
-// Claim: some placement of least height is settled. Take any placement o of least height. Go through its unpinned blocks
-// from the lowest up and move each to its lowest free aligned offset among the pinned blocks and those gone through
-// already. Say block i is next, and those before it have been moved from o to n ≤ o. The old offset o(i) is still free:
-// no pinned block moved, and a block j before i that is ever resident together with i had o(j) ≤ o(i), so, sizes being
-// positive and o valid, its top o(j) + size(j) ≤ o(i), and it has only gone down. So n(i) ≤ o(i), the height has not
-// grown, and alignment holds. If any block moved the sum of all offsets fell; it is a nonnegative integer, so after
-// finitely many rounds no block moves, and then the placement is settled. (Of several blocks with the same offset no two
-// are ever resident together; their order does not matter.)
+// Claim: some placement of least height is settled. Take any placement o of least height. Go through its unpinned
+// blocks from the lowest up and move each to its lowest free aligned offset among the pinned blocks and those gone
+// through already. Say block i is next, and those before it have been moved from o to n ≤ o. The old offset o(i) is
+// still free: no pinned block moved, and a block j before i that is ever resident together with i had o(j) ≤ o(i), so,
+// sizes being positive and o valid, its top o(j) + size(j) ≤ o(i), and it has only gone down. So n(i) ≤ o(i), the
+// height has not grown, and alignment holds. If any block moved the sum of all offsets fell; it is a nonnegative
+// integer, so after finitely many rounds no block moves, and then the placement is settled. (Of several blocks with the
+// same offset no two are ever resident together; their order does not matter.)
 //
 // Nothing here speaks of intervals, only of pairs that are ever resident together, so carried blocks and any number of
 // intervals are covered; alignments need not be powers of two.
@@ -21,8 +21,8 @@
 //  - Blocks that are equal in all respects are placed by index: exchanging them changes nothing.
 //  - All blocks still to come lie at or above the current offset, each at or above its lowest free one. Of blocks that
 //    are resident at one moment, none overlap: lowest offset among them plus sum of their sizes is a bound.
-//  - Where the unplaced blocks fall apart into groups that never meet, each group is a search of its own: what is placed
-//    is to it what pinned blocks are to the whole.
+//  - Where the unplaced blocks fall apart into groups that never meet, each group is a search of its own: what is
+//    placed is to it what pinned blocks are to the whole.
 #include "reference_solver.h"
 
 #include <algorithm>
@@ -242,7 +242,7 @@ ReferenceResult Reference(const Instance& instance, int64_t max_steps) {
     return found;
   };
   if (run(result.least)) return result;
-  if (search.ran_out()) steps = max_steps;  // one more, to have a placement at all
+  if (search.ran_out()) steps = max_steps;                                 // one more, to have a placement at all
   if (!search.Run(kAnyHeight, kNoLimit, &result.placement)) std::abort();  // there always is one
   while (run(result.placement.height - 1)) {
   }

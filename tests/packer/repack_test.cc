@@ -9,9 +9,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <random>
 #include <thread>
-#include <limits>
 #include <vector>
 
 #include "packer/pack.h"

@@ -97,7 +97,8 @@ TEST(SharedInstancesTest, AutoIsValidAndNotWorseThanBestFit) {
   }
 }
 
-// The load is the least height of each, which is proved by a placement of that height. Most take a fraction of a second.
+// The load is the least height of each, which is proved by a placement of that height. Most take a fraction of a
+// second.
 TEST(SharedInstancesTest, KnownBenchmarksArePackedAtTheirBound) {
   if (kSanitized) GTEST_SKIP() << "too slow with a sanitizer";
   const std::string folder = SharedFolder("instances");

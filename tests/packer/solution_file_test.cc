@@ -134,8 +134,10 @@ TEST(SolutionFileTest, MalformedSparseFilesAreRefused) {
     EXPECT_EQ(error(" 2\n", " "), "s:11:1: expected a name, its value and its index, found 'x1 3 '");
     EXPECT_EQ(error("-2", "-3"), "s:11:7: the file ends within its 3 columns");
     EXPECT_EQ(error("-2", "-1"), "s:11:1: more than the 1 columns that the head counts, found 'x1 3 2'");
-    EXPECT_EQ(error("-2", "2 of"), "s:9:1: expected the number of columns, found '# Columns 2 of" + head.substr(12) + "'");
-    EXPECT_EQ(error("-2", "-99999999999"), "s:9:1: expected the number of columns, found '# Columns -99999999999" + head.substr(12) + "'");
+    EXPECT_EQ(error("-2", "2 of"),
+              "s:9:1: expected the number of columns, found '# Columns 2 of" + head.substr(12) + "'");
+    EXPECT_EQ(error("-2", "-99999999999"),
+              "s:9:1: expected the number of columns, found '# Columns -99999999999" + head.substr(12) + "'");
     EXPECT_EQ(error("x1 3 2", "x1 3 two"), "s:11:1: the index is not a number from 0: 'two'");
     EXPECT_EQ(error("x1 3 2", "x1 3 -2"), "s:11:1: the index is not a number from 0: '-2'");
     EXPECT_EQ(error("x1 3 2", "x1 3 0"), "s:11:1: a second column with the index 0");
@@ -152,8 +154,9 @@ TEST(SolutionFileTest, MalformedSparseFilesAreRefused) {
   EXPECT_EQ(ParseSolverSolution(twice, "s", 2).status().message(), "s:12:1: a second value for 'x1'");
   for (const std::string head : {"# Columns 0", "# Columns 0 sparse"}) {  // all zero, which a height is not
     const std::string text = kHighs116Sparse.substr(0, kHighs116Sparse.find("# Columns")) + head + "\n";
-    EXPECT_EQ(ParseSolverSolution(text, "s", 2).status().message(),
-              "s:9:" + std::to_string(head.size() + 1) + ": there is no height: a variable named like u_512_2048 is missing");
+    EXPECT_EQ(
+        ParseSolverSolution(text, "s", 2).status().message(),
+        "s:9:" + std::to_string(head.size() + 1) + ": there is no height: a variable named like u_512_2048 is missing");
   }
 }
 

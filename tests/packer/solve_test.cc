@@ -1,4 +1,3 @@
-#include "packer/bounds.h"
 #include "packer/solve.h"
 
 #include <gmock/gmock.h>
@@ -12,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "packer/bounds.h"
 #include "packer/pack.h"
 #include "packer/random.h"
 #include "packer/timeline.h"
@@ -216,8 +216,8 @@ TEST(SolveTest, KeepsItsStart) {
   const Instance instance = InARow(1, 1, 0);
   const Timeline timeline = MakeTimeline(instance);
   const Placement start = testing::ReferenceOptimum(instance);
-  const Solution solution = Solve(instance, timeline, Unlimited(Algorithm::kExact), {start, "start"},
-                                  LowerBound(timeline), {}, kNoLimit);
+  const Solution solution =
+      Solve(instance, timeline, Unlimited(Algorithm::kExact), {start, "start"}, LowerBound(timeline), {}, kNoLimit);
   EXPECT_STREQ(solution.incumbent.algorithm, "start");
   EXPECT_EQ(solution.incumbent.placement.offsets, start.offsets);
   EXPECT_EQ(solution.lower, 11);
@@ -236,9 +236,9 @@ TEST(SolveTest, StackedIsAboveThePins) {
 }
 
 TEST(SolveTest, TheBoundIsTheLoadWherePinsAreLower) {
-  EXPECT_EQ(LowerBound(MakeTimeline({{{.size = 3, .residency = {{0, 2}}},
-                                        {.size = 2, .pinned = 1, .residency = {{1, 2}}}}})),
-            5);
+  EXPECT_EQ(
+      LowerBound(MakeTimeline({{{.size = 3, .residency = {{0, 2}}}, {.size = 2, .pinned = 1, .residency = {{1, 2}}}}})),
+      5);
 }
 
 // Parts side by side, made of the judge's small instances: the whole is as high as the highest of them.

@@ -1,4 +1,5 @@
-// The driver functions of answers_client, by each way to them: linked, dlsym on a handle, RTLD_DEFAULT, cuGetProcAddress.
+// The driver functions of answers_client, by each way to them: linked, dlsym on a handle, RTLD_DEFAULT,
+// cuGetProcAddress.
 #pragma once
 
 #include <cuda.h>
@@ -20,59 +21,62 @@
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
 using GraphInstantiateOld = CUresult(CUgraphExec*, CUgraph, CUgraphNode*, char*, size_t);
-using LibraryLoad = CUresult(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned);
-using LibraryLoadFile = CUresult(CUlibrary*, const char*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned);
+using LibraryLoad = CUresult(CUlibrary*, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
+                             unsigned);
+using LibraryLoadFile = CUresult(CUlibrary*, const char*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
+                                 unsigned);
 
 // X(member, exported symbol, base name, version, type)
-#define ANSWERS_FUNCTIONS(X)                                                                                            \
-  X(Init, cuInit, "cuInit", 2000, CUresult(unsigned))                                                                   \
-  X(Retain, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, CUresult(CUcontext*, CUdevice))                 \
-  X(SetCurrent, cuCtxSetCurrent, "cuCtxSetCurrent", 4000, CUresult(CUcontext))                                          \
-  X(CtxCreate, cuCtxCreate_v2, "cuCtxCreate", 3020, CUresult(CUcontext*, unsigned, CUdevice))                           \
-  X(Synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, CUresult())                                                \
-  X(Alloc, cuMemAlloc_v2, "cuMemAlloc", 3020, CUresult(CUdeviceptr*, size_t))                                           \
-  X(Free, cuMemFree_v2, "cuMemFree", 3020, CUresult(CUdeviceptr))                                                       \
-  X(AllocAsync, cuMemAllocAsync, "cuMemAllocAsync", 11020, CUresult(CUdeviceptr*, size_t, CUstream))                    \
-  X(FreeAsync, cuMemFreeAsync, "cuMemFreeAsync", 11020, CUresult(CUdeviceptr, CUstream))                                \
-  X(AllocFromPool, cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020,                                           \
-    CUresult(CUdeviceptr*, size_t, CUmemoryPool, CUstream))                                                             \
-  X(Memset, cuMemsetD8_v2, "cuMemsetD8", 3020, CUresult(CUdeviceptr, unsigned char, size_t))                            \
-  X(DefaultPool, cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", 11020, CUresult(CUmemoryPool*, CUdevice))      \
-  X(PoolCreate, cuMemPoolCreate, "cuMemPoolCreate", 11020, CUresult(CUmemoryPool*, const CUmemPoolProps*))              \
-  X(PoolTrimTo, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, CUresult(CUmemoryPool, size_t))                              \
-  X(GetInfo, cuMemGetInfo_v2, "cuMemGetInfo", 3020, CUresult(size_t*, size_t*))                                         \
-  X(Attribute, cuPointerGetAttribute, "cuPointerGetAttribute", 4000, CUresult(void*, CUpointer_attribute, CUdeviceptr)) \
-  X(Attributes, cuPointerGetAttributes, "cuPointerGetAttributes", 7000,                                                 \
-    CUresult(unsigned, CUpointer_attribute*, void**, CUdeviceptr))                                                      \
-  X(RetainHandle, cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000,                                    \
-    CUresult(CUmemGenericAllocationHandle*, void*))                                                                     \
-  X(IpcGet, cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, CUresult(CUipcMemHandle*, CUdeviceptr))                       \
-  X(EnablePeer, cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, CUresult(CUcontext, unsigned))                    \
-  X(PoolSetAccess, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020,                                                     \
-    CUresult(CUmemoryPool, const CUmemAccessDesc*, size_t))                                                             \
-  X(Create, cuMemCreate, "cuMemCreate", 10020,                                                                          \
-    CUresult(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long))                    \
-  X(ReleaseHandle, cuMemRelease, "cuMemRelease", 10020, CUresult(CUmemGenericAllocationHandle))                         \
-  X(Managed, cuMemAllocManaged, "cuMemAllocManaged", 6000, CUresult(CUdeviceptr*, size_t, unsigned))                    \
-  X(Array, cuArrayCreate_v2, "cuArrayCreate", 3020, CUresult(CUarray*, const CUDA_ARRAY_DESCRIPTOR*))                   \
-  X(Array3D, cuArray3DCreate_v2, "cuArray3DCreate", 3020, CUresult(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*))           \
-  X(Mipmapped, cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000,                                                  \
-    CUresult(CUmipmappedArray*, const CUDA_ARRAY3D_DESCRIPTOR*, unsigned))                                              \
-  X(ModuleLoad, cuModuleLoad, "cuModuleLoad", 2000, CUresult(CUmodule*, const char*))                                   \
-  X(ModuleData, cuModuleLoadData, "cuModuleLoadData", 2000, CUresult(CUmodule*, const void*))                           \
-  X(ModuleDataEx, cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010,                                                       \
-    CUresult(CUmodule*, const void*, unsigned, CUjit_option*, void**))                                                  \
-  X(ModuleFat, cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, CUresult(CUmodule*, const void*))                  \
-  X(LibraryData, cuLibraryLoadData, "cuLibraryLoadData", 12000, LibraryLoad)                                            \
-  X(LibraryFile, cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, LibraryLoadFile)                                \
-  X(GraphCreate, cuGraphCreate, "cuGraphCreate", 10000, CUresult(CUgraph*, unsigned))                                   \
-  X(Instantiate, cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, GraphInstantiateOld)                               \
-  X(InstantiateFlags, cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040,                                \
-    CUresult(CUgraphExec*, CUgraph, unsigned long long))                                                                \
-  X(InstantiateParams, cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000,                             \
-    CUresult(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*))                                                    \
-  X(StreamCreate, cuStreamCreate, "cuStreamCreate", 2000, CUresult(CUstream*, unsigned))                                \
-  X(BeginCapture, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, CUresult(CUstream, CUstreamCaptureMode))      \
+#define ANSWERS_FUNCTIONS(X)                                                                                       \
+  X(Init, cuInit, "cuInit", 2000, CUresult(unsigned))                                                              \
+  X(Retain, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, CUresult(CUcontext*, CUdevice))            \
+  X(SetCurrent, cuCtxSetCurrent, "cuCtxSetCurrent", 4000, CUresult(CUcontext))                                     \
+  X(CtxCreate, cuCtxCreate_v2, "cuCtxCreate", 3020, CUresult(CUcontext*, unsigned, CUdevice))                      \
+  X(Synchronize, cuCtxSynchronize, "cuCtxSynchronize", 2000, CUresult())                                           \
+  X(Alloc, cuMemAlloc_v2, "cuMemAlloc", 3020, CUresult(CUdeviceptr*, size_t))                                      \
+  X(Free, cuMemFree_v2, "cuMemFree", 3020, CUresult(CUdeviceptr))                                                  \
+  X(AllocAsync, cuMemAllocAsync, "cuMemAllocAsync", 11020, CUresult(CUdeviceptr*, size_t, CUstream))               \
+  X(FreeAsync, cuMemFreeAsync, "cuMemFreeAsync", 11020, CUresult(CUdeviceptr, CUstream))                           \
+  X(AllocFromPool, cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020,                                      \
+    CUresult(CUdeviceptr*, size_t, CUmemoryPool, CUstream))                                                        \
+  X(Memset, cuMemsetD8_v2, "cuMemsetD8", 3020, CUresult(CUdeviceptr, unsigned char, size_t))                       \
+  X(DefaultPool, cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", 11020, CUresult(CUmemoryPool*, CUdevice)) \
+  X(PoolCreate, cuMemPoolCreate, "cuMemPoolCreate", 11020, CUresult(CUmemoryPool*, const CUmemPoolProps*))         \
+  X(PoolTrimTo, cuMemPoolTrimTo, "cuMemPoolTrimTo", 11020, CUresult(CUmemoryPool, size_t))                         \
+  X(GetInfo, cuMemGetInfo_v2, "cuMemGetInfo", 3020, CUresult(size_t*, size_t*))                                    \
+  X(Attribute, cuPointerGetAttribute, "cuPointerGetAttribute", 4000,                                               \
+    CUresult(void*, CUpointer_attribute, CUdeviceptr))                                                             \
+  X(Attributes, cuPointerGetAttributes, "cuPointerGetAttributes", 7000,                                            \
+    CUresult(unsigned, CUpointer_attribute*, void**, CUdeviceptr))                                                 \
+  X(RetainHandle, cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000,                               \
+    CUresult(CUmemGenericAllocationHandle*, void*))                                                                \
+  X(IpcGet, cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, CUresult(CUipcMemHandle*, CUdeviceptr))                  \
+  X(EnablePeer, cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", 4000, CUresult(CUcontext, unsigned))               \
+  X(PoolSetAccess, cuMemPoolSetAccess, "cuMemPoolSetAccess", 11020,                                                \
+    CUresult(CUmemoryPool, const CUmemAccessDesc*, size_t))                                                        \
+  X(Create, cuMemCreate, "cuMemCreate", 10020,                                                                     \
+    CUresult(CUmemGenericAllocationHandle*, size_t, const CUmemAllocationProp*, unsigned long long))               \
+  X(ReleaseHandle, cuMemRelease, "cuMemRelease", 10020, CUresult(CUmemGenericAllocationHandle))                    \
+  X(Managed, cuMemAllocManaged, "cuMemAllocManaged", 6000, CUresult(CUdeviceptr*, size_t, unsigned))               \
+  X(Array, cuArrayCreate_v2, "cuArrayCreate", 3020, CUresult(CUarray*, const CUDA_ARRAY_DESCRIPTOR*))              \
+  X(Array3D, cuArray3DCreate_v2, "cuArray3DCreate", 3020, CUresult(CUarray*, const CUDA_ARRAY3D_DESCRIPTOR*))      \
+  X(Mipmapped, cuMipmappedArrayCreate, "cuMipmappedArrayCreate", 5000,                                             \
+    CUresult(CUmipmappedArray*, const CUDA_ARRAY3D_DESCRIPTOR*, unsigned))                                         \
+  X(ModuleLoad, cuModuleLoad, "cuModuleLoad", 2000, CUresult(CUmodule*, const char*))                              \
+  X(ModuleData, cuModuleLoadData, "cuModuleLoadData", 2000, CUresult(CUmodule*, const void*))                      \
+  X(ModuleDataEx, cuModuleLoadDataEx, "cuModuleLoadDataEx", 2010,                                                  \
+    CUresult(CUmodule*, const void*, unsigned, CUjit_option*, void**))                                             \
+  X(ModuleFat, cuModuleLoadFatBinary, "cuModuleLoadFatBinary", 2000, CUresult(CUmodule*, const void*))             \
+  X(LibraryData, cuLibraryLoadData, "cuLibraryLoadData", 12000, LibraryLoad)                                       \
+  X(LibraryFile, cuLibraryLoadFromFile, "cuLibraryLoadFromFile", 12000, LibraryLoadFile)                           \
+  X(GraphCreate, cuGraphCreate, "cuGraphCreate", 10000, CUresult(CUgraph*, unsigned))                              \
+  X(Instantiate, cuGraphInstantiate_v2, "cuGraphInstantiate", 11000, GraphInstantiateOld)                          \
+  X(InstantiateFlags, cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040,                           \
+    CUresult(CUgraphExec*, CUgraph, unsigned long long))                                                           \
+  X(InstantiateParams, cuGraphInstantiateWithParams, "cuGraphInstantiateWithParams", 12000,                        \
+    CUresult(CUgraphExec*, CUgraph, CUDA_GRAPH_INSTANTIATE_PARAMS*))                                               \
+  X(StreamCreate, cuStreamCreate, "cuStreamCreate", 2000, CUresult(CUstream*, unsigned))                           \
+  X(BeginCapture, cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, CUresult(CUstream, CUstreamCaptureMode)) \
   X(EndCapture, cuStreamEndCapture, "cuStreamEndCapture", 10000, CUresult(CUstream, CUgraph*))
 
 struct AnswersApi {
@@ -82,15 +86,16 @@ struct AnswersApi {
 };
 
 // cuda.h makes macros of some names, so each is declared anew under the exported symbol.
-#define ANSWERS_LINK(member, symbol, base, version, type) extern "C" std::type_identity_t<type> Linked_##member __asm__(#symbol);
+#define ANSWERS_LINK(member, symbol, base, version, type) \
+  extern "C" std::type_identity_t<type> Linked_##member __asm__(#symbol);
 ANSWERS_FUNCTIONS(ANSWERS_LINK)
 #undef ANSWERS_LINK
 
 inline AnswersApi GetAnswersApi(const char* way) {
   AnswersApi api;
   const bool link = strcmp(way, "link") == 0;
-#define ANSWERS_GET(member, symbol, base, version, type)                                                             \
-  api.member = link ? &Linked_##member                                                                               \
+#define ANSWERS_GET(member, symbol, base, version, type)                                                           \
+  api.member = link ? &Linked_##member                                                                             \
                     : reinterpret_cast<std::add_pointer_t<type>>(FindDriverFunction(way, #symbol, base, version)); \
   CHECK(api.member != nullptr);
   ANSWERS_FUNCTIONS(ANSWERS_GET)

@@ -200,7 +200,8 @@ TEST(Ipc, SizesAreKnownInAdvance) {
 TEST(Ipc, ABadListGetsOneLine) {
   const Outcome outcome = RunClient("trim", "link", {{"HOTPACK_IPC", "4096,many"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("hotpack: HOTPACK_IPC=4096,many is not sizes in bytes with commas between; none is used\n"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("hotpack: HOTPACK_IPC=4096,many is not sizes in bytes with commas between; none is used\n"));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Uses the C interface as a program that links libhotpack.so does. c_api_client preload|alone
 #include "hotpack.h"
-
 #include "tests/preload/client_api.h"
 
 int main(int argc, char** argv) {
@@ -38,7 +37,8 @@ int main(int argc, char** argv) {
   newer.unknown = 99;
   CHECK(hotpack_get_stats(&newer.known, sizeof(newer)) == 0 && newer.known.requests == 1 && newer.unknown == 0);
   uint64_t first[2] = {0, 99};
-  CHECK(hotpack_get_stats(reinterpret_cast<hotpack_stats*>(first), sizeof(uint64_t)) == 0 && first[0] == 1 && first[1] == 99);
+  CHECK(hotpack_get_stats(reinterpret_cast<hotpack_stats*>(first), sizeof(uint64_t)) == 0 && first[0] == 1 &&
+        first[1] == 99);
   CHECK(hotpack_get_stats(nullptr, 0) == -1);
   // A stream that is capturing: what is released on it is put aside until it is not.
   CUstream stream = nullptr;

@@ -46,13 +46,13 @@ void* ByLookUp(const char* way, const char* base, int version, cuuint64_t stream
 Api GetApi(const char* way) {
   Api api;
   const bool proc = strstr(way, "proc") != nullptr;
-#define CLIENT_GET(member, symbol, base, version, stream, type)                                              \
-  if (strcmp(way, "link") == 0) {                                                                            \
-    api.member = &Linked_##member;                                                                           \
-  } else {                                                                                                   \
-    api.member = reinterpret_cast<std::add_pointer_t<type>>(proc ? ByLookUp(way, base, version, stream)      \
-                                                                 : ByName(way, #symbol));                    \
-  }                                                                                                          \
+#define CLIENT_GET(member, symbol, base, version, stream, type)                                         \
+  if (strcmp(way, "link") == 0) {                                                                       \
+    api.member = &Linked_##member;                                                                      \
+  } else {                                                                                              \
+    api.member = reinterpret_cast<std::add_pointer_t<type>>(proc ? ByLookUp(way, base, version, stream) \
+                                                                 : ByName(way, #symbol));               \
+  }                                                                                                     \
   CHECK(api.member != nullptr);
   CLIENT_FUNCTIONS(CLIENT_GET)
   return api;

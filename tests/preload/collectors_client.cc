@@ -151,7 +151,8 @@ void ForkFirst() {
 
 // A call that is only captured is none whose times come, also if the launch before it was not asked for by anybody.
 void Captured() {
-  const auto get = reinterpret_cast<decltype(&hotpack_get_collector_host)>(dlsym(RTLD_DEFAULT, "hotpack_get_collector_host"));
+  const auto get =
+      reinterpret_cast<decltype(&hotpack_get_collector_host)>(dlsym(RTLD_DEFAULT, "hotpack_get_collector_host"));
   CHECK(get != nullptr);
   const hotpack_collector_host* host = get(HOTPACK_COLLECTOR_HOST_VERSION);
   CHECK(host != nullptr && host->size == sizeof(*host) && get(HOTPACK_COLLECTOR_HOST_VERSION + 1) == nullptr);
@@ -202,9 +203,8 @@ int main(int, char** argv) {
   const struct {
     const char* name;
     void (*run)();
-  } scenarios[] = {{"devices", Devices}, {"contexts", Contexts},    {"threads", Threads},  {"many", Many},
-                   {"fork", Fork},       {"fork_first", ForkFirst}, {"captured", Captured},
-                   {"batches", Batches}};
+  } scenarios[] = {{"devices", Devices}, {"contexts", Contexts},    {"threads", Threads},   {"many", Many},
+                   {"fork", Fork},       {"fork_first", ForkFirst}, {"captured", Captured}, {"batches", Batches}};
   for (const auto& scenario : scenarios) {
     if (strcmp(argv[1], scenario.name) != 0) continue;
     scenario.run();

@@ -1,4 +1,5 @@
-// Launches and ranges of programs with several contexts, processes and threads (collectors_client), on the simulated device.
+// Launches and ranges of programs with several contexts, processes and threads (collectors_client), on the simulated
+// device.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -29,12 +30,14 @@ struct Ran {
 };
 
 Ran Play(const std::string& scenario, const std::vector<std::string>& options = {},
-        const std::map<std::string, std::string>& more = {}) {
+         const std::map<std::string, std::string>& more = {}) {
   const TemporaryDirectory directory;
-  std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--launches", "--trace", directory.path() + "/trace"};
+  std::vector<std::string> command = {HOTPACK_COMMAND, "run",     "--simulate",
+                                      "--launches",    "--trace", directory.path() + "/trace"};
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), {"--", HOTPACK_TEST_DIR "/collectors_client", scenario});
-  std::map<std::string, std::string> environment = {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"NVTX_INJECTION64_PATH", ""}};
+  std::map<std::string, std::string> environment = {
+      {"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"NVTX_INJECTION64_PATH", ""}};
   for (const auto& [name, value] : more) environment[name] = value;
   Ran ran{RunProgram(command, environment), {}};
   EXPECT_EQ(ran.outcome.code, 0) << ran.outcome.err;
@@ -49,7 +52,9 @@ Ran Play(const std::string& scenario, const std::vector<std::string>& options = 
   return ran;
 }
 
-std::string NameOf(const TraceFile& file, hotpack::NameOrdinal name) { return name == hotpack::kNoName ? "?" : file.notes.names[name]; }
+std::string NameOf(const TraceFile& file, hotpack::NameOrdinal name) {
+  return name == hotpack::kNoName ? "?" : file.notes.names[name];
+}
 
 // "name: blocks", by the order of their allocations
 std::vector<std::string> Launches(const TraceFile& file) {
@@ -108,7 +113,8 @@ TEST(Collectors, ContextsThatFollowEachOther) {
   EXPECT_EQ(Events(ran.files[".2"]), "iaru");
   EXPECT_EQ(Events(ran.files[".3"]), "ar");
   // The process ends without a context.
-  EXPECT_THAT(ran.outcome.err, HasSubstr("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=step"));
+  EXPECT_THAT(ran.outcome.err,
+              HasSubstr("none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=step"));
 }
 
 TEST(Collectors, RangesOfOtherThreadsWhileContextsAreMade) {

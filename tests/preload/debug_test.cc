@@ -1,5 +1,5 @@
-// HOTPACK_DEBUG, HOTPACK_OVERCOMMIT and jobs that never are hot, on the simulated device. (Its checker would take the writes into gaps for the
-// program's own mistakes, which they are: it is off where hotpack is to find them.)
+// HOTPACK_DEBUG, HOTPACK_OVERCOMMIT and jobs that never are hot, on the simulated device. (Its checker would take the
+// writes into gaps for the program's own mistakes, which they are: it is off where hotpack is to find them.)
 #include <string>
 
 #include "gmock/gmock.h"
@@ -19,7 +19,8 @@ Result Debug(const std::string& mode, const std::string& what) {
 }
 
 Result Oversize(const std::string& memory, const std::string& option, const std::string& weights = "0") {
-  return Simulate({HOTPACK_TEST_DIR "/oversize_client", weights}, {{"SIMGPU_MEMORY", memory}, {"HOTPACK_OVERCOMMIT", option}});
+  return Simulate({HOTPACK_TEST_DIR "/oversize_client", weights},
+                  {{"SIMGPU_MEMORY", memory}, {"HOTPACK_OVERCOMMIT", option}});
 }
 
 TEST(DebugMode, ACorrectProgramIsNotAccused) {
@@ -99,8 +100,9 @@ TEST(Overcommit, APlanThatDoesNotFitSaysSoAndTheJobGoesOn) {
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
   EXPECT_EQ(result.stats["checker_reports"], 0);
   EXPECT_EQ(result.stats["planned"], 0);
-  EXPECT_THAT(result.outcome.err, ContainsRegex("the plan does not fit: 7[2-9] MiB for it and 0 MiB for blocks that stay, "
-                                                "but the device gave 70 MiB \\(of 70\\): [2-9] MiB too few"));
+  EXPECT_THAT(result.outcome.err,
+              ContainsRegex("the plan does not fit: 7[2-9] MiB for it and 0 MiB for blocks that stay, "
+                            "but the device gave 70 MiB \\(of 70\\): [2-9] MiB too few"));
 }
 
 TEST(Overcommit, WhatStaysCounts) {
@@ -110,7 +112,8 @@ TEST(Overcommit, WhatStaysCounts) {
   EXPECT_GE(fits.stats["steady_iteration"], 0);
   const Result does_not = Oversize("100M", "managed:400", "30");
   EXPECT_EQ(does_not.outcome.code, 0) << does_not.outcome.err;
-  EXPECT_THAT(does_not.outcome.err, ContainsRegex("7[2-9] MiB for it and 30 MiB for blocks that stay, but the device gave 100 MiB"));
+  EXPECT_THAT(does_not.outcome.err,
+              ContainsRegex("7[2-9] MiB for it and 30 MiB for blocks that stay, but the device gave 100 MiB"));
 }
 
 TEST(Overcommit, TheLimitHolds) {
@@ -128,8 +131,8 @@ TEST(Overcommit, AWrongValueIsSaidAndIgnored) {
   }
 }
 
-// More than a million requests of which nothing repeats: hotpack's time is compared with that of the driver's pool (whose
-// time here means nothing: both outcomes are right, but they must be said and counted).
+// More than a million requests of which nothing repeats: hotpack's time is compared with that of the driver's pool
+// (whose time here means nothing: both outcomes are right, but they must be said and counted).
 TEST(NeverHot, WhatIsLeftToTheDriverIsCountedAndStaysRight) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/pool_client", "1100000"}, {});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;

@@ -1,5 +1,5 @@
-// operator new of a variant of the preloaded library, in place of preload/process/counting_new.cc: of all calls in the process, on any
-// thread, the HOTPACK_TEST_FAIL_NEW-th fails.
+// operator new of a variant of the preloaded library, in place of preload/process/counting_new.cc: of all calls in the
+// process, on any thread, the HOTPACK_TEST_FAIL_NEW-th fails.
 #include <unistd.h>
 
 #include <atomic>

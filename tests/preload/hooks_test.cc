@@ -21,7 +21,8 @@ std::map<std::string, std::string> Environment(const std::string& way) {
           {"ASAN_OPTIONS", "detect_leaks=0"}};
 }
 
-Outcome RunClient(const std::string& scenario, const std::string& way, const std::map<std::string, std::string>& more = {}) {
+Outcome RunClient(const std::string& scenario, const std::string& way,
+                  const std::map<std::string, std::string>& more = {}) {
   auto environment = Environment(way);
   for (const auto& [name, value] : more) environment[name] = value;
   return RunProgram({HOTPACK_TEST_DIR "/preload_client", scenario, way}, environment);
@@ -38,11 +39,11 @@ TEST_P(Hooks, Scenario) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Hooks,
-    testing::Combine(testing::Values("same", "basic", "first_version", "pitch", "async", "pools", "one_stream", "second_stream",
-                                     "host_wait", "per_thread_handle", "per_thread_variant", "capture", "capture_per_thread",
-                                     "first_use_at_a_capture",
-                                     "threads", "eight_threads", "contexts", "asked_while_destroyed",
-                                     "retained_while_released", "inert", "fork", "exit"),
+    testing::Combine(testing::Values("same", "basic", "first_version", "pitch", "async", "pools", "one_stream",
+                                     "second_stream", "host_wait", "per_thread_handle", "per_thread_variant", "capture",
+                                     "capture_per_thread", "first_use_at_a_capture", "threads", "eight_threads",
+                                     "contexts", "asked_while_destroyed", "retained_while_released", "inert", "fork",
+                                     "exit"),
                      testing::Values("link", "dlsym", "dlvsym", "default", "proc", "oldproc")),
     [](const auto& param) { return std::string(std::get<0>(param.param)) + "_" + std::get<1>(param.param); });
 
@@ -59,7 +60,8 @@ TEST_P(Way, SwitchedOff) {
 TEST_P(Way, ACallIsMadeAgainAsItWas) {
   const Outcome outcome = RunClient("load_again", GetParam());
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::StartsWith("hotpack: out of memory on device 0: cuModuleLoadDataEx found too little memory."));
+  EXPECT_THAT(outcome.err,
+              testing::StartsWith("hotpack: out of memory on device 0: cuModuleLoadDataEx found too little memory."));
 }
 
 TEST_P(Way, FreeSyncAlways) {
@@ -85,8 +87,8 @@ TEST(Hooks, AnUnknownKindOfArenaIsSaid) {
 // Figures survive any end of the process.
 class End : public testing::TestWithParam<std::pair<const char*, int>> {};
 INSTANTIATE_TEST_SUITE_P(All, End,
-                         testing::Values(std::pair{"end_return", 0}, std::pair{"end__exit", 0}, std::pair{"end_signal", 137},
-                                         std::pair{"end_exception", 134}),
+                         testing::Values(std::pair{"end_return", 0}, std::pair{"end__exit", 0},
+                                         std::pair{"end_signal", 137}, std::pair{"end_exception", 134}),
                          [](const auto& param) { return std::string(param.param.first); });
 
 TEST_P(End, StatisticsAndTraceAreThere) {
@@ -99,7 +101,8 @@ TEST_P(End, StatisticsAndTraceAreThere) {
   ASSERT_EQ(processes.size(), 1u);
   // At an end that runs no code of ours, what came after the last flush is missing: 64 requests at most.
   EXPECT_LE(processes[0].stats.requests, 1000u);
-  EXPECT_GT(processes[0].stats.requests, GetParam().second == 0 && GetParam().first == std::string("end_return") ? 999u : 935u);
+  EXPECT_GT(processes[0].stats.requests,
+            GetParam().second == 0 && GetParam().first == std::string("end_return") ? 999u : 935u);
   EXPECT_EQ(processes[0].arenas, 1u);
   EXPECT_EQ(processes[0].program, "preload_client");
   EXPECT_GT(hotpack_test::ReadFile(trace).size(), 0u);
@@ -107,8 +110,8 @@ TEST_P(End, StatisticsAndTraceAreThere) {
 
 TEST(Files, AProgramThatNeverAllocatesMakesNone) {
   const TemporaryDirectory directory;
-  const Outcome outcome = RunClient("inert", "link", {{"HOTPACK_STATS_DIR", directory.path()},
-                                                      {"HOTPACK_TRACE", directory.path() + "/job.trace"}});
+  const Outcome outcome = RunClient(
+      "inert", "link", {{"HOTPACK_STATS_DIR", directory.path()}, {"HOTPACK_TRACE", directory.path() + "/job.trace"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(hotpack::ReadStatsDirectory(directory.path()).size(), 0u);
   EXPECT_EQ(RunProgram({"ls", directory.path()}).out, "");
@@ -160,19 +163,21 @@ TEST(Bystanders, RunAsEver) {
   const std::map<std::string, std::string> environment = {
       {"LD_PRELOAD", hotpack_test::SanitizerPreload() + HOTPACK_PRELOAD}, {"ASAN_OPTIONS", "detect_leaks=0"}};
   EXPECT_EQ(RunProgram({"/bin/sh", "-c", "echo a | cat; ls / > /dev/null && exit 7"}, environment).code, 7);
-  const Outcome python = RunProgram({"python3", "-c", "import ctypes, ssl, json; print(ctypes.CDLL(None).getpid() > 0)"},
-                                    environment);
+  const Outcome python =
+      RunProgram({"python3", "-c", "import ctypes, ssl, json; print(ctypes.CDLL(None).getpid() > 0)"}, environment);
   if (python.code != 127) {
     EXPECT_EQ(python.out, "True\n") << python.err;
   }
 }
 
-// A preload that interposes cuMemAlloc_v2 too, in front of ours and behind it; it finds the next one by RTLD_NEXT, in the
-// driver library by dlsym, or there by what it takes for the C library's dlsym.
+// A preload that interposes cuMemAlloc_v2 too, in front of ours and behind it; it finds the next one by RTLD_NEXT, in
+// the driver library by dlsym, or there by what it takes for the C library's dlsym.
 class Company : public testing::TestWithParam<std::tuple<const char*, bool>> {};
-INSTANTIATE_TEST_SUITE_P(All, Company, testing::Combine(testing::Values("next", "handle", "versioned"), testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(All, Company,
+                         testing::Combine(testing::Values("next", "handle", "versioned"), testing::Bool()),
                          [](const auto& param) {
-                           return std::string(std::get<0>(param.param)) + (std::get<1>(param.param) ? "_before" : "_after");
+                           return std::string(std::get<0>(param.param)) +
+                                  (std::get<1>(param.param) ? "_before" : "_after");
                          });
 
 TEST_P(Company, NobodyIsSkippedAndNothingGoesInCircles) {

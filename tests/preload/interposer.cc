@@ -1,6 +1,6 @@
 // Another preload: counts cuMemAlloc_v2 and cuLaunchKernel and hands on, to RTLD_NEXT or (INTERPOSER=handle) to what
-// dlsym finds in the driver library. INTERPOSER=versioned: the latter, through a dlsym of its own that asks for the next one
-// by version, as many interposers do.
+// dlsym finds in the driver library. INTERPOSER=versioned: the latter, through a dlsym of its own that asks for the
+// next one by version, as many interposers do.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -15,7 +15,8 @@ std::atomic<int> calls{0}, launches{0};
 struct Report {
   ~Report() {
     char line[64];
-    const int length = snprintf(line, sizeof(line), "interposer: %d calls, %d launches\n", calls.load(), launches.load());
+    const int length =
+        snprintf(line, sizeof(line), "interposer: %d calls, %d launches\n", calls.load(), launches.load());
     if (write(2, line, static_cast<size_t>(length)) < 0) _exit(1);
   }
 } report;

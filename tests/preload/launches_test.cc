@@ -44,16 +44,17 @@ std::vector<std::string> Launches(const TraceFile& file) {
   for (const Launch& launch : file.notes.launches) {
     std::string line = launch.name == hotpack::kNoName ? "?" : file.notes.names[launch.name];
     line += ":";
-    for (uint64_t i = 0; i < launch.blocks; ++i) line.append(" ").append(std::to_string(file.notes.launch_blocks[launch.first_block + i]));
+    for (uint64_t i = 0; i < launch.blocks; ++i)
+      line.append(" ").append(std::to_string(file.notes.launch_blocks[launch.first_block + i]));
     lines.push_back(line);
   }
   return lines;
 }
 
-const char* const kExpected[] = {"pointers: 0 1",  "pointers: 2",    "by_value: 1",      "pointers: 2 0",  "nothing:",
-                                 "memcpy HtoD: 0", "memcpy DtoH: 1", "memcpy DtoD: 0 2", "memcpy HtoD: 2", "memset: 1",
-                                 "memset: 0",      "memcpy 2D: 0 2", "graph:",           "nothing:",       "by_value:",
-                                 "memset: 3"};
+const char* const kExpected[] = {"pointers: 0 1",  "pointers: 2",    "by_value: 1",    "pointers: 2 0",
+                                 "nothing:",       "memcpy HtoD: 0", "memcpy DtoH: 1", "memcpy DtoD: 0 2",
+                                 "memcpy HtoD: 2", "memset: 1",      "memset: 0",      "memcpy 2D: 0 2",
+                                 "graph:",         "nothing:",       "by_value:",      "memset: 3"};
 
 TEST(Launches, EveryKindOfWorkNamesItsBlocks) {
   const Ran ran = Play({"--launches"});
@@ -97,7 +98,11 @@ TEST(Launches, AreShown) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/trace";
   const std::map<std::string, std::string> environment = {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}};
-  ASSERT_EQ(RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--trace", trace, "--launches", "--", HOTPACK_TEST_DIR "/launch_client"}, environment).code, 0);
+  ASSERT_EQ(RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--trace", trace, "--launches", "--",
+                        HOTPACK_TEST_DIR "/launch_client"},
+                       environment)
+                .code,
+            0);
   EXPECT_THAT(RunProgram({HOTPACK_COMMAND, "show", trace}).out,
               HasSubstr("launches       16 of 9 kernels, copies and memsets; 4 blocks named, 0 never (0 B)\n"));
   const std::string json = RunProgram({HOTPACK_COMMAND, "show", "--json", trace}).out;

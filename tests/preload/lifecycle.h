@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cuda.h>
-#include <dlfcn.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

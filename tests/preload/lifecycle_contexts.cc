@@ -196,8 +196,8 @@ void RetainAndRelease() {
   for (std::thread& thread : threads) thread.join();
 }
 
-// One thread's release is the last one; another retains the context as soon as the driver has let it go, which is before the first
-// thread can know. SIMGPU_DELAY makes that time longer in some of the rounds.
+// One thread's release is the last one; another retains the context as soon as the driver has let it go, which is
+// before the first thread can know. SIMGPU_DELAY makes that time longer in some of the rounds.
 void RetainAtTheLastRelease() {
   for (int round = 0; round < 150; ++round) {
     Primary(0);
@@ -223,9 +223,15 @@ void RetainAtTheLastRelease() {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> scenarios = {
-      {"devices", Devices},           {"devices_in_threads", DevicesInThreads}, {"contexts", Contexts},
-      {"reset", Reset},               {"release", Release},                     {"destroy_live", DestroyLive},
-      {"many_contexts", ManyContexts}, {"destroy_refused", DestroyRefused},     {"retain_and_release", RetainAndRelease},
+      {"devices", Devices},
+      {"devices_in_threads", DevicesInThreads},
+      {"contexts", Contexts},
+      {"reset", Reset},
+      {"release", Release},
+      {"destroy_live", DestroyLive},
+      {"many_contexts", ManyContexts},
+      {"destroy_refused", DestroyRefused},
+      {"retain_and_release", RetainAndRelease},
       {"retain_at_the_last_release", RetainAtTheLastRelease},
   };
   const auto scenario = scenarios.find(argc > 1 ? argv[1] : "");

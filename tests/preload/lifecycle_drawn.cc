@@ -2,10 +2,11 @@
 //   lifecycle_drawn COUNT [SEED]          draws COUNT lives; prints the seed
 //   lifecycle_drawn life SEED DEPTH END   one of them, to see a failure again
 //
-// A life is a drawn sequence of: allocate, use, free, start a thread that allocates, end the threads, fork (the child goes on
-// with a life of its own, as far as it can without a driver), fork and start this program anew, become this program anew,
-// make a context and destroy it with what lives in it, reset the device; and at last an end: return from main, exit,
-// _exit, quick_exit or a signal. Who forks knows the end that the child was drawn, and what its status must be.
+// A life is a drawn sequence of: allocate, use, free, start a thread that allocates, end the threads, fork (the child
+// goes on with a life of its own, as far as it can without a driver), fork and start this program anew, become this
+// program anew, make a context and destroy it with what lives in it, reset the device; and at last an end: return from
+// main, exit, _exit, quick_exit or a signal. Who forks knows the end that the child was drawn, and what its status must
+// be.
 #include <signal.h>
 
 #include <atomic>
@@ -244,8 +245,8 @@ int Draw(int count, uint64_t seed) {
     const int status = Wait(child);
     ++ends[end];
     if (status == kStatus[end]) continue;
-    fprintf(stderr, "drawn: life %s %s %s ended with %d and not %d\n", text[0].c_str(), text[1].c_str(), text[2].c_str(),
-            status, kStatus[end]);
+    fprintf(stderr, "drawn: life %s %s %s ended with %d and not %d\n", text[0].c_str(), text[1].c_str(),
+            text[2].c_str(), status, kStatus[end]);
     return 1;
   }
   printf("seed %llu: %d lives, ends", static_cast<unsigned long long>(seed), count);

@@ -1,5 +1,5 @@
-// Lives of processes, devices and contexts on the simulated device: every scenario ends as it should, and the checker has
-// nothing to say.
+// Lives of processes, devices and contexts on the simulated device: every scenario ends as it should, and the checker
+// has nothing to say.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -18,8 +18,8 @@ using hotpack_test::TemporaryDirectory;
 
 class Contexts : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Contexts,
-                         testing::Values("devices", "devices_in_threads", "contexts", "reset", "release", "destroy_live",
-                                         "many_contexts", "destroy_refused", "retain_and_release"),
+                         testing::Values("devices", "devices_in_threads", "contexts", "reset", "release",
+                                         "destroy_live", "many_contexts", "destroy_refused", "retain_and_release"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST_P(Contexts, Scenario) {
@@ -43,10 +43,15 @@ TEST_P(Processes, Scenario) {
 
 // The same lives where the arena is one cuMemAlloc, which goes with its context.
 TEST(PlainArena, TheSameLives) {
-  const std::string contexts = HOTPACK_TEST_DIR "/lifecycle_contexts", processes = HOTPACK_TEST_DIR "/lifecycle_processes";
-  for (const auto& [program, scenario] : std::vector<std::pair<std::string, std::string>>{
-           {contexts, "many_contexts"}, {contexts, "destroy_live"}, {contexts, "retain_and_release"},
-           {processes, "fork_ends"}, {processes, "exit_static"}, {processes, "exit_from_thread"}}) {
+  const std::string contexts = HOTPACK_TEST_DIR "/lifecycle_contexts",
+                    processes = HOTPACK_TEST_DIR "/lifecycle_processes";
+  for (const auto& [program, scenario] :
+       std::vector<std::pair<std::string, std::string>>{{contexts, "many_contexts"},
+                                                        {contexts, "destroy_live"},
+                                                        {contexts, "retain_and_release"},
+                                                        {processes, "fork_ends"},
+                                                        {processes, "exit_static"},
+                                                        {processes, "exit_from_thread"}}) {
     const Result result = Simulate({program, scenario}, {{"HOTPACK_ARENA", "plain:256"}});
     EXPECT_EQ(result.outcome.code, 0) << scenario << ": " << result.outcome.err;
     EXPECT_EQ(result.stats["checker_reports"], 0) << scenario;
@@ -85,8 +90,8 @@ TEST(Bystanders, AreNotTouched) {
   const TemporaryDirectory directory;
   const auto calls = [&](const char* hotpack) {
     const std::string file = directory.path() + "/calls" + hotpack;
-    const Result result =
-        Simulate({HOTPACK_TEST_DIR "/lifecycle_processes", "untouched"}, {{"SIMGPU_COUNT_FILE", file}, {"HOTPACK", hotpack}});
+    const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_processes", "untouched"},
+                                   {{"SIMGPU_COUNT_FILE", file}, {"HOTPACK", hotpack}});
     EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;
     EXPECT_THAT(result.outcome.err, testing::HasSubstr("no process asked for device memory"));
     std::ifstream in(file);
@@ -126,10 +131,12 @@ TEST(HostMemory, NoneForTheLibrary) {
   printf("%d runs\n", runs);
 }
 
-// Processes drawn from a seed: allocate, free, threads, fork, exec, ends of contexts and devices, and every kind of end.
+// Processes drawn from a seed: allocate, free, threads, fork, exec, ends of contexts and devices, and every kind of
+// end.
 TEST(Drawn, OrdersOfForkExecAndExit) {
   const char* more = std::getenv("HOTPACK_TEST_ORDERS");
-  for (int left = more != nullptr ? std::atoi(more) : 100; left > 0; left -= 100) {  // what fits into a program's time limit
+  for (int left = more != nullptr ? std::atoi(more) : 100; left > 0;
+       left -= 100) {  // what fits into a program's time limit
     const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_drawn", std::to_string(std::min(left, 100))});
     printf("%s", result.outcome.out.c_str());
     fflush(stdout);

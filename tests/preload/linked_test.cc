@@ -6,7 +6,8 @@ namespace {
 
 class Linked : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, Linked,
-                         testing::Values("basic", "async", "threads", "eight_threads", "contexts", "capture", "second_stream"),
+                         testing::Values("basic", "async", "threads", "eight_threads", "contexts", "capture",
+                                         "second_stream"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST_P(Linked, Scenario) {

@@ -64,7 +64,8 @@ void Kinds() {
 void Domains() {
   Request();
   const nvtxDomainHandle_t domain = nvtxDomainCreateA("lib"), wide = nvtxDomainCreateW(L"wide");
-  const nvtxStringHandle_t string = nvtxDomainRegisterStringA(domain, "registered"), other = nvtxDomainRegisterStringW(wide, L"too");
+  const nvtxStringHandle_t string = nvtxDomainRegisterStringA(domain, "registered"),
+                           other = nvtxDomainRegisterStringW(wide, L"too");
   nvtxEventAttributes_t first = Message(string), second = Message(other), mark = Message("mark");
   nvtxRangePushA("plain");
   nvtxDomainRangePushEx(domain, &first);
@@ -190,8 +191,7 @@ int main(int, char** argv) {
     const char* name;
     void (*run)();
   } scenarios[] = {{"kinds", Kinds},           {"domains", Domains},       {"unmatched", Unmatched}, {"early", Early},
-                   {"iterations", Iterations}, {"interrupts", Interrupts}, {"c_calls", CCalls},
-                   {"fork", Fork}};
+                   {"iterations", Iterations}, {"interrupts", Interrupts}, {"c_calls", CCalls},      {"fork", Fork}};
   for (const auto& scenario : scenarios) {
     if (strcmp(argv[1], scenario.name) != 0) continue;
     scenario.run();

@@ -1,5 +1,5 @@
-// The NVTX collector: what becomes of ranges and marks in a recording, as iterations and as interruptions; the injection
-// library that was there before. Programs on the simulated device.
+// The NVTX collector: what becomes of ranges and marks in a recording, as iterations and as interruptions; the
+// injection library that was there before. Programs on the simulated device.
 #include <map>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ struct Ran {
 
 // Under `hotpack run --simulate --trace` with more options.
 Ran Play(const std::string& scenario, const std::vector<std::string>& options = {},
-        const std::map<std::string, std::string>& more = {}) {
+         const std::map<std::string, std::string>& more = {}) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/trace";
   std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--trace", trace};
@@ -56,13 +56,21 @@ std::vector<std::string> Edges(const TraceFile& file) {
     const std::string name = edge.name == hotpack::kNoName ? "" : file.notes.names[edge.name];
     std::string text;
     switch (edge.kind) {
-      case RangeKind::kPush: text.append("+").append(name); break;
-      case RangeKind::kPop: text = "-"; break;
+      case RangeKind::kPush:
+        text.append("+").append(name);
+        break;
+      case RangeKind::kPop:
+        text = "-";
+        break;
       case RangeKind::kStart:
         text.append("(").append(std::to_string(starts.emplace(edge.id, starts.size()).first->second)).append(name);
         break;
-      case RangeKind::kEnd: text.append(")").append(starts.contains(edge.id) ? std::to_string(starts[edge.id]) : "?"); break;
-      case RangeKind::kMark: text.append("!").append(name); break;
+      case RangeKind::kEnd:
+        text.append(")").append(starts.contains(edge.id) ? std::to_string(starts[edge.id]) : "?");
+        break;
+      case RangeKind::kMark:
+        text.append("!").append(name);
+        break;
     }
     edges.push_back(text);
   }
@@ -79,8 +87,8 @@ std::string Events(const TraceFile& file) {
 TEST(Nvtx, EveryKindOfRangeAndMark) {
   const Ran ran = Play("kinds");
   EXPECT_THAT(Edges(ran.file),
-              ElementsAre("+ascii", "+wide \xE2\x82\xAC\xF0\x9F\x98\x80", "+attributes", "-", "-", "-", "(0start a", "(1start b", ")0", ")1",
-                          "!mark a", "!mark b", "!attributes", "+", "+", "+", "-", "-", "-"));
+              ElementsAre("+ascii", "+wide \xE2\x82\xAC\xF0\x9F\x98\x80", "+attributes", "-", "-", "-", "(0start a",
+                          "(1start b", ")0", ")1", "!mark a", "!mark b", "!attributes", "+", "+", "+", "-", "-", "-"));
   for (const RangeEdge& edge : ran.file.notes.ranges) {
     EXPECT_EQ(edge.position, 2u);
     EXPECT_EQ(edge.thread, 0);
@@ -89,8 +97,8 @@ TEST(Nvtx, EveryKindOfRangeAndMark) {
 }
 
 TEST(Nvtx, DomainsHaveStacksOfTheirOwn) {
-  EXPECT_THAT(Edges(Play("domains").file), ElementsAre("+plain", "(0lib:registered", "-", "(1wide:too", ")0", ")1", "(2lib:registered", ")2",
-                                                      "!lib:mark", "+mark", "-"));
+  EXPECT_THAT(Edges(Play("domains").file), ElementsAre("+plain", "(0lib:registered", "-", "(1wide:too", ")0", ")1",
+                                                       "(2lib:registered", ")2", "!lib:mark", "+mark", "-"));
 }
 
 TEST(Nvtx, APopWithoutAPushDoesNothing) {
@@ -112,7 +120,9 @@ TEST(Nvtx, MatchingRangesAreIterations) {
   EXPECT_EQ(Events(ran.file), "armarmarmarmmm");
   EXPECT_THAT(ran.outcome.err, Not(HasSubstr("matched")));
   EXPECT_EQ(Events(Play("iterations", {"--iteration-range", "step inner"}).file), "ararmarmarm");
-  EXPECT_EQ(Events(Play("iterations", {"--iteration-range", "step ?"}).file), "arararar" "mm");
+  EXPECT_EQ(Events(Play("iterations", {"--iteration-range", "step ?"}).file),
+            "arararar"
+            "mm");
 }
 
 TEST(Nvtx, MatchingRangesInterrupt) {
@@ -129,7 +139,8 @@ TEST(Nvtx, TheCCallsAreTheSame) {
 
 TEST(Nvtx, APatternThatMatchesNothingIsSaid) {
   const Ran ran = Play("iterations", {"--iteration-range", "stop*", "--interrupt-range", "eval"});
-  EXPECT_THAT(ran.outcome.err, HasSubstr("hotpack: none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=stop*"));
+  EXPECT_THAT(ran.outcome.err,
+              HasSubstr("hotpack: none of the program's ranges and marks matched HOTPACK_ITERATION_RANGE=stop*"));
   EXPECT_THAT(ran.outcome.err, HasSubstr("hotpack: none of the program's ranges matched HOTPACK_INTERRUPT_RANGE=eval"));
 }
 
@@ -138,7 +149,8 @@ TEST(Nvtx, NoPatternIsAnError) {
     for (const char* bad : {"", ",", ",,"}) {
       const Outcome outcome = RunProgram({HOTPACK_COMMAND, "run", "--simulate", option, bad, "--", "true"});
       EXPECT_EQ(outcome.code, 2) << option << " '" << bad << "'";
-      EXPECT_THAT(outcome.err, HasSubstr(std::string("hotpack run: ") + option + " " + bad + ": not a list of patterns"));
+      EXPECT_THAT(outcome.err,
+                  HasSubstr(std::string("hotpack run: ") + option + " " + bad + ": not a list of patterns"));
     }
   }
 }
@@ -147,7 +159,8 @@ TEST(Nvtx, NoPatternIsAnError) {
 TEST(Nvtx, HandsOnToTheInjectionThatWasThere) {
   const TemporaryDirectory directory;
   const std::string log = directory.path() + "/log";
-  const std::map<std::string, std::string> next = {{"NVTX_INJECTION64_PATH", HOTPACK_NVTX_OTHER}, {"HOTPACK_TEST_NVTX_LOG", log}};
+  const std::map<std::string, std::string> next = {{"NVTX_INJECTION64_PATH", HOTPACK_NVTX_OTHER},
+                                                   {"HOTPACK_TEST_NVTX_LOG", log}};
   Ran ran = Play("unmatched", {}, next);
   EXPECT_EQ(ran.outcome.out, "41 40 40 41 41 41\n");
   EXPECT_THAT(Edges(ran.file), ElementsAre("+one", "+two", "-", "-", ")?", "+left open"));
@@ -163,20 +176,24 @@ TEST(Nvtx, HandsOnToTheInjectionThatWasThere) {
 
 TEST(Nvtx, AnInjectionThatIsNoneIsSaid) {
   const Ran ran = Play("unmatched", {}, {{"NVTX_INJECTION64_PATH", "/nonexistent/injection.so"}});
-  EXPECT_THAT(ran.outcome.err, HasSubstr("hotpack: HOTPACK_NVTX_NEXT: /nonexistent/injection.so is no NVTX injection library"));
+  EXPECT_THAT(ran.outcome.err,
+              HasSubstr("hotpack: HOTPACK_NVTX_NEXT: /nonexistent/injection.so is no NVTX injection library"));
   EXPECT_EQ(ran.outcome.out, "-1 0 1 1 0 -1\n");
 }
 
 TEST(Nvtx, AForkWhileAnotherThreadNamesRanges) {
-  const Outcome outcome = RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--interrupt-range", "none", "--", HOTPACK_TEST_DIR "/nvtx_client", "fork"},
-                                     {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"NVTX_INJECTION64_PATH", ""}, {"HOTPACK_NVTX_NEXT", ""}});
+  const Outcome outcome =
+      RunProgram({HOTPACK_COMMAND, "run", "--simulate", "--interrupt-range", "none", "--",
+                  HOTPACK_TEST_DIR "/nvtx_client", "fork"},
+                 {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"NVTX_INJECTION64_PATH", ""}, {"HOTPACK_NVTX_NEXT", ""}});
   EXPECT_EQ(outcome.out, "100\n") << outcome.err;
 }
 
 // Without hotpack in the process, the injection is none.
 TEST(Nvtx, WithoutHotpackRangesAreEmpty) {
-  const Outcome outcome = RunProgram({HOTPACK_TEST_DIR "/nvtx_client", "unmatched"},
-                                     {{"NVTX_INJECTION64_PATH", HOTPACK_NVTX}, {"LD_LIBRARY_PATH", HOTPACK_SIMGPU_LIBRARIES}, {"LD_PRELOAD", ""}});
+  const Outcome outcome = RunProgram(
+      {HOTPACK_TEST_DIR "/nvtx_client", "unmatched"},
+      {{"NVTX_INJECTION64_PATH", HOTPACK_NVTX}, {"LD_LIBRARY_PATH", HOTPACK_SIMGPU_LIBRARIES}, {"LD_PRELOAD", ""}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out, "-2 -2 -2 -2 -2 -2\n");  // NVTX_NO_PUSH_POP_TRACKING
 }

@@ -21,10 +21,9 @@ std::string Name(const char* rest) { return std::string("HOTPACK_") + rest; }  /
 
 Outcome RunClient(const std::string& scenario, const std::map<std::string, std::string>& more,
                   const std::string& client = kClient) {
-  std::map<std::string, std::string> environment = {
-      {"LD_PRELOAD", hotpack_test::SanitizerPreload() + HOTPACK_PRELOAD},
-      {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"},
-      {"ASAN_OPTIONS", "detect_leaks=0"}};
+  std::map<std::string, std::string> environment = {{"LD_PRELOAD", hotpack_test::SanitizerPreload() + HOTPACK_PRELOAD},
+                                                    {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"},
+                                                    {"ASAN_OPTIONS", "detect_leaks=0"}};
   for (const OptionRow& row : kOptionRows) environment[row.variable] = "";
   for (const auto& [name, value] : more) environment[name] = value;
   return RunProgram({client, scenario, "link"}, environment);

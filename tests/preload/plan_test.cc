@@ -1,4 +1,5 @@
-// HOTPACK_PLAN and `hotpack run --plan`, from the outside: two runs of a program, and all that can be wrong with the file.
+// HOTPACK_PLAN and `hotpack run --plan`, from the outside: two runs of a program, and all that can be wrong with the
+// file.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -157,8 +158,10 @@ TEST_F(Plan, WhatIsDamagedIsSaidOnceAndReplaced) {
   std::string flipped = good, newer = good;
   flipped[700] = static_cast<char>(flipped[700] ^ 4);
   newer[8] = 9;
-  const std::pair<std::string, const char*> cases[] = {
-      {flipped, "damaged"}, {good.substr(0, 1000), "damaged"}, {newer, "another version"}, {good.substr(0, 8), "damaged"}};
+  const std::pair<std::string, const char*> cases[] = {{flipped, "damaged"},
+                                                       {good.substr(0, 1000), "damaged"},
+                                                       {newer, "another version"},
+                                                       {good.substr(0, 8), "damaged"}};
   for (const auto& [bytes, reason] : cases) {
     Write("plan", bytes);
     const Result result = RunWith(Path("plan"), {kClient, "run"});
@@ -303,15 +306,18 @@ INSTANTIATE_TEST_SUITE_P(All, PlanOnSimulatedDevice, testing::Values("mlp-adam",
 
 TEST_P(PlanOnSimulatedDevice, TheFirstIterationIsPlanned) {
   const std::string trace = HOTPACK_SOURCE_DIR "/tests/data/" + std::string(GetParam()) + ".csv";
-  // Plans as they come (the program itself waits for them, after each step), and in logical time, where the time steps of a
-  // recurrent network are planned before the first iteration is over.
-  for (const auto& [state, logical] : {std::pair(false, "0"), std::pair(true, "0"), std::pair(false, "1"), std::pair(true, "1")}) {
-    SCOPED_TRACE(std::string(state ? "with weights and optimizer state" : "the iteration alone") + ", HOTPACK_WAIT_PLAN=" + logical);
+  // Plans as they come (the program itself waits for them, after each step), and in logical time, where the time steps
+  // of a recurrent network are planned before the first iteration is over.
+  for (const auto& [state, logical] :
+       {std::pair(false, "0"), std::pair(true, "0"), std::pair(false, "1"), std::pair(true, "1")}) {
+    SCOPED_TRACE(std::string(state ? "with weights and optimizer state" : "the iteration alone") +
+                 ", HOTPACK_WAIT_PLAN=" + logical);
     std::vector<std::string> program = {HOTPACK_COMMAND, "replay", trace, "--repeat", "6", "--wait-plan"};
     if (state) program.insert(program.end(), {"--weights", "60M", "--optimizer-state", "60M"});
-    const std::map<std::string, std::string> plan = {{"HOTPACK_PLAN", Path(std::string(state ? "with" : "without") + logical)},
-                                                     {"LD_LIBRARY_PATH", ""},
-                                                     {"HOTPACK_WAIT_PLAN", logical}};
+    const std::map<std::string, std::string> plan = {
+        {"HOTPACK_PLAN", Path(std::string(state ? "with" : "without") + logical)},
+        {"LD_LIBRARY_PATH", ""},
+        {"HOTPACK_WAIT_PLAN", logical}};
     const Result first = Run(program, plan, {"--simulate"});
     const Result second = Run(program, plan, {"--simulate"});
     for (const Result* result : {&first, &second}) {

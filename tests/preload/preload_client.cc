@@ -1,6 +1,8 @@
 // The program that the tests of the hooks run under the preload, on the stub driver:
 //   preload_client SCENARIO WAY
 // Exit code 0: everything was as it should be.
+#include "tests/preload/preload_client.h"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,8 +13,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "tests/preload/preload_client.h"
 
 Api api;
 
@@ -34,7 +34,7 @@ void Basic() {
   CHECK(stub_count("cuMemGetAddressRange_v2") == 0);
   CHECK(api.Range(&base, &size, b + (64 << 20)) == CUDA_ERROR_NOT_FOUND);
   OK(api.Free(a));
-  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);      // a double free
+  CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);        // a double free
   CHECK(api.Free(b + 512) == CUDA_ERROR_INVALID_VALUE);  // not the start of a block
   OK(api.Free(b));
   OK(api.Free(0));
@@ -174,8 +174,8 @@ void Threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Eight threads with a stream each; half of the blocks are released by whichever thread comes by. They meet only in relaxed
-// exchanges, so that a thread sanitizer sees no order but hotpack's own.
+// Eight threads with a stream each; half of the blocks are released by whichever thread comes by. They meet only in
+// relaxed exchanges, so that a thread sanitizer sees no order but hotpack's own.
 void EightThreads() {
   const CUcontext context = Start();
   std::atomic<CUdeviceptr> shared[8] = {};
@@ -209,11 +209,11 @@ void Contexts() {
   const CUdeviceptr a = Alloc(4096);
   OK(api.Free(Alloc(4096)));
   CHECK(Syncs() == 0);
-  OK(api.CtxCreate(&second, 0, 1));  // becomes current
+  OK(api.CtxCreate(&second, 0, 1));       // becomes current
   CHECK(Records() >= 1 && Waits() >= 1);  // its default stream comes after what was released before
   const CUdeviceptr b = Alloc(4096);
   CHECK(Ours(b) && b >> 40 != a >> 40);  // an arena of its own
-  OK(api.Free(a));                                         // of the other context
+  OK(api.Free(a));                       // of the other context
   CUcontext current = nullptr;
   OK(api.GetCurrent(&current));
   CHECK(current == second);
@@ -236,8 +236,8 @@ void Contexts() {
   CHECK(stub_chunks() == 0 && stub_mapped() == 0);
 }
 
-// While one thread destroys a context, another asks for memory in it: that gets the driver's, and leaves no arena behind
-// for a later context with the same handle.
+// While one thread destroys a context, another asks for memory in it: that gets the driver's, and leaves no arena
+// behind for a later context with the same handle.
 void AskedWhileDestroyed() {
   Start();
   static CUcontext dying;
@@ -256,7 +256,8 @@ void AskedWhileDestroyed() {
         std::thread([] {  // the arena is not to be found any more
           OK(api.SetCurrent(dying));
           late = Alloc(4096);
-        }).join();
+        })
+            .join();
       });
     }).join();
   });

@@ -135,7 +135,8 @@ void PerThreadHandle() {
   std::thread([&] {  // has another one, and no name for this one
     OK(api.SetCurrent(context));
     OK(api.AllocAsync(&b, 4096, CU_STREAM_PER_THREAD));
-  }).join();
+  })
+      .join();
   CHECK(a == b && own.Were(1, 1) && Syncs() == 0);
 }
 
@@ -172,16 +173,16 @@ void Capture() {
   OK(api.AllocAsync(&c, 4096, other));
   CHECK(Ours(c));
   CHECK(api.FreeAsync(a, capturing) == CUDA_ERROR_INVALID_VALUE);  // the driver's answer: not of the graph
-  OK(api.Free(a));                    // put aside
-  OK(api.FreeAsync(c, other));        // put aside
-  CHECK(Alloc(4096) != a);            // so it is not handed out
+  OK(api.Free(a));                                                 // put aside
+  OK(api.FreeAsync(c, other));                                     // put aside
+  CHECK(Alloc(4096) != a);                                         // so it is not handed out
   CHECK(Syncs() == before && stub_syncs_while_capturing() == 0);
-  CHECK(Ours(Alloc(64 << 20)));       // growth does not disturb the capture
-  std::vector<CUdeviceptr> many;      // more than the quarantine's fixed room
+  CHECK(Ours(Alloc(64 << 20)));   // growth does not disturb the capture
+  std::vector<CUdeviceptr> many;  // more than the quarantine's fixed room
   for (int i = 0; i < 3000; ++i) many.push_back(Alloc(4096));
   for (const CUdeviceptr block : many) OK(api.Free(block));
   CHECK(api.BeginCapture(nullptr, CU_STREAM_CAPTURE_MODE_GLOBAL) != CUDA_SUCCESS);  // refused: does not count
-  CHECK(api.EndCapture(other, &graph) != CUDA_SUCCESS);                            // nor this
+  CHECK(api.EndCapture(other, &graph) != CUDA_SUCCESS);                             // nor this
   CHECK(Syncs() == before);
   OK(api.EndCapture(capturing, &graph));
   CHECK(api.Free(a) == CUDA_ERROR_INVALID_VALUE);  // handed over: no live block any more
@@ -245,8 +246,12 @@ void CapturePerThread() {
 
 Scenarios StreamScenarios() {
   return {
-      {"second_stream", SecondStream},           {"host_wait", HostWait}, {"per_thread_handle", PerThreadHandle},
-      {"per_thread_variant", PerThreadVariant}, {"capture", Capture},    {"capture_per_thread", CapturePerThread},
+      {"second_stream", SecondStream},
+      {"host_wait", HostWait},
+      {"per_thread_handle", PerThreadHandle},
+      {"per_thread_variant", PerThreadVariant},
+      {"capture", Capture},
+      {"capture_per_thread", CapturePerThread},
       {"first_use_at_a_capture", FirstUseAtACapture},
   };
 }

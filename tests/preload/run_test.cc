@@ -41,14 +41,15 @@ int Lines(const std::string& text) { return static_cast<int>(std::count(text.beg
 TEST(Run, OneLineAndTheFigures) {
   const TemporaryDirectory directory;
   const std::string json = directory.path() + "/stats.json", trace = directory.path() + "/job.trace";
-  const Outcome outcome =
-      Hotpack({"run", "--json-stats", json, "--trace", trace, "--", kClient, "end_return", "proc"});
+  const Outcome outcome = Hotpack({"run", "--json-stats", json, "--trace", trace, "--", kClient, "end_return", "proc"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(Lines(outcome.err), 1) << outcome.err;
   // Nothing but this: no bound of the plan, no calls that PyTorch would not have made either.
-  EXPECT_THAT(outcome.err, testing::MatchesRegex("hotpack: held at most [0-9.]+ MiB \\(PyTorch would have held [0-9.]+ MiB, with expandable "
-                                                 "segments [0-9.]+ MiB\\)(, held while served [0-9.]+ MiB)?, live peak 1000\\.0 KiB; "
-                                                 "[0-9.]+ % of 1000 requests by the plan\\. Next: hotpack show .*\n"));
+  EXPECT_THAT(
+      outcome.err,
+      testing::MatchesRegex("hotpack: held at most [0-9.]+ MiB \\(PyTorch would have held [0-9.]+ MiB, with expandable "
+                            "segments [0-9.]+ MiB\\)(, held while served [0-9.]+ MiB)?, live peak 1000\\.0 KiB; "
+                            "[0-9.]+ % of 1000 requests by the plan\\. Next: hotpack show .*\n"));
   EXPECT_THAT(outcome.err, HasSubstr("Next: hotpack show " + trace));
   const auto stats = nlohmann::json::parse(ReadFile(json));
   EXPECT_EQ(stats["requests"], 1000);
@@ -60,14 +61,13 @@ TEST(Run, OneLineAndTheFigures) {
     names.push_back(name);
     EXPECT_TRUE(value.is_number_integer()) << name;
   }
-  EXPECT_THAT(names, testing::ElementsAre("requests", "planned", "dynamic", "displaced", "passed_through", "iterations",
-                                          "steady_iteration", "requests_steady", "planned_steady", "carried", "retained",
-                                          "plan_height", "plan_lower_bound", "live_peak", "reserved_peak",
-                                          "reserved_steady", "divergences", "reoptimizations",
-                                          "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request", "detections", "planning_ns",
-                                          "managed_peak", "plans", "variants", "switches", "cross_stream",
-                                          "cross_stream_waits", "cross_stream_events", "cross_stream_host_waits",
-                                          "cross_stream_ns"));
+  EXPECT_THAT(names, testing::ElementsAre(
+                         "requests", "planned", "dynamic", "displaced", "passed_through", "iterations",
+                         "steady_iteration", "requests_steady", "planned_steady", "carried", "retained", "plan_height",
+                         "plan_lower_bound", "live_peak", "reserved_peak", "reserved_steady", "divergences",
+                         "reoptimizations", "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request",
+                         "detections", "planning_ns", "managed_peak", "plans", "variants", "switches", "cross_stream",
+                         "cross_stream_waits", "cross_stream_events", "cross_stream_host_waits", "cross_stream_ns"));
   EXPECT_GT(ReadFile(trace).size(), 0u);
 }
 
@@ -101,7 +101,8 @@ TEST(Run, AReportOfTheRun) {
   EXPECT_THAT(ReadFile(page), HasSubstr("\"requests\":1000"));
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1) << "the recording is not kept";
-  const Outcome both = Hotpack({"run", "--report", page, "--trace", trace, "--force", "--", kClient, "end_return", "proc"});
+  const Outcome both =
+      Hotpack({"run", "--report", page, "--trace", trace, "--force", "--", kClient, "end_return", "proc"});
   EXPECT_EQ(both.code, 0) << both.err;
   EXPECT_THAT(both.err, testing::EndsWith(". Report: " + page + ". Next: hotpack show " + trace + "\n"));
   EXPECT_GT(ReadFile(trace).size(), 0u);
@@ -128,14 +129,17 @@ TEST(Run, NothingToReport) {
   const std::string page = directory.path() + "/out.html";
   const Outcome nothing = Hotpack({"run", "--report", page, "--", "true"});
   EXPECT_EQ(nothing.code, 0);
-  EXPECT_EQ(nothing.err, "hotpack: no process asked for device memory; there is nothing to report. Next: hotpack run --help\n");
-  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7) << "the program's own exit code is kept";
+  EXPECT_EQ(nothing.err,
+            "hotpack: no process asked for device memory; there is nothing to report. Next: hotpack run --help\n");
+  EXPECT_EQ(Hotpack({"run", "--report", page, "--", "sh", "-c", "exit 7"}).code, 7)
+      << "the program's own exit code is kept";
   EXPECT_FALSE(std::filesystem::exists(page));
   // The driver serves everything, which this client does not like, and it is recorded.
   const std::string script = std::string(kClient) + " basic link; exit 0";
   const Outcome recorded = Hotpack({"run", "--report", page, "--", "sh", "-c", script}, {{"HOTPACK", "record"}});
   EXPECT_EQ(recorded.code, 0) << recorded.err;
-  EXPECT_THAT(recorded.err, testing::EndsWith("hotpack: all 2 allocation requests were left to the driver. Report: " + page + "\n"));
+  EXPECT_THAT(recorded.err,
+              testing::EndsWith("hotpack: all 2 allocation requests were left to the driver. Report: " + page + "\n"));
   EXPECT_THAT(ReadFile(page), testing::EndsWith("</html>\n"));
 }
 
@@ -177,8 +181,8 @@ TEST(Run, ExitCodesAreTheProgramS) {
 
 TEST(Run, SignalsAreForwarded) {
   // The program tells its parent, which is hotpack, to end, and waits for what that does to itself.
-  const Outcome outcome =
-      Hotpack({"run", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
+  const Outcome outcome = Hotpack(
+      {"run", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
   EXPECT_EQ(outcome.code, 5) << outcome.err;
   EXPECT_EQ(outcome.out, "got it\n");
 }
@@ -186,22 +190,28 @@ TEST(Run, SignalsAreForwarded) {
 // Nobody reads the pipe, so the program has ended and hotpack waits. A signal is hotpack's own then.
 TEST(Run, ASignalAfterTheProgramEndsTheCommand) {
   const TemporaryDirectory directory;
-  const std::string pipe = directory.path() + "/pipe", said = directory.path() + "/said", own = directory.path() + "/own";
+  const std::string pipe = directory.path() + "/pipe", said = directory.path() + "/said",
+                    own = directory.path() + "/own";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   std::filesystem::create_directory(own);
-  const std::string script = std::string(HOTPACK_COMMAND) + " run --json-stats " + pipe + " -- " + kClient +
-                             " end_return link 2> " + said + " & own=$!; (sleep 20; kill -KILL $own) > /dev/null 2>&1 & guard=$!\n" +
-                             "while ! grep -q 'live peak' " + said + " && kill -0 $own; do sleep 0.02; done\n" +
-                             "kill -TERM $own; wait $own; code=$?; kill $guard; exit $code";
-  const Outcome outcome = hotpack_test::RunProgram(
-      {"bash", "-c", script}, {{"TMPDIR", own}, {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"}, {"HOTPACK", ""}, {"HOTPACK_TRACE", ""},
-                               {"HOTPACK_STATS_DIR", ""}, {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"}});
+  const std::string script =
+      std::string(HOTPACK_COMMAND) + " run --json-stats " + pipe + " -- " + kClient + " end_return link 2> " + said +
+      " & own=$!; (sleep 20; kill -KILL $own) > /dev/null 2>&1 & guard=$!\n" + "while ! grep -q 'live peak' " + said +
+      " && kill -0 $own; do sleep 0.02; done\n" + "kill -TERM $own; wait $own; code=$?; kill $guard; exit $code";
+  const Outcome outcome =
+      hotpack_test::RunProgram({"bash", "-c", script}, {{"TMPDIR", own},
+                                                        {"LD_LIBRARY_PATH", HOTPACK_TEST_DIR "/stub"},
+                                                        {"HOTPACK", ""},
+                                                        {"HOTPACK_TRACE", ""},
+                                                        {"HOTPACK_STATS_DIR", ""},
+                                                        {"ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"}});
   EXPECT_EQ(outcome.code, 128 + SIGTERM) << outcome.err;
   EXPECT_TRUE(std::filesystem::is_empty(own)) << "what the processes left is removed";
 }
 
 TEST(Run, ArgumentsArriveAsTheyAre) {
-  const Outcome outcome = Hotpack({"run", "--", "printf", "<%s>", "a b", "", "[1,2]", "--", "--trace", "-x", "%%", "'q\""});
+  const Outcome outcome =
+      Hotpack({"run", "--", "printf", "<%s>", "a b", "", "[1,2]", "--", "--trace", "-x", "%%", "'q\""});
   EXPECT_EQ(outcome.out, "<a b><><[1,2]><--><--trace><-x><%%><'q\">");
   EXPECT_EQ(Hotpack({"run", "printf", "%s", "--json-stats"}).out, "--json-stats");  // without -- as well
 }
@@ -213,8 +223,9 @@ TEST(Run, AProgramWithoutDeviceMemory) {
 }
 
 TEST(Run, AnotherPreloadStays) {
-  const Outcome outcome = Hotpack({"run", "--", kClient, "basic", "link"},
-                                  {{"LD_PRELOAD", hotpack_test::SanitizerPreload() + HOTPACK_TEST_DIR "/libinterposer.so"}});
+  const Outcome outcome =
+      Hotpack({"run", "--", kClient, "basic", "link"},
+              {{"LD_PRELOAD", hotpack_test::SanitizerPreload() + HOTPACK_TEST_DIR "/libinterposer.so"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("interposer: 2 calls"));  // behind ours
 }
@@ -228,7 +239,8 @@ struct Bad {
 
 // They would keep released memory to themselves; what the user has chosen stays.
 TEST(Run, FrameworksAskForEveryTensor) {
-  const std::map<std::string, std::string> none = {{"PYTORCH_NO_CUDA_MEMORY_CACHING", ""}, {"XLA_PYTHON_CLIENT_ALLOCATOR", ""}};
+  const std::map<std::string, std::string> none = {{"PYTORCH_NO_CUDA_MEMORY_CACHING", ""},
+                                                   {"XLA_PYTHON_CLIENT_ALLOCATOR", ""}};
   Outcome outcome = Hotpack({"run", "--", "env"}, none);
   EXPECT_THAT(outcome.out, HasSubstr("\nPYTORCH_NO_CUDA_MEMORY_CACHING=1\n"));
   EXPECT_THAT(outcome.out, HasSubstr("\nXLA_PYTHON_CLIENT_ALLOCATOR=cuda_async\n"));
@@ -250,13 +262,19 @@ TEST(Run, BadInputGetsOneLine) {
       {{"run", "--bogus", "--", "touch", ran}, 2, "unknown option --bogus"},
       {{"run", "touch", "--bogus", ran}, 2, "unknown option --bogus (the program's own options go behind --)"},
       {{"run", "--trace"}, 2, "--trace"},
-      {{"run", "--json-stats", "/nowhere/x", "--", "touch", ran}, 2, "--json-stats /nowhere/x: No such file or directory"},
+      {{"run", "--json-stats", "/nowhere/x", "--", "touch", ran},
+       2,
+       "--json-stats /nowhere/x: No such file or directory"},
       {{"run", "--json-stats", directory.path(), "--", "touch", ran}, 2, ": is a directory"},
-      {{"run", "--json-stats", good, "--trace", "/nowhere/x", "--", "touch", ran}, 2, "--trace /nowhere/x: No such file"},
+      {{"run", "--json-stats", good, "--trace", "/nowhere/x", "--", "touch", ran},
+       2,
+       "--trace /nowhere/x: No such file"},
       {{"run", "--json-stats", not_executable + "/x", "--", "touch", ran}, 2, "Not a directory"},
       {{"run", "--json-stats", good, "--trace", good, "--", "touch", ran}, 2, "name the same file"},
       {{"run", "--json-stats", "here", "--trace", "./here", "--", "touch", ran}, 2, "name the same file"},
-      {{"run", "--trace", "/dev/null", "--", "touch", ran}, 2, "--trace /dev/null: is no regular file, and a recording needs one"},
+      {{"run", "--trace", "/dev/null", "--", "touch", ran},
+       2,
+       "--trace /dev/null: is no regular file, and a recording needs one"},
       {{"run", "--trace", good, "--plan", good, "--", "touch", ran}, 2, "--trace and --plan name the same file"},
       {{"run", "--plan", "-", "--", "touch", ran}, 2, "--plan -: standard output has something else to hold"},
       {{"run", "--plan", "", "--", "touch", ran}, 2, "a file needs a name"},

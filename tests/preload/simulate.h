@@ -16,9 +16,11 @@ struct SimulateResult {
 };
 
 // `more`: of the environment.
-inline SimulateResult Simulate(const std::vector<std::string>& program, const std::map<std::string, std::string>& more = {}) {
+inline SimulateResult Simulate(const std::vector<std::string>& program,
+                               const std::map<std::string, std::string>& more = {}) {
   const TemporaryDirectory directory;
-  std::vector<std::string> command = {HOTPACK_COMMAND, "run", "--simulate", "--json-stats", directory.path() + "/json", "--"};
+  std::vector<std::string> command = {
+      HOTPACK_COMMAND, "run", "--simulate", "--json-stats", directory.path() + "/json", "--"};
   command.insert(command.end(), program.begin(), program.end());
   std::map<std::string, std::string> environment = {{"HOTPACK", ""}, {"LD_LIBRARY_PATH", ""}, {"HOTPACK_ARENA", ""}};
   for (const auto& [name, value] : more) environment[name] = value;

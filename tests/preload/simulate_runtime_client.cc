@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define OK(call)                                              \
-  do {                                                        \
-    if ((call) != cudaSuccess) {                              \
-      fprintf(stderr, "%d: %s failed\n", __LINE__, #call);    \
-      exit(3);                                                \
-    }                                                         \
+#define OK(call)                                           \
+  do {                                                     \
+    if ((call) != cudaSuccess) {                           \
+      fprintf(stderr, "%d: %s failed\n", __LINE__, #call); \
+      exit(3);                                             \
+    }                                                      \
   } while (false)
 
 int main() {

@@ -4,9 +4,9 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -16,12 +16,12 @@
 #include "runtime/include/hotpack.h"
 
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%d: CHECK(%s) failed\n", __LINE__, #condition);         \
-      exit(5);                                                                 \
-    }                                                                          \
+#define CHECK(condition)                                               \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      fprintf(stderr, "%d: CHECK(%s) failed\n", __LINE__, #condition); \
+      exit(5);                                                         \
+    }                                                                  \
   } while (false)
 
 namespace {
@@ -47,7 +47,8 @@ CUstream NewStream() {
   return stream;
 }
 
-// A kernel of one pointer. (A graph may use what its program has released by launches; the checker takes that in graphs.)
+// A kernel of one pointer. (A graph may use what its program has released by launches; the checker takes that in
+// graphs.)
 CUfunction Kernel() {
   constexpr char kPtx[] = R"(
 .version 8.0
@@ -261,10 +262,15 @@ void ManyThreads() {
 }  // namespace
 
 int main(int, char** argv) {
-  const std::map<std::string, std::function<void()>> cases = {
-      {"graph", Graph},          {"no_graph", NoGraph}, {"graph_of_other_thread", GraphOfOtherThread}, {"record_use", RecordUse},
-      {"two_contexts", TwoContexts}, {"capture_ends_with_context", CaptureEndsWithContext},
-      {"many_streams", ManyStreams}, {"streams_come_and_go", StreamsComeAndGo}, {"many_threads", ManyThreads}};
+  const std::map<std::string, std::function<void()>> cases = {{"graph", Graph},
+                                                              {"no_graph", NoGraph},
+                                                              {"graph_of_other_thread", GraphOfOtherThread},
+                                                              {"record_use", RecordUse},
+                                                              {"two_contexts", TwoContexts},
+                                                              {"capture_ends_with_context", CaptureEndsWithContext},
+                                                              {"many_streams", ManyStreams},
+                                                              {"streams_come_and_go", StreamsComeAndGo},
+                                                              {"many_threads", ManyThreads}};
   cases.at(argv[1])();
   return 0;
 }

@@ -1,7 +1,9 @@
-// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker has nothing to say.
+// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker has nothing
+// to say.
+#include "tests/preload/simulate.h"
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/preload/simulate.h"
 
 namespace {
 
@@ -49,8 +51,9 @@ TEST(Simulated, AProgramOfNvccWithTheRuntimeLinkedIn) {
 // Order between streams, and what a graph keeps.
 class SimulatedStreams : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, SimulatedStreams,
-                         testing::Values("graph", "no_graph", "graph_of_other_thread", "two_contexts", "capture_ends_with_context", "record_use",
-                                         "many_streams", "streams_come_and_go", "many_threads"),
+                         testing::Values("graph", "no_graph", "graph_of_other_thread", "two_contexts",
+                                         "capture_ends_with_context", "record_use", "many_streams",
+                                         "streams_come_and_go", "many_threads"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST_P(SimulatedStreams, AProgram) {

@@ -80,13 +80,13 @@ void Meanwhile(const char* symbol) {
 }  // namespace
 
 // Every function: what is to happen meanwhile, lock, count, answer CUDA_ERROR_DEINITIALIZED when told so.
-#define ENTER(symbol)                                        \
-  Meanwhile(#symbol);                                        \
-  std::unique_lock<std::recursive_mutex> lock(S().mutex);    \
-  S().counts[#symbol]++;                                     \
+#define ENTER(symbol)                                     \
+  Meanwhile(#symbol);                                     \
+  std::unique_lock<std::recursive_mutex> lock(S().mutex); \
+  S().counts[#symbol]++;                                  \
   if (S().deinitialized) return CUDA_ERROR_DEINITIALIZED;
 #define STUB(symbol, base, version, stream, parameters)                                                       \
-  STUB_API CUresult Stub_##symbol parameters __asm__(#symbol);                                                 \
+  STUB_API CUresult Stub_##symbol parameters __asm__(#symbol);                                                \
   static Register register_##symbol(#symbol, base, version, stream, reinterpret_cast<void*>(&Stub_##symbol)); \
   STUB_API CUresult Stub_##symbol parameters
 
@@ -104,13 +104,13 @@ STUB(cuDeviceGetAttribute, "cuDeviceGetAttribute", 2000, 1, (int* value, CUdevic
   *value = 1;
   return CUDA_SUCCESS;
 }
-STUB(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 1, (size_t* bytes, CUdevice)) {
+STUB(cuDeviceTotalMem_v2, "cuDeviceTotalMem", 3020, 1, (size_t * bytes, CUdevice)) {
   ENTER(cuDeviceTotalMem_v2)
   *bytes = 16ull << 30;
   return CUDA_SUCCESS;
 }
 
-STUB(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t* free, size_t* total)) {
+STUB(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t * free, size_t* total)) {
   ENTER(cuMemGetInfo_v2)
   *free = 10ull << 30;
   *total = 16ull << 30;
@@ -144,7 +144,8 @@ STUB(cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", 7000, 1, (CUdevice devi
   ENTER(cuDevicePrimaryCtxReset)
   return Stub_cuDevicePrimaryCtxReset_v2(device);
 }
-STUB(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 1, (CUdevice device, unsigned* flags, int* active)) {
+STUB(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, 1,
+     (CUdevice device, unsigned* flags, int* active)) {
   ENTER(cuDevicePrimaryCtxGetState)
   *flags = 0;
   *active = S().primary[device].alive;
@@ -349,7 +350,8 @@ STUB(cuMemFree_v2, "cuMemFree", 3020, 1, (CUdeviceptr address)) {
   if (address == 0) return CUDA_SUCCESS;
   return S().blocks.erase(address) + S().async_blocks.erase(address) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-STUB(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1, (CUdeviceptr * base, size_t* size, CUdeviceptr address)) {
+STUB(cuMemGetAddressRange_v2, "cuMemGetAddressRange", 3020, 1,
+     (CUdeviceptr * base, size_t* size, CUdeviceptr address)) {
   ENTER(cuMemGetAddressRange_v2)
   if (S().blocks.count(address) == 0) return CUDA_ERROR_NOT_FOUND;
   if (base) *base = address;
@@ -480,14 +482,14 @@ static CUresult Work(const char* symbol, const uint64_t* arguments) {
   memcpy(S().work, arguments, sizeof(S().work));
   return CUDA_SUCCESS;
 }
-#define STUB_WORK(symbol, base, version, stream, where)                                                             \
-  STUB_API CUresult Stub_##symbol(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,   \
-                                  uint64_t, uint64_t, uint64_t) __asm__(#symbol);                                   \
-  static Register register_##symbol(#symbol, base, version, stream, reinterpret_cast<void*>(&Stub_##symbol));       \
-  CUresult Stub_##symbol(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,        \
-                         uint64_t h, uint64_t i, uint64_t j, uint64_t k) {                                          \
-    const uint64_t all[11] = {a, b, c, d, e, f, g, h, i, j, k};                                                     \
-    return Work(#symbol, all);                                                                                      \
+#define STUB_WORK(symbol, base, version, stream, where)                                                           \
+  STUB_API CUresult Stub_##symbol(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, \
+                                  uint64_t, uint64_t, uint64_t) __asm__(#symbol);                                 \
+  static Register register_##symbol(#symbol, base, version, stream, reinterpret_cast<void*>(&Stub_##symbol));     \
+  CUresult Stub_##symbol(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,      \
+                         uint64_t h, uint64_t i, uint64_t j, uint64_t k) {                                        \
+    const uint64_t all[11] = {a, b, c, d, e, f, g, h, i, j, k};                                                   \
+    return Work(#symbol, all);                                                                                    \
   }
 HOTPACK_WORK(STUB_WORK)
 

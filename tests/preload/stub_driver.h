@@ -6,14 +6,14 @@
 
 #define STUB_API extern "C" __attribute__((visibility("default")))
 
-STUB_API long stub_count(const char* symbol);     // calls of the exported function that arrived here
-STUB_API void* stub_real(const char* symbol);     // its address, whatever dlsym says
-STUB_API const uint64_t* stub_last_work();        // eleven arguments of the last work-submitting call
-STUB_API long stub_lookups(const char* base);     // cuGetProcAddress calls for this name (empty: all)
-STUB_API long stub_syncs_while_capturing();       // synchronisations and events refused for a capture's sake
-STUB_API long stub_chunks();                      // cuMemCreate handles not released
-STUB_API long stub_mapped();                      // cuMemMap minus cuMemUnmap, in chunks
-STUB_API void stub_deinitialize();                // from here on every call gives CUDA_ERROR_DEINITIALIZED
-STUB_API uint32_t* stub_debugger_flag();            // cudbgIpcFlag: set by cuda-gdb in the driver's memory
+STUB_API long stub_count(const char* symbol);  // calls of the exported function that arrived here
+STUB_API void* stub_real(const char* symbol);  // its address, whatever dlsym says
+STUB_API const uint64_t* stub_last_work();     // eleven arguments of the last work-submitting call
+STUB_API long stub_lookups(const char* base);  // cuGetProcAddress calls for this name (empty: all)
+STUB_API long stub_syncs_while_capturing();    // synchronisations and events refused for a capture's sake
+STUB_API long stub_chunks();                   // cuMemCreate handles not released
+STUB_API long stub_mapped();                   // cuMemMap minus cuMemUnmap, in chunks
+STUB_API void stub_deinitialize();             // from here on every call gives CUDA_ERROR_DEINITIALIZED
+STUB_API uint32_t* stub_debugger_flag();       // cudbgIpcFlag: set by cuda-gdb in the driver's memory
 STUB_API void stub_before(const char* symbol, void (*meanwhile)());  // once, at the start of the function's next call
-STUB_API void stub_fail_init();                   // cuInit gives CUDA_ERROR_NO_DEVICE
+STUB_API void stub_fail_init();                                      // cuInit gives CUDA_ERROR_NO_DEVICE

@@ -1,6 +1,6 @@
-// Opens (or, built with the static runtime, contains) one of the toolkit's own libraries, makes it look up the driver, and
-// then reads that library's memory: it must hold our pointers for the hooked functions it asked for and the driver's own
-// for none of them.
+// Opens (or, built with the static runtime, contains) one of the toolkit's own libraries, makes it look up the driver,
+// and then reads that library's memory: it must hold our pointers for the hooked functions it asked for and the
+// driver's own for none of them.
 //
 // The driver is the stub, which refuses cuInit, so the library gives up after its look-ups; nothing of NVIDIA's is
 // imitated beyond that.
@@ -62,7 +62,8 @@ int Visit(dl_phdr_info* info, size_t, void* data) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) == 0) continue;
-    Scan(search, reinterpret_cast<const void*>((info->dlpi_addr + segment.p_vaddr + 7) & ~uintptr_t{7}), segment.p_memsz & ~7ull);
+    Scan(search, reinterpret_cast<const void*>((info->dlpi_addr + segment.p_vaddr + 7) & ~uintptr_t{7}),
+         segment.p_memsz & ~7ull);
   }
   return 0;
 }
@@ -82,7 +83,8 @@ int Judge(const char* object, long least_lookups) {
     search.drivers[real] = symbol;
   }
   dl_iterate_phdr(Visit, &search);
-  printf("lookups %ld, ours %zu, driver's %zu\n", stub_lookups(""), search.found.ours.size(), search.found.drivers.size());
+  printf("lookups %ld, ours %zu, driver's %zu\n", stub_lookups(""), search.found.ours.size(),
+         search.found.drivers.size());
   for (const std::string& symbol : search.found.ours) printf("ours: %s\n", symbol.c_str());
   for (const std::string& symbol : search.found.drivers) printf("driver's: %s\n", symbol.c_str());
   return search.seen && stub_lookups("") >= least_lookups ? 0 : 1;

@@ -1,5 +1,5 @@
-// The toolkit's own libcudart (shared and static), cuBLAS and cuDNN are handed our pointers by every look-up of a hooked
-// function that they make; with HOTPACK=0 by none.
+// The toolkit's own libcudart (shared and static), cuBLAS and cuDNN are handed our pointers by every look-up of a
+// hooked function that they make; with HOTPACK=0 by none.
 #include <filesystem>
 #include <set>
 #include <sstream>
@@ -35,14 +35,20 @@ Pointers Run(std::vector<std::string> command, bool on) {
 }
 
 // What libcudart 13 is known to look up, by what it is for.
-const std::set<std::string> kWanted = {
-    "cuGetProcAddress_v2", "cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemFree_v2", "cuMemGetAddressRange_v2",
-    "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz",
-    "cuMemFreeAsync", "cuMemFreeAsync_ptsz", "cuStreamDestroy_v2",
-    "cuStreamBeginCapture_v2", "cuStreamBeginCapture_v2_ptsz", "cuStreamBeginCaptureToGraph", "cuStreamEndCapture",
-    "cuStreamEndCapture_ptsz", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxReset",
-    "cuDeviceSetMemPool", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz",
-    "cuMemcpyHtoDAsync_v2_ptsz", "cuMemsetD8Async_ptsz", "cuGraphLaunch_ptsz"};
+const std::set<std::string> kWanted = {"cuGetProcAddress_v2",          "cuMemAlloc_v2",
+                                       "cuMemAllocPitch_v2",           "cuMemFree_v2",
+                                       "cuMemGetAddressRange_v2",      "cuMemAllocAsync",
+                                       "cuMemAllocAsync_ptsz",         "cuMemAllocFromPoolAsync",
+                                       "cuMemAllocFromPoolAsync_ptsz", "cuMemFreeAsync",
+                                       "cuMemFreeAsync_ptsz",          "cuStreamDestroy_v2",
+                                       "cuStreamBeginCapture_v2",      "cuStreamBeginCapture_v2_ptsz",
+                                       "cuStreamBeginCaptureToGraph",  "cuStreamEndCapture",
+                                       "cuStreamEndCapture_ptsz",      "cuDevicePrimaryCtxRetain",
+                                       "cuDevicePrimaryCtxRelease",    "cuDevicePrimaryCtxReset",
+                                       "cuDeviceSetMemPool",           "cuLaunchKernel",
+                                       "cuLaunchKernel_ptsz",          "cuLaunchKernelEx",
+                                       "cuLaunchKernelEx_ptsz",        "cuMemcpyHtoDAsync_v2_ptsz",
+                                       "cuMemsetD8Async_ptsz",         "cuGraphLaunch_ptsz"};
 
 void ExpectOurPointers(const std::vector<std::string>& command) {
   const Pointers on = Run(command, true);

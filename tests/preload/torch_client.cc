@@ -169,7 +169,7 @@ void Pools() {
   CHECK(elsewhere < first || elsewhere >= static_cast<char*>(first) + 6 * kMiB);
   hotpack_torch_free(first, 5 * kMiB, 0, stream);
   void* again = hotpack_torch_malloc(4 * kMiB, 0, stream);
-  CHECK(again == first);  // in captured order
+  CHECK(again == first);                        // in captured order
   hotpack_torch_free(before, kMiB, 0, stream);  // the capture may go on using it
   CUgraph graph = nullptr;
   OK(cuStreamEndCapture(stream, &graph));
@@ -190,7 +190,8 @@ void Pools() {
   std::vector<hotpack_extent> runs(hotpack_list_mapped(0, nullptr, 0));
   CHECK(hotpack_list_mapped(0, runs.data(), runs.size()) == runs.size());
   bool inside = false;
-  for (const hotpack_extent& run : runs) inside |= segment.address >= run.address && segment.address - run.address < run.bytes;
+  for (const hotpack_extent& run : runs)
+    inside |= segment.address >= run.address && segment.address - run.address < run.bytes;
   CHECK(Stats().reserved_bytes.current == memory.reserved + (inside ? 0 : segment.bytes));
   CHECK(Stats().segment.current == runs.size() + (inside ? 0 : 1));
   hotpack_torch_release_pool(0, id);
@@ -212,7 +213,8 @@ void Pools() {
 }
 
 bool Refuses(size_t bytes, int device, CUstream stream) try {
-  hotpack_torch_free(hotpack_torch_malloc(static_cast<ssize_t>(bytes), device, stream), static_cast<ssize_t>(bytes), device, stream);
+  hotpack_torch_free(hotpack_torch_malloc(static_cast<ssize_t>(bytes), device, stream), static_cast<ssize_t>(bytes),
+                     device, stream);
   return false;
 } catch (const std::runtime_error&) {
   return true;
@@ -255,7 +257,8 @@ void History() {
   CHECK(hotpack_torch_record(2, 0) == 0 && hotpack_torch_events(events, 8) == 2 && events[1].bytes == 3000);
   CHECK(hotpack_torch_record(8, 1) == 0 && hotpack_torch_events(events, 8) == 0);
   CHECK(Refuses(size_t{1} << 50, 0, nullptr));
-  CHECK(hotpack_torch_events(events, 8) == 1 && events[0].action == HOTPACK_TORCH_OOM && events[0].bytes == size_t{1} << 50);
+  CHECK(hotpack_torch_events(events, 8) == 1 && events[0].action == HOTPACK_TORCH_OOM &&
+        events[0].bytes == size_t{1} << 50);
   CHECK(events[0].address > 15'000 * kMiB && events[0].address < 16'384 * kMiB);  // that is free
   hotpack_torch_free(b, 2000, 0, nullptr);
   CHECK(hotpack_torch_record(0, 0) == 0 && hotpack_torch_events(events, 8) == 0 && hotpack_torch_live(events, 8) == 0);

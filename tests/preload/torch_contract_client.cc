@@ -190,8 +190,8 @@ void OtherDevice() {
     OK(cuEventRecord(ready, nullptr));
     OK(cuCtxSetCurrent(contexts[1]));
     OK(cuStreamWaitEvent(nullptr, ready, 0));
-    OK(cuMemcpyPeerAsync(reinterpret_cast<CUdeviceptr>(target), contexts[1], reinterpret_cast<CUdeviceptr>(block), contexts[0],
-                         kBytes, nullptr));
+    OK(cuMemcpyPeerAsync(reinterpret_cast<CUdeviceptr>(target), contexts[1], reinterpret_cast<CUdeviceptr>(block),
+                         contexts[0], kBytes, nullptr));
     OK(cuCtxSetCurrent(contexts[0]));
     OK(cuEventDestroy(ready));
     hotpack_torch_record_stream(block, nullptr);
@@ -202,8 +202,8 @@ void OtherDevice() {
   }
 }
 
-// A library captures `stream` without PyTorch's knowledge; `work` is PyTorch's meanwhile. The graph must come out whole, and
-// no other stream may be drawn into it.
+// A library captures `stream` without PyTorch's knowledge; `work` is PyTorch's meanwhile. The graph must come out
+// whole, and no other stream may be drawn into it.
 void Captured(CUstream stream, CUstream bystander, const std::function<void()>& work) {
   OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
   work();
@@ -299,8 +299,8 @@ void CapturedElsewhere() {
   hotpack_torch_release_pool(0, {1, 0});
 }
 
-// One thread begins a capture on a stream while another one releases a block that the stream has used. SIMGPU_DELAY makes
-// both take their time.
+// One thread begins a capture on a stream while another one releases a block that the stream has used. SIMGPU_DELAY
+// makes both take their time.
 void CapturedMeanwhile() {
   constexpr int kRounds = 400;
   const CUstream owner = NewStream(), user = NewStream();
@@ -351,7 +351,8 @@ void Overcommit() {
     blocks.emplace_back(Malloc(stream), stream);
     Use(stream, blocks.back().first);
     CUmemoryPool pool = nullptr;
-    cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, reinterpret_cast<CUdeviceptr>(blocks.back().first));
+    cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+                          reinterpret_cast<CUdeviceptr>(blocks.back().first));
   }
   for (const auto& [block, stream] : blocks) Free(block, stream);
 }

@@ -1,5 +1,5 @@
-// What programs rely on under PyTorch's caching allocator holds under libhotpack_torch.so: with libhotpack.so alone and under
-// the preload, served by hotpack and left to the driver. On the simulated device, whose checker is the judge.
+// What programs rely on under PyTorch's caching allocator holds under libhotpack_torch.so: with libhotpack.so alone and
+// under the preload, served by hotpack and left to the driver. On the simulated device, whose checker is the judge.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/torch_run.h"
@@ -55,10 +55,13 @@ const Case kCases[] = {
     {"CaptureThatReleases", "captured_release"},
     {"CaptureThatReleasesLeftToTheDriver", "captured_release", {{"HOTPACK", "0"}}},
     {"CaptureInAnotherThread", "captured_elsewhere"},
-    {"ManagedMemory", "overcommit", {{"SIMGPU_MEMORY", "64M"}, {"HOTPACK_OVERCOMMIT", "managed"}, {"SIMGPU_DEVICES", "1"}}},
+    {"ManagedMemory",
+     "overcommit",
+     {{"SIMGPU_MEMORY", "64M"}, {"HOTPACK_OVERCOMMIT", "managed"}, {"SIMGPU_DEVICES", "1"}}},
 };
 
-INSTANTIATE_TEST_SUITE_P(Cases, TorchContract, testing::Combine(testing::Values("alone", "preload"), testing::ValuesIn(kCases)),
+INSTANTIATE_TEST_SUITE_P(Cases, TorchContract,
+                         testing::Combine(testing::Values("alone", "preload"), testing::ValuesIn(kCases)),
                          [](const auto& each) {
                            return std::string(std::get<0>(each.param)) + std::get<1>(each.param).name;
                          });

@@ -12,10 +12,10 @@
 namespace hotpack {
 namespace {
 
-using ::testing::StartsWith;
 using hotpack::testing::CommonPrefix;
 using hotpack::testing::SampleTrace;
 using hotpack::testing::TestSeed;
+using ::testing::StartsWith;
 
 std::string ErrorOf(std::string_view rows) {
   absl::StatusOr<Trace> trace = ParseEventCsv("event,id,bytes\n" + std::string(rows), "f");
@@ -24,8 +24,10 @@ std::string ErrorOf(std::string_view rows) {
 
 TEST(EventCsvTest, ReadsEachEvent) {
   absl::StatusOr<Trace> trace = ParseEventCsv(
-      "event,id,bytes\r\nmark,step,\r\nalloc,9,100\r\nalloc,4,200\nfree,9,\nmark,interrupt,\nmark,resume,\nalloc,9,300\n"
-      "free,9,300\nmark,end,\n", "f");
+      "event,id,bytes\r\nmark,step,\r\nalloc,9,100\r\nalloc,4,200\nfree,9,\nmark,interrupt,\nmark,resume,\nalloc,9,"
+      "300\n"
+      "free,9,300\nmark,end,\n",
+      "f");
   ASSERT_TRUE(trace.ok()) << trace.status();
   Trace expected;
   expected.events = {
@@ -119,9 +121,15 @@ TEST(EventCsvTest, RandomMutations) {
     for (unsigned changes = 1 + static_cast<unsigned>(random() % 3); changes > 0; --changes) {
       size_t at = random() % bytes.size();
       switch (random() % 3) {
-        case 0: bytes[at] = likely[random() % likely.size()]; break;
-        case 1: bytes.erase(at, 1 + random() % 8); break;
-        default: bytes.insert(at, 1, likely[random() % likely.size()]); break;
+        case 0:
+          bytes[at] = likely[random() % likely.size()];
+          break;
+        case 1:
+          bytes.erase(at, 1 + random() % 8);
+          break;
+        default:
+          bytes.insert(at, 1, likely[random() % likely.size()]);
+          break;
       }
       if (bytes.empty()) bytes.assign(1, 'x');
     }

@@ -77,7 +77,8 @@ TEST(BuildProfile, BeginsWhereTheFewestBytesAreCarried) {
 // Of several such places the one after the highest load, wherever the profile happens to begin.
 TEST(Rotate, BeginsAfterTheHighestLoad) {
   std::vector<ProfileBlock> blocks;
-  for (uint32_t k = 0; k < 6; ++k) blocks.push_back({10 + k, 11 - 2 * k, 11 - 2 * k, true});  // a hill, all gone after 11
+  for (uint32_t k = 0; k < 6; ++k)
+    blocks.push_back({10 + k, 11 - 2 * k, 11 - 2 * k, true});  // a hill, all gone after 11
   for (uint32_t k = 0; k < 5; ++k) blocks.push_back({3, 1, 1, true});
   for (uint32_t k = 0; k < 4; ++k) blocks.push_back({90 + k, 1, 1, true});  // temporary ones
   for (size_t turn = 0; turn < blocks.size(); ++turn) {

@@ -99,7 +99,7 @@ TEST(Shapes, ProfilesHaveTheLivesSeen) {
     carried.assign(1, tape.Ask(2));  // until just after the next one's twentieth
     for (size_t block : live) tape.Give(block);
     if (k != 2) tape.Give(small);
-    tape.Ask(1);  // stays
+    tape.Ask(1);                   // stays
     if (k == 2) tape.Give(small);  // a little later, once
   }
   HistoryTail tail = tape.Tail();
@@ -121,8 +121,8 @@ TEST(Shapes, ProfilesHaveTheLivesSeen) {
   EXPECT_EQ(profile.carried_units, 2u);
 }
 
-// Pieces A B A B ..., of which the last two requests ask for the same: what A leaves to B lives into B for as long as it was
-// seen to, though what B leaves to A is released sooner.
+// Pieces A B A B ..., of which the last two requests ask for the same: what A leaves to B lives into B for as long as
+// it was seen to, though what B leaves to A is released sooner.
 TEST(Shapes, WhatAnotherPieceCarriesIn) {
   HistoryTail tail;
   Shape shape;

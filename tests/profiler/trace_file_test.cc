@@ -14,12 +14,12 @@
 namespace hotpack {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using hotpack::testing::CommonPrefix;
 using hotpack::testing::SampleTrace;
 using hotpack::testing::TempPath;
 using hotpack::testing::TestSeed;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // The bytes of a closed file with these events.
 std::string Write(const Trace& trace) {
@@ -129,10 +129,18 @@ TEST(TraceFileTest, RandomMutations) {
       size_t at = random() % bytes.size();
       if (random() % 3 != 0 && bytes.size() > 257) at = 256 + random() % (bytes.size() - 256);
       switch (random() % 4) {
-        case 0: bytes[at] = static_cast<char>(random()); break;
-        case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8)); break;
-        case 2: bytes.erase(at, 1 + random() % 8); break;
-        default: bytes.insert(at, 1 + random() % 8, static_cast<char>(random())); break;
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+          break;
+        case 2:
+          bytes.erase(at, 1 + random() % 8);
+          break;
+        default:
+          bytes.insert(at, 1 + random() % 8, static_cast<char>(random()));
+          break;
       }
       if (bytes.empty()) bytes.assign(1, 'x');
     }
@@ -171,9 +179,12 @@ TEST(TraceFileTest, MalformedRecords) {
   EXPECT_EQ(ErrorOf(FileOf(alloc0 + "\x61")), "f: byte 258: the last record is incomplete");
   EXPECT_EQ(ErrorOf(FileOf(std::string("\x61\x00", 2))), "f: byte 257: an allocation of 0 bytes");
   EXPECT_EQ(ErrorOf(FileOf(alloc0 + std::string("\x02\x00\x02\x00", 4))), "f: byte 260: block 0 is released twice");
-  EXPECT_EQ(ErrorOf(FileOf(alloc0 + "\x02\x02")), "f: byte 258: block 18446744073709551615 is released but was never allocated");
-  EXPECT_EQ(ErrorOf(FileOf(alloc0 + std::string("\x41\x00\x01", 3))), "f: byte 258: block 0 is allocated a second time");
-  EXPECT_EQ(ErrorOf(FileOf("\x61\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f")), "f: byte 257: the size has more than 64 bits");
+  EXPECT_EQ(ErrorOf(FileOf(alloc0 + "\x02\x02")),
+            "f: byte 258: block 18446744073709551615 is released but was never allocated");
+  EXPECT_EQ(ErrorOf(FileOf(alloc0 + std::string("\x41\x00\x01", 3))),
+            "f: byte 258: block 0 is allocated a second time");
+  EXPECT_EQ(ErrorOf(FileOf("\x61\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f")),
+            "f: byte 257: the size has more than 64 bits");
   EXPECT_EQ(ErrorOf(FileOf("\x61\xff\xff\xff\xff\x7f")), "f: byte 257: the size is 34359738367, more than 2147483648");
 }
 
@@ -189,7 +200,8 @@ TEST(TraceFileTest, MalformedHeaders) {
   EXPECT_EQ(with(10, 1), "f: byte 10: a header of 257 bytes");
   EXPECT_EQ(with(12, 9), "f: byte 12: unknown state 9");
   EXPECT_EQ(with(17, 0), "f: byte 16: a length of 0 bytes");
-  EXPECT_EQ(with(37, 4), std::string("f: byte 36: a program name of ") + std::to_string(1024 + (FileOf("")[36] & 0xff)) + " bytes");
+  EXPECT_EQ(with(37, 4),
+            std::string("f: byte 36: a program name of ") + std::to_string(1024 + (FileOf("")[36] & 0xff)) + " bytes");
 }
 
 TEST(TraceFileTest, BytesBeyondTheCommittedLengthDoNotCount) {

@@ -1,5 +1,5 @@
-// Notes in trace files: round trips through the writer that runs with the job and through the one of `hotpack import`, cuts
-// and mutations, and what the reader says about malformed ones. What holds for events is in trace_file_test.cc.
+// Notes in trace files: round trips through the writer that runs with the job and through the one of `hotpack import`,
+// cuts and mutations, and what the reader says about malformed ones. What holds for events is in trace_file_test.cc.
 #include <fstream>
 #include <string>
 
@@ -51,7 +51,8 @@ std::string WriteAsItRuns(std::mt19937_64& random, const Trace& trace, const Not
       const Launch& note = notes.launches[launch];
       EXPECT_EQ(writer->LaunchCount(), launch);
       EXPECT_TRUE(writer->Append(note, notes.launch_blocks.data() + note.first_block));
-      if (note.end_ns != 0) works.push_back({launch, note.start_ns, note.end_ns, random() % 2 == 0 ? kNoName : note.name});
+      if (note.end_ns != 0)
+        works.push_back({launch, note.start_ns, note.end_ns, random() % 2 == 0 ? kNoName : note.name});
     }
     for (; memory < notes.memory.size() && notes.memory[memory].position == position; ++memory) {
       EXPECT_TRUE(writer->Append(notes.memory[memory]));
@@ -80,7 +81,8 @@ std::string WriteAsItRuns(std::mt19937_64& random, const Trace& trace, const Not
 }
 
 void Sort(Notes* notes) {
-  std::sort(notes->stacks.begin(), notes->stacks.end(), [](const BlockStack& a, const BlockStack& b) { return a.id < b.id; });
+  std::sort(notes->stacks.begin(), notes->stacks.end(),
+            [](const BlockStack& a, const BlockStack& b) { return a.id < b.id; });
 }
 
 TEST(TraceNotesTest, RoundTripAsTheJobRuns) {
@@ -146,10 +148,11 @@ TEST(TraceNotesTest, LongNamesAreCutBetweenCharacters) {
 TEST(TraceNotesTest, WhatIsNoUtf8IsReadAsQuestionMarks) {
   const struct {
     std::string written, read;
-  } names[] = {{"caf\xE9!", "caf?!"},                                    // Latin-1
-               {"\xC2\xA2 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF", "\xC2\xA2 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"},
+  } names[] = {{"caf\xE9!", "caf?!"},  // Latin-1
+               {"\xC2\xA2 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF",
+                "\xC2\xA2 \xE2\x82\xAC \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"},
                {"\xC0\xAF \xE0\x9F\xBF \xF0\x8F\xBF\xBF", "?? ??? ????"},  // longer than need be
-               {"\xED\xA0\x80 \xF4\x90\x80\x80 \xFF", "??? ???? ?"},      // surrogates, beyond the last, never
+               {"\xED\xA0\x80 \xF4\x90\x80\x80 \xFF", "??? ???? ?"},       // surrogates, beyond the last, never
                {"\xED\x9F\xBF\xEE\x80\x80", "\xED\x9F\xBF\xEE\x80\x80"},
                {"cut \xE2\x82", "cut ??"}};
   const std::string path = TempPath("utf8");
@@ -175,7 +178,8 @@ TEST(TraceNotesTest, TheLimitEndsARecordingAtAWholeNote) {
   EXPECT_EQ(file->origin.end, TraceOrigin::End::kLimitReached);
 }
 
-// A committed length inside the records of notes gives the whole records before it, or is refused by a byte of the file.
+// A committed length inside the records of notes gives the whole records before it, or is refused by a byte of the
+// file.
 TEST(TraceNotesTest, CutAtEveryRecord) {
   std::mt19937_64 random(TestSeed());
   const Trace trace = SampleTrace(random, 60, {});
@@ -195,7 +199,8 @@ TEST(TraceNotesTest, CutAtEveryRecord) {
     ++read;
     EXPECT_LE(file->notes.launches.size(), notes.launches.size());
   }
-  const size_t records = trace.events.size() + notes.names.size() + notes.ranges.size() + notes.memory.size() + notes.stacks.size() + notes.launches.size();
+  const size_t records = trace.events.size() + notes.names.size() + notes.ranges.size() + notes.memory.size() +
+                         notes.stacks.size() + notes.launches.size();
   EXPECT_GT(read, records);
 }
 
@@ -234,7 +239,8 @@ TEST(TraceNotesTest, RandomMutations) {
         ASSERT_TRUE(good_name(launch.name));
         ASSERT_LE(launch.start_ns, launch.end_ns);
         ASSERT_LE(launch.first_block + launch.blocks, notes.launch_blocks.size());
-        for (uint64_t b = 0; b < launch.blocks; ++b) ASSERT_TRUE(live.contains(notes.launch_blocks[launch.first_block + b]));
+        for (uint64_t b = 0; b < launch.blocks; ++b)
+          ASSERT_TRUE(live.contains(notes.launch_blocks[launch.first_block + b]));
       }
       if (i == file->trace.events.size()) break;
       const Event& event = file->trace.events[i];
@@ -297,7 +303,8 @@ TEST(TraceNotesTest, MalformedRecords) {
   EXPECT_EQ(ErrorOf("\x06\x01\x81\x20"), "f: byte 258: the name's length is 4097, more than 4096");
   EXPECT_EQ(ErrorOf(Bytes("\x06\x02\x01\x00")), "f: byte 258: the name is 1, more than 0");
   EXPECT_EQ(ErrorOf(Bytes("\x06\x02\x00\x81\x20")), "f: byte 259: the number of blocks is 4097, more than 4096");
-  EXPECT_EQ(ErrorOf(alloc0 + Bytes("\x06\x02\x00\x01\x02")), "f: byte 262: block 18446744073709551615 is named but is not live");
+  EXPECT_EQ(ErrorOf(alloc0 + Bytes("\x06\x02\x00\x01\x02")),
+            "f: byte 262: block 18446744073709551615 is named but is not live");
   EXPECT_EQ(ErrorOf(alloc0 + Bytes("\x02\x00\x06\x02\x00\x01\x00")), "f: byte 264: block 0 is named but is not live");
   EXPECT_EQ(ErrorOf(launch0 + Bytes("\x06\x03\x00\x00\x00\x00")), "f: byte 262: there is no launch 0 before it");
   EXPECT_EQ(ErrorOf(launch0 + Bytes("\x06\x03\x02\x00\x00\x00")), "f: byte 262: there is no launch 2 before it");

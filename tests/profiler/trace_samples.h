@@ -81,20 +81,31 @@ inline Notes SampleNotes(std::mt19937_64& random, const Trace& trace) {
       const uint64_t time = magnitude(60);
       const auto thread = static_cast<uint16_t>(magnitude(16));
       if (random() % 2 == 0) {
-        Launch launch{.position = position, .time_ns = time, .first_block = notes.launch_blocks.size(), .name = name(),
-                      .stream = static_cast<uint32_t>(magnitude(32)), .thread = thread};
-        for (size_t i = 0; i < live.size() && i < random() % 40; ++i) notes.launch_blocks.push_back(live[random() % live.size()]);
+        Launch launch{.position = position,
+                      .time_ns = time,
+                      .first_block = notes.launch_blocks.size(),
+                      .name = name(),
+                      .stream = static_cast<uint32_t>(magnitude(32)),
+                      .thread = thread};
+        for (size_t i = 0; i < live.size() && i < random() % 40; ++i)
+          notes.launch_blocks.push_back(live[random() % live.size()]);
         launch.blocks = static_cast<uint32_t>(notes.launch_blocks.size() - launch.first_block);
         if (random() % 2 == 0) launch.start_ns = magnitude(60), launch.end_ns = launch.start_ns + 1 + magnitude(60);
         notes.launches.push_back(launch);
       } else if (random() % 2 == 0) {
-        RangeEdge edge{.position = position, .time_ns = time, .thread = thread, .kind = static_cast<RangeKind>(1 + random() % 5)};
+        RangeEdge edge{
+            .position = position, .time_ns = time, .thread = thread, .kind = static_cast<RangeKind>(1 + random() % 5)};
         if (edge.kind == RangeKind::kStart || edge.kind == RangeKind::kEnd) edge.id = magnitude(63);
         if (edge.kind != RangeKind::kPop && edge.kind != RangeKind::kEnd) edge.name = name();
         notes.ranges.push_back(edge);
       } else {
-        notes.memory.push_back({.position = position, .time_ns = time, .address = magnitude(63), .bytes = magnitude(63),
-                                .name = name(), .kind = static_cast<uint32_t>(magnitude(32)), .thread = thread,
+        notes.memory.push_back({.position = position,
+                                .time_ns = time,
+                                .address = magnitude(63),
+                                .bytes = magnitude(63),
+                                .name = name(),
+                                .kind = static_cast<uint32_t>(magnitude(32)),
+                                .thread = thread,
                                 .released = random() % 2 == 0});
       }
     }
@@ -111,7 +122,9 @@ inline Notes SampleNotes(std::mt19937_64& random, const Trace& trace) {
 inline std::string NotesDiffer(const Notes& a, const Notes& b) {
   if (a.names != b.names) return "names";
   if (a.launch_blocks != b.launch_blocks) return "blocks";
-  auto same = [](const auto& x, const auto& y, auto equal) { return std::equal(x.begin(), x.end(), y.begin(), y.end(), equal); };
+  auto same = [](const auto& x, const auto& y, auto equal) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), equal);
+  };
   if (!same(a.launches, b.launches, [](const Launch& x, const Launch& y) {
         return x.position == y.position && x.time_ns == y.time_ns && x.start_ns == y.start_ns && x.end_ns == y.end_ns &&
                x.first_block == y.first_block && x.blocks == y.blocks && x.name == y.name && x.stream == y.stream &&
@@ -131,7 +144,8 @@ inline std::string NotesDiffer(const Notes& a, const Notes& b) {
       })) {
     return "memory";
   }
-  if (!same(a.stacks, b.stacks, [](const BlockStack& x, const BlockStack& y) { return x.id == y.id && x.stack == y.stack; })) {
+  if (!same(a.stacks, b.stacks,
+            [](const BlockStack& x, const BlockStack& y) { return x.id == y.id && x.stack == y.stack; })) {
     return "stacks";
   }
   return "";

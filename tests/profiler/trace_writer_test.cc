@@ -238,7 +238,8 @@ TEST_F(TraceWriterTest, AForkedChildLeavesTheFileAlone) {
   EXPECT_EQ(InChild([&] {
               if (writer->Append(Nth(1))) _exit(1);
               writer.reset();
-            }), 0);
+            }),
+            0);
   ASSERT_TRUE(writer->Append(Nth(1)));
   ASSERT_TRUE(writer->Append(Nth(2)));
   writer->Close();

@@ -23,7 +23,8 @@ struct Recording {
   Trace trace;
   Notes notes;
   void Use(uint64_t position, std::vector<uint64_t> blocks) {
-    notes.launches.push_back({.position = position, .first_block = notes.launch_blocks.size(),
+    notes.launches.push_back({.position = position,
+                              .first_block = notes.launch_blocks.size(),
                               .blocks = static_cast<uint32_t>(blocks.size())});
     notes.launch_blocks.insert(notes.launch_blocks.end(), blocks.begin(), blocks.end());
   }
@@ -35,7 +36,9 @@ struct Recording {
 //   block 9                   |──────|             never
 Recording Picture() {
   Recording r;
-  r.trace.events = {Allocate(7, 100), {.kind = EventKind::kMark}, Allocate(8, 10), Release(8), Allocate(9, 5), Release(9), Release(7)};
+  r.trace.events = {
+      Allocate(7, 100), {.kind = EventKind::kMark}, Allocate(8, 10), Release(8), Allocate(9, 5), Release(9),
+      Release(7)};
   r.Use(2, {7});
   r.Use(3, {8});
   r.Use(3, {8});
@@ -109,7 +112,9 @@ TEST(UsesTest, AgreesWithACountOfEverything) {
         if (ticks > 0) areas.emplace_back(ticks * uses.blocks[b].bytes, launches[i - 1]);
       }
     }
-    std::sort(areas.begin(), areas.end(), [](const auto& x, const auto& y) { return x.first != y.first ? x.first > y.first : x.second < y.second; });
+    std::sort(areas.begin(), areas.end(), [](const auto& x, const auto& y) {
+      return x.first != y.first ? x.first > y.first : x.second < y.second;
+    });
     const std::vector<IdleGap> largest = LargestGaps(uses, 7);
     ASSERT_EQ(largest.size(), std::min<size_t>(7, areas.size()));
     for (size_t i = 0; i < largest.size(); ++i) {

@@ -141,7 +141,7 @@ mutant "no event edge, a barrier that waits for the legacy stream alone" preload
 mutant "no event edge, a barrier that nobody waits for" preload/streams/stream_edges.cc \
   "if (!streams_.Wait(*driver, stream.number, hub, all) && !streams_.Get(stream.number).gone) return false;" ""
 mutant "no event edge, blocks of the script" runtime/engine/engine.cc \
-  "if (after != nullptr) [[unlikely]] PutStamps(address, units, *after);" ""
+  "PutStamps(address, units, *after);" ";"
 mutant "no event edge, blocks beside the script" runtime/engine/engine.cc \
   "if (after != nullptr) stamps_.Put(address, address + block.units * kBlockUnit, *after);" ""
 mutant "no event edge, blocks put aside during a capture" preload/streams/stream_captures.cc \
@@ -161,7 +161,7 @@ mutant "late stream ignored, its first use" preload/hooks/work_hooks.cc \
 mutant "late stream ignored, that there are several now" preload/streams/stream_order.cc \
   "if (!alone) {" "if (false) {"
 mutant "late stream ignored, per thread" preload/hooks/work_hooks.cc \
-  '" movl $1, hotpack_per_thread_stream_used(%rip)\n"             \' '" nop\n" \'
+  '" movl $1, hotpack_per_thread_stream_used(%rip)\n"         \' '" nop\n" \'
 # No overlap check: the script's places are taken for granted.
 mutant "no overlap check, predecessors" runtime/script/follower.h "cell.pending += cell.predecessors;" ""
 mutant "no overlap check, holes" runtime/script/follower.cc "std::vector<Range> busy = LiveRanges();" "std::vector<Range> busy;"

@@ -1,10 +1,10 @@
 // A small random program once for each of its driver calls, with just that call failing:
 //   every_call [-x] SEED[-SEED] OPERATIONS WHICH STRIDE [FROM [TO]]
 // WHICH: what follows the name in a clause of SIMGPU_FAIL: `any` (every call counts), `any@hotpack` (those that the
-// preloaded library makes), `any@!hotpack` (the others); with a `+` at the end all calls from that one on fail.
-// Each run is a process of its own, forked before the driver is initialised. It must end by itself, without a signal, a
-// report of the checker or a wrong answer. Prints a line for each that does not, and how many there were; exit code 1 if
-// there was one. -x: it stops at the first.
+// preloaded library makes), `any@!hotpack` (the others); with a `+` at the end all calls from that one on fail. Each
+// run is a process of its own, forked before the driver is initialised. It must end by itself, without a signal, a
+// report of the checker or a wrong answer. Prints a line for each that does not, and how many there were; exit code 1
+// if there was one. -x: it stops at the first.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -120,7 +120,8 @@ bool EveryCall(uint64_t seed, uint64_t operations, std::string which, uint64_t s
              ending.code, ending.errors.substr(0, 300).c_str());
     }
   }
-  printf("seed %" PRIu64 ", %s%s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64 " bad\n",
+  printf("seed %" PRIu64 ", %s%s: %" PRIu64 " driver calls, %" PRIu64 " of them counted, %" PRIu64 " cases, %" PRIu64
+         " bad\n",
          seed, which.c_str(), onwards ? "+" : "", all, calls, cases, bad);
   return bad == 0 && cases > 0;
 }

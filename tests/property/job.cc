@@ -124,7 +124,8 @@ bool Job::ContextMayWait(int context) const {
 // hotpack's figures are those of the contexts that are: what a context's end takes away was its part.
 void Job::NoteStats(int sign) {
   hotpack_stats stats = {};
-  if (settings_.shares_process || Hotpack().get_stats == nullptr || Hotpack().get_stats(&stats, sizeof(stats)) != 0) return;
+  if (settings_.shares_process || Hotpack().get_stats == nullptr || Hotpack().get_stats(&stats, sizeof(stats)) != 0)
+    return;
   const auto factor = static_cast<uint64_t>(sign);
   counts_.requests += factor * stats.requests;
   counts_.planned += factor * stats.planned;
@@ -236,8 +237,8 @@ void Job::SynchronizeStream(int number) {
   if (seen) Seen(number);
 }
 
-// What a destroyed stream leaves behind: memory of cuMemAlloc may have its work pending; other blocks are handed over to
-// another stream, or the stream is waited for.
+// What a destroyed stream leaves behind: memory of cuMemAlloc may have its work pending; other blocks are handed over
+// to another stream, or the stream is waited for.
 void Job::DestroyStream(int number) {
   const Stream& stream = streams_[number];
   if (stream.kind != Kind::kUser || !Usable(number) || !Enter(stream.context)) return;

@@ -5,13 +5,14 @@
 //   - memory of cuMemAlloc may be used at once on every stream of its context, those created later included; it may be
 //     given to cuMemFree with work on it pending (the driver waits), never used after;
 //   - memory of cuMemAllocAsync(s) is used on another stream only after that stream waited for s; cuMemFreeAsync(s)
-//     comes after every use by way of events; cuMemFree of such memory only after the host has seen all its uses finished;
+//     comes after every use by way of events; cuMemFree of such memory only after the host has seen all its uses
+//     finished;
 //   - what a graph names lives until the graph is launched no more;
 //   - no call is made that the captures in progress forbid, and no work goes to the legacy stream meanwhile.
 // It orders no more than that: what hotpack has to order is left to hotpack.
 //
-// Every driver call may fail. What failed has not happened: an order that could not be had is not relied on, a block that
-// could not be released stays live.
+// Every driver call may fail. What failed has not happened: an order that could not be had is not relied on, a block
+// that could not be released stays live.
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2, _ptsz)
@@ -28,7 +29,7 @@ namespace property {
 struct Counts {
   uint64_t operations = 0;  // things done: an allocation, a release, a launch, a copy, an order between two streams, …
   uint64_t allocations = 0, releases = 0, uses = 0, edges = 0, streams = 0, captures = 0, launches = 0;  // … of these
-  uint64_t refused = 0;     // driver calls that failed
+  uint64_t refused = 0;  // driver calls that failed
   uint64_t out_of_memory = 0;
   // What hotpack says of the contexts that were destroyed.
   uint64_t requests = 0, planned = 0, displaced = 0, passed_through = 0, plans = 0;
@@ -37,13 +38,13 @@ struct Counts {
 };
 
 struct Settings {
-  int workers = 1;            // threads that take turns
+  int workers = 1;  // threads that take turns
   int devices = 1;
   bool shares_process = false;  // other jobs run at the same time: nothing is done that would disturb their captures
   bool per_thread_streams = true;
   bool legacy_stream = true;
   bool captures = true;
-  int bytes_log2 = 23;        // largest block
+  int bytes_log2 = 23;  // largest block
 };
 
 class Job {
@@ -131,11 +132,11 @@ class Job {
     uint64_t bytes = 0;
     How how = How::kPlain;
     int context = 0;
-    int home = kNone;           // allocated in this stream's order, and the host does not know that it was; else kNone
-    std::vector<int> ordered;   // streams that come after the allocation, besides `home`
-    std::vector<int> uses;      // streams with uses that the host does not know to be finished
-    bool lost_use = false;      // … and one of a stream that is no more
-    int pins = 0;               // graphs that name it
+    int home = kNone;          // allocated in this stream's order, and the host does not know that it was; else kNone
+    std::vector<int> ordered;  // streams that come after the allocation, besides `home`
+    std::vector<int> uses;     // streams with uses that the host does not know to be finished
+    bool lost_use = false;     // … and one of a stream that is no more
+    int pins = 0;              // graphs that name it
   };
   struct Capture {
     int stream = kNone, context = 0, worker = 0;
@@ -159,7 +160,7 @@ class Job {
   bool UnsafeCallAllowed() const;
   bool Usable(int stream) const;  // the acting worker may give it work now
   bool ContextMayWait(int context) const;
-  void Seen(int stream);          // the host knows that all its work so far is finished
+  void Seen(int stream);                // the host knows that all its work so far is finished
   bool Visible(int block, int stream);  // makes the stream come after the block's allocation
   bool OrderUses(int block, int stream);
   void NoteUse(int block, int stream);

@@ -118,7 +118,8 @@ bool Job::Release(int number, int stream, bool async) {
   if (!Live(number) || blocks_[number].pins > 0) return false;
   const int context = blocks_[number].context;
   const bool plain = blocks_[number].how == How::kPlain || blocks_[number].how == How::kPitch;
-  if (!async && !plain && (blocks_[number].home != kNone || !blocks_[number].uses.empty() || blocks_[number].lost_use)) {
+  if (!async && !plain &&
+      (blocks_[number].home != kNone || !blocks_[number].uses.empty() || blocks_[number].lost_use)) {
     SynchronizeContext(context);
     const Block& block = blocks_[number];
     if (block.home != kNone || !block.uses.empty() || block.lost_use) return false;
@@ -178,7 +179,8 @@ void Job::ReleaseAll() {
 bool Job::Submit(const int* blocks, int count, int number, bool node) {
   const Stream& stream = streams_[number];
   const Block& first = blocks_[blocks[0]];
-  const uint64_t at = random_->Below(first.bytes), bytes = std::min<uint64_t>(first.bytes - at, 1 + random_->Below(256));
+  const uint64_t at = random_->Below(first.bytes),
+                 bytes = std::min<uint64_t>(first.bytes - at, 1 + random_->Below(256));
   static const char host[256] = {};
   const bool per_thread = stream.kind == Kind::kPerThread && random_->Chance(500);
   switch (random_->Int(node ? 8 : 9)) {
@@ -190,7 +192,8 @@ bool Job::Submit(const int* blocks, int count, int number, bool node) {
                            : cuMemcpyHtoDAsync_v2(first.address + at, host, bytes, stream.handle));
     case 2: {
       const Block& last = blocks_[blocks[count - 1]];
-      return Ok(cuMemcpyDtoDAsync_v2(first.address, last.address, std::min<uint64_t>(bytes, last.bytes), stream.handle));
+      return Ok(
+          cuMemcpyDtoDAsync_v2(first.address, last.address, std::min<uint64_t>(bytes, last.bytes), stream.handle));
     }
     case 3:  // a library's call: it launches something, and uses more than its launches name
       if (!Ok(cuMemsetD8Async(first.address, 0, 1, stream.handle))) return false;
@@ -198,7 +201,8 @@ bool Job::Submit(const int* blocks, int count, int number, bool node) {
       return true;
     case 8: {  // waits for the host
       char answer[256];
-      if (stream.kind != Kind::kLegacy || !UnsafeCallAllowed()) return Ok(cuMemsetD8Async(first.address, 0, 1, stream.handle));
+      if (stream.kind != Kind::kLegacy || !UnsafeCallAllowed())
+        return Ok(cuMemsetD8Async(first.address, 0, 1, stream.handle));
       return Ok(cuMemcpyDtoH_v2(answer, first.address + at, bytes));
     }
     default: {

@@ -11,13 +11,12 @@ void ContractPlayer::BeginCapture(const Op& op) {
   const int stream = current_[op.role];
   const Role& role = drawn_.settings.roles[op.role];
   const bool announced = drawn_.settings.announced && (!drawn_.settings.raw || op.hint % 2 == 0);
-  // Without hooks nobody sees a capture on a non-blocking stream that the allocator was never told of (docs/correctness.md,
-  // Pooled releases, 9).
+  // Without hooks nobody sees a capture on a non-blocking stream that the allocator was never told of
+  // (docs/correctness.md, Pooled releases, 9).
   const char* preload = getenv("LD_PRELOAD");
   const bool hooked = preload != nullptr && strstr(preload, "libhotpack_preload") != nullptr;
   // Nor one that another thread begins in the middle of a call.
-  const bool seen =
-      announced || hooked || ((!role.non_blocking || streams_[stream].told_of) && !drawn_.settings.calm);
+  const bool seen = announced || hooked || ((!role.non_blocking || streams_[stream].told_of) && !drawn_.settings.calm);
   if (capture_ != nullptr || role.legacy || graphs_.size() >= 2 || (announced && !role.named) || !seen) {
     ++counts_.skipped;
     return;

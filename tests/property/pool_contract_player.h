@@ -68,7 +68,7 @@ class ContractPlayer {
     CUstream handle = nullptr;
     int role = 0, device = 0;
     bool alive = true, owned = false;
-    bool told_of = false;  // the allocator knows its handle
+    bool told_of = false;         // the allocator knows its handle
     std::vector<Stamped> events;  // recorded before; the last one of a stream that has ended covers all it did
     Moment owed{};                // what memory asked for here must come after
   };

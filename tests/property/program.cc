@@ -64,8 +64,8 @@ class Program {
   Settings settings_;
   Job job_;
   Workers workers_;
-  bool settle_;        // plans are waited for: the run can be repeated exactly
-  bool late_streams_;  // the first stream appears after some phases
+  bool settle_;             // plans are waited for: the run can be repeated exactly
+  bool late_streams_;       // the first stream appears after some phases
   std::vector<int> loose_;  // blocks of no iteration
   struct Known {
     Script script;

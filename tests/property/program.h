@@ -1,5 +1,6 @@
-// One random program: phases of iterations that repeat with deviations, and disorder between them. All of it follows from
-// the seed, except when threads run at the same time (and for the moment at which a plan is ready, unless `settle`).
+// One random program: phases of iterations that repeat with deviations, and disorder between them. All of it follows
+// from the seed, except when threads run at the same time (and for the moment at which a plan is ready, unless
+// `settle`).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct ProgramOptions {
   uint64_t seed = 1;
   uint64_t operations = 10000;
   int devices = 1;
-  bool small = false;         // few and short iterations: for a program of some hundred driver calls
+  bool small = false;            // few and short iterations: for a program of some hundred driver calls
   Exchange* exchange = nullptr;  // not null: other programs run in this process at the same time
   bool captures = true;          // … and agree on whether there are captures, which forbid others' calls
 };

@@ -29,11 +29,12 @@ struct Shape {
   int threads;
   int programs;  // one after the other, in one process
   Environment environment;
-  bool starves;  // there is too little memory, and the program is to see that
+  bool starves;            // there is too little memory, and the program is to see that
   bool waits_too = false;  // played a second time, waiting for each plan: whether threads meet one else is luck
 };
 
-// The first program of a process begins with one stream and no contexts seen; what it leaves is the start of the next one.
+// The first program of a process begins with one stream and no contexts seen; what it leaves is the start of the next
+// one.
 std::vector<Shape> Shapes() {
   return {
       {"OneProgram", 000000, 1, 1, {}, false},
@@ -74,7 +75,8 @@ void Play(const Shape& shape, bool preload, uint64_t operations, Figures* figure
     std::string again;
     for (const auto& [name, value] : environment) again += name + "='" + value + "' ";
     for (const std::string& word : command) again += word + " ";
-    ASSERT_EQ(outcome.code, 0) << (outcome.code > 128 ? "it ended by a signal\n" : "") << outcome.err << "\nonce more: " << again;
+    ASSERT_EQ(outcome.code, 0) << (outcome.code > 128 ? "it ended by a signal\n" : "") << outcome.err
+                               << "\nonce more: " << again;
     figures->Add(outcome.out);
   }
 }

@@ -16,7 +16,8 @@ namespace {
 
 void Print(const property::Counts& c) {
   printf("operations %" PRIu64 " allocations %" PRIu64 " releases %" PRIu64 " uses %" PRIu64 " edges %" PRIu64
-         " streams %" PRIu64 " captures %" PRIu64 " graph_launches %" PRIu64 " refused %" PRIu64 " out_of_memory %" PRIu64,
+         " streams %" PRIu64 " captures %" PRIu64 " graph_launches %" PRIu64 " refused %" PRIu64
+         " out_of_memory %" PRIu64,
          c.operations, c.allocations, c.releases, c.uses, c.edges, c.streams, c.captures, c.launches, c.refused,
          c.out_of_memory);
   printf(" reports %" PRIu64 " requests %" PRIu64 " planned %" PRIu64 " displaced %" PRIu64 " passed_through %" PRIu64

@@ -78,7 +78,9 @@ class Drawing {
 
 }  // namespace
 
-Script DrawScript(const Settings& settings, bool small, Random* random) { return Drawing(settings, small, random).Draw(); }
+Script DrawScript(const Settings& settings, bool small, Random* random) {
+  return Drawing(settings, small, random).Draw();
+}
 
 Player::Player(const Script* script, int context, Job* job, Random* random)
     : script_(script),

@@ -36,8 +36,8 @@ class Player {
   void Begin(int deviations);  // permille of the steps that come out differently
   bool Ended() const { return next_ >= script_->steps.size(); }
   int NextWorker() const { return script_->steps[next_].worker; }
-  void PlayRun();  // the steps from here on that the same worker does
-  void Grow();     // from here on one of the sizes is larger
+  void PlayRun();                    // the steps from here on that the same worker does
+  void Grow();                       // from here on one of the sizes is larger
   std::vector<int> Remains() const;  // live blocks of the last iteration
 
  private:
@@ -51,7 +51,7 @@ class Player {
   Random* random_;
   size_t next_ = 0;
   int deviations_ = 0;
-  std::vector<int> blocks_;      // of each slot
+  std::vector<int> blocks_;       // of each slot
   std::vector<uint64_t> larger_;  // bytes added to each slot's
 };
 

@@ -1,6 +1,6 @@
-// Recorded jobs, played by `hotpack replay` through the hooks, with a driver call failing: the first, the middle and the
-// last call of each call site (entry point and the library it is called from), and calls drawn from all. The player ends
-// well, or with one line and exit code 1 or 2; never by a signal, a hang, or a report of the checker.
+// Recorded jobs, played by `hotpack replay` through the hooks, with a driver call failing: the first, the middle and
+// the last call of each call site (entry point and the library it is called from), and calls drawn from all. The player
+// ends well, or with one line and exit code 1 or 2; never by a signal, a hang, or a report of the checker.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,9 +24,9 @@ uint64_t Number(const char* name, uint64_t otherwise) {
 
 struct Job {
   const char* name;
-  const char* file;    // in tests/data; that of `shared` in the folder of shared traces, if there is one
+  const char* file;  // in tests/data; that of `shared` in the folder of shared traces, if there is one
   const char* shared;
-  const char* api;     // which calls it makes
+  const char* api;  // which calls it makes
 };
 
 class TraceFaults : public testing::TestWithParam<Job> {
@@ -39,15 +39,16 @@ class TraceFaults : public testing::TestWithParam<Job> {
         {"LD_LIBRARY_PATH", library},
         {"LD_PRELOAD", library + "/libsimgpu_witness.so " + HOTPACK_PRELOAD}};
     environment.merge(more);
-    return hotpack_test::RunProgram({HOTPACK_COMMAND, "replay", trace_, "--repeat", "6", "--wait-plan", "--api", GetParam().api},
-                                    environment);
+    return hotpack_test::RunProgram(
+        {HOTPACK_COMMAND, "replay", trace_, "--repeat", "6", "--wait-plan", "--api", GetParam().api}, environment);
   }
 
   void SetUp() override {
     trace_ = std::string(HOTPACK_SOURCE_DIR) + "/tests/data/" + GetParam().file;
     const char* shared = getenv("HOTPACK_SHARED");
     const std::string recorded = std::string(shared != nullptr ? shared : "") + "/traces/" + GetParam().shared;
-    if (shared != nullptr && getenv("HOTPACK_TEST_DRAWN") != nullptr && std::filesystem::exists(recorded)) trace_ = recorded;
+    if (shared != nullptr && getenv("HOTPACK_TEST_DRAWN") != nullptr && std::filesystem::exists(recorded))
+      trace_ = recorded;
   }
 
   // Name or NAME@OBJECT -> calls, of a run in which nothing fails.
@@ -70,7 +71,8 @@ class TraceFaults : public testing::TestWithParam<Job> {
     EXPECT_EQ(outcome.err.find("REPORT"), std::string::npos) << "SIMGPU_FAIL=" << fail << ": " << outcome.err;
     if (outcome.code == 0) return;
     ++refused_;
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << "SIMGPU_FAIL=" << fail << ": " << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
+        << "SIMGPU_FAIL=" << fail << ": " << outcome.err;
   }
 
   std::string trace_;
@@ -92,13 +94,15 @@ TEST_P(TraceFaults, EndWell) {
       continue;
     }
     ++places;
-    for (const uint64_t k : std::set<uint64_t>{1, (calls + 1) / 2, calls}) ExpectEndsWell(name + ":" + std::to_string(k));
+    for (const uint64_t k : std::set<uint64_t>{1, (calls + 1) / 2, calls})
+      ExpectEndsWell(name + ":" + std::to_string(k));
   }
   ASSERT_GT(places, 15u);
   const uint64_t seed = Number("HOTPACK_TEST_SEED", 1), drawn = Number("HOTPACK_TEST_DRAWN", 20);
   property::Random random(seed);
   for (uint64_t i = 0; i < drawn; ++i) ExpectEndsWell("any:" + std::to_string(1 + random.Below(all)));
-  printf("%s: %" PRIu64 " calls from %" PRIu64 " places; %" PRIu64 " runs, %" PRIu64 " of them ended with an error; seed %" PRIu64 "\n",
+  printf("%s: %" PRIu64 " calls from %" PRIu64 " places; %" PRIu64 " runs, %" PRIu64
+         " of them ended with an error; seed %" PRIu64 "\n",
          trace_.c_str(), all, places, runs_, refused_, seed);
 }
 

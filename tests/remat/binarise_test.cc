@@ -15,15 +15,16 @@ namespace {
 
 constexpr Bytes kMap = 32 * 1024;
 
-// x → fc1 → a → dropout → (b, mask) → fc2 → c → relu → d → pool → e, and back. b is read whole by fc2's gradient, the mask and d
-// as bits.
+// x → fc1 → a → dropout → (b, mask) → fc2 → c → relu → d → pool → e, and back. b is read whole by fc2's gradient, the
+// mask and d as bits.
 Graph Layers(Bytes bytes = kMap) {
   Graph graph;
   const auto storage = [&graph, bytes](const std::string& name) {
     graph.storages.push_back({name, bytes, StorageKind::kFeatureMap, false, false});
     return static_cast<StorageId>(graph.storages.size() - 1);
   };
-  const auto add = [&graph](const std::string& name, std::vector<StorageId> reads, std::vector<StorageId> writes, Phase phase = Phase::kForward) {
+  const auto add = [&graph](const std::string& name, std::vector<StorageId> reads, std::vector<StorageId> writes,
+                            Phase phase = Phase::kForward) {
     Operator op;
     op.name = name;
     op.cost = 10;
@@ -35,14 +36,16 @@ Graph Layers(Bytes bytes = kMap) {
     graph.operators.push_back(std::move(op));
     return graph.operators.size() - 1;
   };
-  const StorageId x = storage("x"), a = storage("a"), b = storage("b"), mask = storage("mask"), c = storage("c"), d = storage("d"), e = storage("e");
+  const StorageId x = storage("x"), a = storage("a"), b = storage("b"), mask = storage("mask"), c = storage("c"),
+                  d = storage("d"), e = storage("e");
   graph.storages[static_cast<size_t>(x)].given = true;
   add("fc1", {x}, {a});
   add("dropout", {a}, {b, mask});
   add("fc2", {b}, {c});
   add("relu", {c}, {d});
   add("pool", {d}, {e});
-  const StorageId ge = storage("ge"), gd = storage("gd"), gc = storage("gc"), gb = storage("gb"), ga = storage("ga"), gx = storage("gx");
+  const StorageId ge = storage("ge"), gd = storage("gd"), gc = storage("gc"), gb = storage("gb"), ga = storage("ga"),
+                  gx = storage("gx");
   add("loss", {e}, {ge}, Phase::kBackward);
   add("pool'", {ge}, {gd}, Phase::kBackward);
   graph.operators[add("relu'", {gd, d}, {gc}, Phase::kBackward)].masks = {d};
@@ -65,8 +68,9 @@ TEST(BinariseTest, MasksAreKeptAsBits) {
   const Binarised bits = Binarise(graph, ValuesOf(graph));
   ASSERT_TRUE(Check(bits.graph).ok()) << Check(bits.graph);
   EXPECT_EQ(bits.encoded, 2);
-  EXPECT_EQ(Names(bits.graph), (std::vector<std::string>{"fc1", "dropout", "encode mask", "fc2", "relu", "encode d", "pool", "loss", "pool'", "relu'",
-                                                         "fc2'", "dropout'", "fc1'"}));
+  EXPECT_EQ(Names(bits.graph),
+            (std::vector<std::string>{"fc1", "dropout", "encode mask", "fc2", "relu", "encode d", "pool", "loss",
+                                      "pool'", "relu'", "fc2'", "dropout'", "fc1'"}));
   EXPECT_EQ(bits.from, (std::vector<OperatorId>{0, 1, -1, 2, 3, -1, 4, 5, 6, 7, 8, 9, 10}));
   const StorageId d = bits.graph.operators[9].reads[1];
   EXPECT_EQ(bits.graph.storages[static_cast<size_t>(d)].name, "d.bits");
@@ -109,10 +113,10 @@ TEST(BinariseTest, TheProgramLetsGoOfTheBitsWhereItLetGoOfTheWhole) {
   ASSERT_TRUE(Check(graph).ok()) << Check(graph);
   const Binarised bits = Binarise(graph, ValuesOf(graph));
   ASSERT_TRUE(Check(bits.graph).ok()) << Check(bits.graph);
-  EXPECT_EQ(bits.graph.released_after[5], 6);          // d: after pool
-  EXPECT_EQ(bits.graph.released_after[3], 2);          // mask: after it is encoded
-  EXPECT_EQ(bits.graph.released_after[13], 11);        // its bits: after dropout'
-  EXPECT_EQ(bits.graph.released_after[14], 9);         // those of d: after relu'
+  EXPECT_EQ(bits.graph.released_after[5], 6);    // d: after pool
+  EXPECT_EQ(bits.graph.released_after[3], 2);    // mask: after it is encoded
+  EXPECT_EQ(bits.graph.released_after[13], 11);  // its bits: after dropout'
+  EXPECT_EQ(bits.graph.released_after[14], 9);   // those of d: after relu'
   EXPECT_EQ(Verify(bits.graph, Baseline(bits.graph, Release::kAsTheProgram)), "");
 }
 
@@ -135,7 +139,8 @@ TEST(BinariseTest, NeverMoreMemoryThanWithout) {
     ASSERT_EQ(bits.graph.operators.size(), bits.from.size());
     ASSERT_EQ(Verify(bits.graph, Baseline(bits.graph)), "") << i;
     const BinarisedPlan plan = PlanByEchoWithBits(graph);
-    const BuiltSchedule rebuilt = BuildSchedule(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again);
+    const BuiltSchedule rebuilt =
+        BuildSchedule(plan.binarised.graph, plan.values, plan.plan.ways, {}, &plan.plan.again);
     ASSERT_EQ(Verify(plan.binarised.graph, rebuilt.schedule), "") << i;
     EXPECT_LE(plan.plan.outcome.live_peak, PlanByEcho(graph, values).outcome.live_peak);
     taken += plan.binarised.encoded > 0 ? 1 : 0;

@@ -1,11 +1,10 @@
-#include "remat/chen/segments.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "remat/chen/segments.h"
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 

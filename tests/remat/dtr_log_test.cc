@@ -81,11 +81,14 @@ TEST(DtrLogTest, FaultsAreOneLine) {
       {"{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[],\"TIME\":\"-3\"}\n", "log:1: TIME is -3"},
       {"{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[],\"TIME\":\"3x\"}\n", "log:1: TIME '3x' is no number"},
       {"{\"INSTRUCTION\":\"CALL\",\"NAME\":\"f\",\"ARGS\":[1],\"TIME\":3}\n", "log:1: an argument is no text"},
-      {"{\"INSTRUCTION\":\"MUTATE\",\"NAME\":\"f\",\"ARGS\":[],\"MUTATE\":[0],\"TIME\":3}\n", "log:1: MUTATE names an argument that is none"},
+      {"{\"INSTRUCTION\":\"MUTATE\",\"NAME\":\"f\",\"ARGS\":[],\"MUTATE\":[0],\"TIME\":3}\n",
+       "log:1: MUTATE names an argument that is none"},
       {"{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"f\",\"ALIAS\":\"-1\"}\n", "log:1: no MEMORY of 'f' before it"},
-      {"{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"f\",\"MEMORY\":\"1\"}\n{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"f\",\"ALIAS\":\"0\"}\n",
+      {"{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"f\",\"MEMORY\":\"1\"}\n{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"f\","
+       "\"ALIAS\":\"0\"}\n",
        "log:2: the operator has no argument 0"},
-      {"{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"f\",\"MEMORY\":\"1\"}\n{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"f\",\"ALIAS\":\"-1\"}\n",
+      {"{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"f\",\"MEMORY\":\"1\"}\n{\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"f\","
+       "\"ALIAS\":\"-1\"}\n",
        "log:2: no operator before it"},
   };
   for (const auto& each : cases) EXPECT_EQ(ParseDtrLog(each.text, "log").status().message(), each.error);
@@ -94,10 +97,11 @@ TEST(DtrLogTest, FaultsAreOneLine) {
 // The prototype's own measurements (docs/planner.md), in 10^6 bytes, within 0.5 %.
 TEST(DtrLogTest, RecordedPeaks) {
   const char* shared = std::getenv("HOTPACK_SHARED");
-  const std::filesystem::path folder = std::filesystem::path(shared != nullptr ? shared : HOTPACK_SOURCE_DIR "/../shared") / "dtr";
+  const std::filesystem::path folder =
+      std::filesystem::path(shared != nullptr ? shared : HOTPACK_SOURCE_DIR "/../shared") / "dtr";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no logs: HOTPACK_SHARED names their folder";
-  for (const auto& [file, megabytes] : {std::pair("transformer-10.log", 9868.0), std::pair("unet-6.log", 8416.0), std::pair("lstm-128.log", 0.0),
-                                        std::pair("resnet32-56.log", 0.0)}) {
+  for (const auto& [file, megabytes] : {std::pair("transformer-10.log", 9868.0), std::pair("unet-6.log", 8416.0),
+                                        std::pair("lstm-128.log", 0.0), std::pair("resnet32-56.log", 0.0)}) {
     std::ostringstream text;
     text << std::ifstream(folder / file).rdbuf();
     const absl::StatusOr<Graph> graph = ParseDtrLog(text.str(), file);
@@ -112,9 +116,10 @@ TEST(DtrLogTest, RecordedPeaks) {
     const absl::StatusOr<Outcome> eager = Simulate(*graph, Baseline(*graph));
     ASSERT_TRUE(eager.ok()) << eager.status();
     EXPECT_LE(eager->live_peak, outcome->live_peak);
-    std::printf("%s: %zu operators, %zu storages, peak %.0f MB as recorded, %.0f MB released after the last use, %.1f ms\n", file,
-                graph->operators.size(), graph->storages.size(), static_cast<double>(outcome->live_peak) / 1e6,
-                static_cast<double>(eager->live_peak) / 1e6, static_cast<double>(outcome->time) / 1e6);
+    std::printf(
+        "%s: %zu operators, %zu storages, peak %.0f MB as recorded, %.0f MB released after the last use, %.1f ms\n",
+        file, graph->operators.size(), graph->storages.size(), static_cast<double>(outcome->live_peak) / 1e6,
+        static_cast<double>(eager->live_peak) / 1e6, static_cast<double>(outcome->time) / 1e6);
   }
 }
 
@@ -124,20 +129,29 @@ TEST(DtrLogTest, TheBackwardPassIsBehindAllConvolutions) {
 {"INSTRUCTION":"MEMORY","MEMORY":"8","NAME":"x"}
 )";
   std::string text = head, before = "x";
-  const char* names[] = {"max_pool2d_backward", "cudnn_convolution", "upsample_bilinear2d", "mse_loss_backward", "upsample_bilinear2d_backward",
-                         "cudnn_convolution_backward", "mm"};
+  const char* names[] = {"max_pool2d_backward",
+                         "cudnn_convolution",
+                         "upsample_bilinear2d",
+                         "mse_loss_backward",
+                         "upsample_bilinear2d_backward",
+                         "cudnn_convolution_backward",
+                         "mm"};
   for (const char* name : names) {
     const std::string made = before + "y";
-    text += R"({"ARGS":[")" + before + R"("],"INSTRUCTION":"CALL","NAME":")" + name + R"(","RESULT":[")" + made + R"("],"TIME":"5"}
-{"INSTRUCTION":"MEMORY","MEMORY":"8","NAME":")" + made + R"("}
-{"ALIAS":"-1","INSTRUCTION":"ALIAS","NAME":")" + made + R"("}
+    text += R"({"ARGS":[")" + before + R"("],"INSTRUCTION":"CALL","NAME":")" + name + R"(","RESULT":[")" + made +
+            R"("],"TIME":"5"}
+{"INSTRUCTION":"MEMORY","MEMORY":"8","NAME":")" +
+            made + R"("}
+{"ALIAS":"-1","INSTRUCTION":"ALIAS","NAME":")" +
+            made + R"("}
 )";
     before = made;
   }
   const absl::StatusOr<Graph> graph = ParseDtrLog(text, "small.log");
   ASSERT_TRUE(graph.ok()) << graph.status();
   ASSERT_EQ(graph->operators.size(), 7u);
-  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(graph->operators[i].phase, i < 3 ? Phase::kForward : Phase::kBackward) << names[i];
+  for (size_t i = 0; i < 7; ++i)
+    EXPECT_EQ(graph->operators[i].phase, i < 3 ? Phase::kForward : Phase::kBackward) << names[i];
   EXPECT_TRUE(graph->operators[1].heavy);
   EXPECT_FALSE(graph->operators[2].heavy);  // "linear" is in it
   EXPECT_TRUE(graph->operators[6].heavy);

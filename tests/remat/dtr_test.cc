@@ -18,7 +18,8 @@ TEST(DtrTest, WithAllMemoryItIsTheProgram) {
   EXPECT_EQ(Simulate(graph, *schedule)->runs_again, 0);
 }
 
-// Two layers, room for three storages and the gradient that comes: x1 is the only one that may go, when the loss is made.
+// Two layers, room for three storages and the gradient that comes: x1 is the only one that may go, when the loss is
+// made.
 TEST(DtrTest, ByHand) {
   const Graph graph = Chain(2);
   const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, ValuesOf(graph), 300);
@@ -33,7 +34,8 @@ TEST(DtrTest, TheCheapOneGoes) {
   Graph graph = Chain(6);
   graph.operators[1].cost = 1000;  // x2; x1 costs 10
   const Values values = ValuesOf(graph);
-  const absl::StatusOr<Schedule> schedule = ScheduleByDtr(graph, values, Simulate(graph, Baseline(graph))->live_peak - 100);
+  const absl::StatusOr<Schedule> schedule =
+      ScheduleByDtr(graph, values, Simulate(graph, Baseline(graph))->live_peak - 100);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
   for (const Action& action : schedule->actions) {
     if (action.kind != ActionKind::kDrop) continue;

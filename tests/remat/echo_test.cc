@@ -73,7 +73,8 @@ Graph Broadcasts(int t, Bytes n) {
   }
   StorageId gradient = b.Do("fc_loss_grad", {state}, 8, Phase::kBackward);
   for (int i = t; i-- > 0;) {
-    const StorageId at_tanh = b.Do(absl::StrCat("fc_state_grad", i), {gradient, made[static_cast<size_t>(i)]}, t * n, Phase::kBackward);
+    const StorageId at_tanh =
+        b.Do(absl::StrCat("fc_state_grad", i), {gradient, made[static_cast<size_t>(i)]}, t * n, Phase::kBackward);
     gradient = b.Do(absl::StrCat("tanh_grad", i), {made[static_cast<size_t>(i)], at_tanh}, 8, Phase::kBackward);
   }
   b.graph.storages[static_cast<size_t>(gradient)].kept = true;
@@ -108,13 +109,15 @@ TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
     for (const Action& action : BuildSchedule(graph, values, plan.ways, {}, &plan.again).schedule.actions) {
       if (action.kind == ActionKind::kRun) ++runs[static_cast<size_t>(action.target)];
     }
-    for (size_t i = 0; i < runs.size(); ++i) EXPECT_TRUE(runs[i] == 1 || !graph.operators[i].heavy) << graph.operators[i].name;
+    for (size_t i = 0; i < runs.size(); ++i)
+      EXPECT_TRUE(runs[i] == 1 || !graph.operators[i].heavy) << graph.operators[i].name;
   }
 }
 
 // Bytes between the forward pass and the backward pass.
 Bytes HeldBetween(const Graph& graph, const Outcome& outcome) {
-  const auto forward = std::count_if(graph.operators.begin(), graph.operators.end(), [](const Operator& op) { return op.phase == Phase::kForward; });
+  const auto forward = std::count_if(graph.operators.begin(), graph.operators.end(),
+                                     [](const Operator& op) { return op.phase == Phase::kForward; });
   Bytes held = 0;
   for (const StorageResidency& stay : outcome.residencies) {
     // Clock values count runs from 1; the forward pass's operators run once, before any runs again.
@@ -137,8 +140,8 @@ TEST(EchoTest, WhatIsKeptOfTheBroadcasts) {
   }
 }
 
-// relu1 → fc → relu2 → fc2, whose gradients need what the fully connected layers read. What is made again for fc2's is relu2's result, from
-// fc's, which is kept; for fc's it is relu1's. `fc` itself is a dead node, whatever it costs.
+// relu1 → fc → relu2 → fc2, whose gradients need what the fully connected layers read. What is made again for fc2's is
+// relu2's result, from fc's, which is kept; for fc's it is relu1's. `fc` itself is a dead node, whatever it costs.
 TEST(EchoTest, AFullyConnectedLayerAddsNoTime) {
   Builder b;
   const StorageId x = b.Make("x", 100, true);
@@ -184,8 +187,8 @@ TEST(EchoTest, SubgraphsAreDisjointAndShareNoEdge) {
   EXPECT_GT(several, 50);
 }
 
-// `wide` is made again from little, and its gradient reads it; so it counts nothing when it is asked whether the sum with it may as well be kept:
-// that lets go of `other` alone, which is as large.
+// `wide` is made again from little, and its gradient reads it; so it counts nothing when it is asked whether the sum
+// with it may as well be kept: that lets go of `other` alone, which is as large.
 TEST(EchoTest, OperandsThatAreMadeAgainCountNothing) {
   Builder b;
   const StorageId x = b.Make("x", 8, true);
@@ -227,12 +230,14 @@ TEST(EchoTest, NeverMoreMemoryThanTheProgram) {
     const EchoPlan echo = PlanByEcho(graph, values);
     const BuiltSchedule rebuilt = BuildSchedule(graph, values, echo.ways, {}, &echo.again);
     ASSERT_EQ(Verify(graph, rebuilt.schedule), "") << i;
-    const Outcome program = *Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
+    const Outcome program = *Simulate(
+        graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
     const Outcome plan = *Simulate(graph, rebuilt.schedule);
     EXPECT_EQ(plan.live_peak, echo.outcome.live_peak);
     EXPECT_LE(plan.live_peak, program.live_peak);
     less += plan.live_peak < program.live_peak ? 1 : 0;
-    const Bytes arena = Pack(ToInstance(plan.stays)).placement.height, of_program = Pack(ToInstance(program.stays)).placement.height;
+    const Bytes arena = Pack(ToInstance(plan.stays)).placement.height,
+                of_program = Pack(ToInstance(program.stays)).placement.height;
     EXPECT_LE(arena, of_program) << i;
     lower += arena < of_program ? 1 : 0;
   }

@@ -1,5 +1,3 @@
-#include "remat/search/budget_fit.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "remat/core/load.h"
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
+#include "remat/search/budget_fit.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
@@ -65,10 +64,15 @@ TEST(FitTest, DrawnGraphs) {
       const Bytes budget = least + (most - least) * part / 3;
       const bool swap = i % 2 == 0;
       const Fetching fetching = i % 4 < 2 ? Fetching::kInTime : Fetching::kWithRoom;
-      const FitOptions options = {.budget = budget, .wait = 0.5 * part, .neighbors = part % 2 == 0, .noise = 0.3 * part, .seed = random(),
+      const FitOptions options = {.budget = budget,
+                                  .wait = 0.5 * part,
+                                  .neighbors = part % 2 == 0,
+                                  .noise = 0.3 * part,
+                                  .seed = random(),
                                   .fetching = fetching};
       Decisions choice = NothingGoes(values);
-      for (GapAction& way : choice.ways) way = static_cast<GapAction>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
+      for (GapAction& way : choice.ways)
+        way = static_cast<GapAction>(random() % 8 < 6 ? 0 : 1 + random() % (swap ? 3 : 2));
       for (OperatorId& tail : choice.tails) {
         if (random() % 4 == 0) tail = static_cast<OperatorId>(random() % graph.operators.size());
       }
@@ -125,7 +129,8 @@ TEST(FitTest, WhatIsUsedUpStaysForOthers) {
 TEST(FitTest, CopiesBackWaitUntilThereIsRoom) {
   Graph graph;
   constexpr Bytes kBytes[] = {1, 1200, 1000, 1};
-  for (Bytes bytes : kBytes) graph.storages.push_back({.name = std::string(1, static_cast<char>('a' + graph.storages.size())), .bytes = bytes});
+  for (Bytes bytes : kBytes)
+    graph.storages.push_back({.name = std::string(1, static_cast<char>('a' + graph.storages.size())), .bytes = bytes});
   graph.storages[0].given = graph.storages[3].kept = true;
   const auto add = [&](const char* name, Nanoseconds cost, std::vector<StorageId> reads, StorageId writes) {
     graph.operators.push_back({.name = name, .cost = cost, .reads = std::move(reads), .writes = {writes}});

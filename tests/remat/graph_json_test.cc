@@ -77,7 +77,8 @@ TEST(GraphJsonTest, FaultsAreOneLine) {
       {"\"reads\": [\"x\", \"w\"]", "\"reads\": [\"x\", \"z\"]",
        "g: a cycle: each of these operators needs the next, and the last the first: conv, relu"},
       {"\"masks\": [\"y\"]", "\"masks\": [\"z\"]", "g: operator 1 (relu): masks: not a storage that it reads"},
-      {"\"given\": true, \"kind\": \"other\"", "\"kind\": \"other\"", "g: operator 0 (conv): uses 'x', which nothing has made"},
+      {"\"given\": true, \"kind\": \"other\"", "\"kind\": \"other\"",
+       "g: operator 0 (conv): uses 'x', which nothing has made"},
   };
   for (const auto& each : cases) {
     const std::string text = absl::StrReplaceAll(kDocument, {{each.from, each.to}});

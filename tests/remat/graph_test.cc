@@ -25,7 +25,10 @@ TEST(GraphTest, EachFaultIsNamed) {
   } faults[] = {
       {"operator 1 (f2): there is no storage 99", [](Graph& graph) { graph.operators[1].reads = {99}; }},
       {"operator 1 (f2): there is no storage -1", [](Graph& graph) { graph.operators[1].writes = {-1}; }},
-      {"operator 0 (f1): names 'x0' twice", [](Graph& graph) { graph.operators[0].reads = {0, 0}; }},
+      {"operator 0 (f1): names 'x0' twice",
+       [](Graph& graph) {
+         graph.operators[0].reads = {0, 0};
+       }},
       {"operator 0 (f1): names 'x1' twice", [](Graph& graph) { graph.operators[0].updates = {1}; }},
       {"operator 0 (f1): uses 'x2', which nothing has made", [](Graph& graph) { graph.operators[0].reads = {2}; }},
       {"operator 0 (f1): uses 'x0', which nothing has made", [](Graph& graph) { graph.storages[0].given = false; }},
@@ -34,21 +37,31 @@ TEST(GraphTest, EachFaultIsNamed) {
       {"storage 'x2': -7 bytes", [](Graph& graph) { graph.storages[2].bytes = -7; }},
       {"the storages add up to more than 2^62 bytes", [](Graph& graph) { graph.storages[2].bytes = int64_t{1} << 62; }},
       {"the costs add up to more than 2^62 ns", [](Graph& graph) { graph.operators[0].cost = int64_t{1} << 62; }},
-      {"operator 0 (f1): in place: not a storage", [](Graph& graph) { graph.operators[0].in_place = {{1, 0}}; }},
+      {"operator 0 (f1): in place: not a storage",
+       [](Graph& graph) {
+         graph.operators[0].in_place = {{1, 0}};
+       }},
       {"operator 0 (f1): in place: 'x1' is larger than 'x0'",
-       [](Graph& graph) { graph.storages[1].bytes = 101, graph.operators[0].in_place = {{0, 1}}; }},
+       [](Graph& graph) {
+         graph.storages[1].bytes = 101, graph.operators[0].in_place = {{0, 1}};
+       }},
       {"storage 'more' is to be kept, and nothing makes it",
-       [](Graph& graph) { graph.storages.push_back({"more", 1, StorageKind::kOther, false, true}); }},
+       [](Graph& graph) {
+         graph.storages.push_back({"more", 1, StorageKind::kOther, false, true});
+       }},
       {"released_after has not one entry a storage", [](Graph& graph) { graph.released_after = {kNever}; }},
       {"storage 'x1' is released before its last use",
        [](Graph& graph) { graph.released_after.assign(graph.storages.size(), kNever), graph.released_after[1] = 4; }},
       {"storage 'g0' is released before its last use",
-       [](Graph& graph) { graph.released_after.assign(graph.storages.size(), kNever), graph.released_after.back() = 6; }},
+       [](Graph& graph) {
+         graph.released_after.assign(graph.storages.size(), kNever), graph.released_after.back() = 6;
+       }},
   };
   for (const auto& fault : faults) {
     Graph graph = Chain(3);
     fault.break_it(graph);
-    EXPECT_NE(std::string(Check(graph).message()).find(fault.what), std::string::npos) << fault.what << "\n" << Check(graph);
+    EXPECT_NE(std::string(Check(graph).message()).find(fault.what), std::string::npos) << fault.what << "\n"
+                                                                                       << Check(graph);
   }
 }
 
@@ -56,7 +69,8 @@ TEST(GraphTest, DrawnGraphsAreRight) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 500; ++i) {
     const Graph graph = RandomGraph(random, 1 + i % 40);
-    EXPECT_TRUE(Check(graph).ok() || std::string(Check(graph).message()).find("to be kept") != std::string::npos) << Check(graph);
+    EXPECT_TRUE(Check(graph).ok() || std::string(Check(graph).message()).find("to be kept") != std::string::npos)
+        << Check(graph);
   }
 }
 

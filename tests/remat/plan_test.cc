@@ -1,10 +1,9 @@
-#include "remat/remat_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "remat/networks/generator.h"
+#include "remat/remat_plan.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {

@@ -25,7 +25,10 @@ ValueId ValueIn(const Values& values, StorageId storage) {
 
 class PointCutTest : public ::testing::Test {
  protected:
-  PointCut AtLoss() const { return PointCut(graph_, values_, RunOrder(graph_, values_, true), kLoss, static_cast<OperatorId>(graph_.operators.size())); }
+  PointCut AtLoss() const {
+    return PointCut(graph_, values_, RunOrder(graph_, values_, true), kLoss,
+                    static_cast<OperatorId>(graph_.operators.size()));
+  }
 
   Graph graph_ = Chain(8);  // 100 bytes and 10 ns each; at the loss x8 and g8 are there in any case
   const Values values_ = ValuesOf(graph_);
@@ -86,10 +89,12 @@ TEST_F(PointCutTest, ExchangesFindWhatTheHullLeavesOut) {
   PointCut cut = AtLoss();
   const Bytes budget = cut.AllHeld() - 100;
   std::optional<PointCut::Corner> corner;
-  EXPECT_EQ(cut.TimeWhole(budget, 0, [&](const PointCut::Corner& hull) {
-    corner = hull;
-    return true;
-  }), 101);  // x1, and 40 bytes of x2
+  EXPECT_EQ(cut.TimeWhole(budget, 0,
+                          [&](const PointCut::Corner& hull) {
+                            corner = hull;
+                            return true;
+                          }),
+            101);  // x1, and 40 bytes of x2
   ASSERT_TRUE(corner.has_value());
   EXPECT_EQ(corner->time, 162);
   for (const PointCut::Corner& from : {*corner, cut.Fastest(), cut.Smallest()}) {

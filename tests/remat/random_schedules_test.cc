@@ -13,16 +13,19 @@
 namespace hotpack::remat {
 namespace {
 
-// Actions drawn one by one; each that the simulator refuses is taken back. What the baseline does comes first in most draws,
-// so that many schedules come to their end.
+// Actions drawn one by one; each that the simulator refuses is taken back. What the baseline does comes first in most
+// draws, so that many schedules come to their end.
 Schedule RandomSchedule(std::mt19937_64& random, const Graph& graph) {
   Schedule schedule = Baseline(graph);
   const auto draw = [&random](size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random); };
   for (size_t changes = draw(6); changes > 0; --changes) {
     Action action = {static_cast<ActionKind>(draw(5)), 0};
-    action.target = static_cast<int32_t>(draw(action.kind == ActionKind::kRun ? graph.operators.size() : graph.storages.size()));
-    if (action.kind == ActionKind::kRun && !graph.operators[static_cast<size_t>(action.target)].in_place.empty() && draw(2) == 0) {
-      action.in_place = {static_cast<int32_t>(draw(graph.operators[static_cast<size_t>(action.target)].in_place.size()))};
+    action.target =
+        static_cast<int32_t>(draw(action.kind == ActionKind::kRun ? graph.operators.size() : graph.storages.size()));
+    if (action.kind == ActionKind::kRun && !graph.operators[static_cast<size_t>(action.target)].in_place.empty() &&
+        draw(2) == 0) {
+      action.in_place = {
+          static_cast<int32_t>(draw(graph.operators[static_cast<size_t>(action.target)].in_place.size()))};
     }
     const auto at = static_cast<std::ptrdiff_t>(draw(schedule.actions.size() + 1));
     if (draw(4) == 0 && at < static_cast<std::ptrdiff_t>(schedule.actions.size())) {
@@ -51,7 +54,9 @@ TEST(RandomSchedulesTest, WhatIsVerifiedCanBeDone) {
     }
     if (!fault.empty()) {
       // It can be done and does not compute the same: contents, order, or a run that must not be.
-      EXPECT_TRUE(fault.find("contents") != fault.npos || fault.find("order") != fault.npos || fault.find("again") != fault.npos) << fault;
+      EXPECT_TRUE(fault.find("contents") != fault.npos || fault.find("order") != fault.npos ||
+                  fault.find("again") != fault.npos)
+          << fault;
       ++wrong_contents;
       continue;
     }

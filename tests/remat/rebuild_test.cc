@@ -1,10 +1,9 @@
-#include "remat/core/schedule_builder.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "remat/core/schedule_builder.h"
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
@@ -12,7 +11,9 @@
 namespace hotpack::remat {
 namespace {
 
-std::vector<GapAction> All(const Values& values, GapAction way) { return std::vector<GapAction>(values.gaps.size(), way); }
+std::vector<GapAction> All(const Values& values, GapAction way) {
+  return std::vector<GapAction>(values.gaps.size(), way);
+}
 
 Outcome Simulated(const Graph& graph, const Schedule& schedule, const Machine& machine = {}) {
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule, machine);
@@ -78,7 +79,8 @@ TEST(RebuildTest, CopiedOutAndBack) {
   EXPECT_GT(Simulated(graph, BuildSchedule(graph, values, ways, slow).schedule, slow).time, 4100);
 }
 
-// Whatever is asked for, what comes out computes the same; and is not more than the program's own memory where nothing is let go.
+// Whatever is asked for, what comes out computes the same; and is not more than the program's own memory where nothing
+// is let go.
 TEST(RebuildTest, AnyWaysAnyGraph) {
   std::mt19937_64 random(5);
   int64_t again = 0, copies = 0, held = 0;
@@ -91,7 +93,8 @@ TEST(RebuildTest, AnyWaysAnyGraph) {
     for (GapAction& way : ways) way = static_cast<GapAction>(std::min<int>(static_cast<int>(random() % 4), most));
     std::vector<bool> some(graph.operators.size());
     for (size_t op = 0; op < some.size(); ++op) some[op] = random() % 2 == 0;
-    const BuiltSchedule rebuilt = i % 2 == 0 ? BuildSchedule(graph, values, ways) : BuildSchedule(graph, values, ways, {}, &some);
+    const BuiltSchedule rebuilt =
+        i % 2 == 0 ? BuildSchedule(graph, values, ways) : BuildSchedule(graph, values, ways, {}, &some);
     if (i % 2 == 1) {
       std::vector<int> runs(graph.operators.size());
       for (const Action& action : rebuilt.schedule.actions) {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
-#include "remat/chen/segments.h"
 #include "remat/baselines/dtr.h"
 #include "remat/baselines/echo.h"
+#include "remat/chen/segments.h"
 #include "remat/core/load.h"
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
@@ -28,7 +28,8 @@ std::vector<Cost> AllPlans(const Graph& graph, const Values& values) {
   const auto all = static_cast<size_t>(std::pow(3, values.gaps.size()));
   for (size_t code = 0; code < all; ++code) {
     std::vector<GapAction> ways;
-    for (size_t g = 0, rest = code; g < values.gaps.size(); ++g, rest /= 3) ways.push_back(static_cast<GapAction>(rest % 3));
+    for (size_t g = 0, rest = code; g < values.gaps.size(); ++g, rest /= 3)
+      ways.push_back(static_cast<GapAction>(rest % 3));
     const absl::StatusOr<Outcome> outcome = Simulate(graph, BuildSchedule(graph, values, ways).schedule);
     if (outcome.ok()) plans.push_back({outcome->live_peak, outcome->time});
   }
@@ -106,7 +107,8 @@ TEST(SearchTest, ItsPlanIsWhatItSays) {
 }
 
 int64_t Copies(const Schedule& schedule) {
-  return std::count_if(schedule.actions.begin(), schedule.actions.end(), [](const Action& action) { return action.kind == ActionKind::kOffload; });
+  return std::count_if(schedule.actions.begin(), schedule.actions.end(),
+                       [](const Action& action) { return action.kind == ActionKind::kOffload; });
 }
 
 TEST(SearchTest, CopiesNoMoreThanItHasTo) {
@@ -122,7 +124,8 @@ TEST(SearchTest, CopiesNoMoreThanItHasTo) {
     EXPECT_EQ(Copies(found.schedule), gone);
     Decisions all = NothingGoes(values);  // what can be copied
     std::fill(all.ways.begin(), all.ways.end(), GapAction::kOffload);
-    const Found less = search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});
+    const Found less =
+        search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});
     EXPECT_EQ(less.time, TotalCost(graph));
     EXPECT_EQ(Copies(less.schedule), gone);
   }
@@ -177,8 +180,8 @@ TEST(SearchTest, TheSameAgain) {
   EXPECT_GT(fits, 5);
 }
 
-// Budgets from the least to what the program needs. Drawn graphs overwrite at random what others are made from; where a value can
-// be made again only long before it is used, and DTR happens to do so, the search has no such plan.
+// Budgets from the least to what the program needs. Drawn graphs overwrite at random what others are made from; where a
+// value can be made again only long before it is used, and DTR happens to do so, the search has no such plan.
 TEST(SearchTest, SlowerThanTheOtherPlannersInFewDrawnGraphs) {
   std::mt19937_64 random(31);
   int compared = 0, slower = 0, faster = 0;

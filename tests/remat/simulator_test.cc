@@ -42,7 +42,8 @@ TEST(BaselineTest, TheProgramMayHoldOnLonger) {
 // x2 is dropped in the forward pass and computed again from x1, x1 from x0: one run more each.
 TEST(SimulatorTest, ComputingAgain) {
   const Graph graph = Chain(2);
-  const Outcome outcome = Of(graph, {Op(0), Op(1), Drop(1), Op(2), Drop(2), Op(0), Op(3), Drop(1), Drop(3), Op(4), Drop(4)});
+  const Outcome outcome =
+      Of(graph, {Op(0), Op(1), Drop(1), Op(2), Drop(2), Op(0), Op(3), Drop(1), Drop(3), Op(4), Drop(4)});
   EXPECT_EQ(outcome.time, 60);
   EXPECT_EQ(outcome.runs_again, 1);
   EXPECT_EQ(outcome.live_peak, 400);
@@ -52,15 +53,17 @@ TEST(SimulatorTest, ComputingAgain) {
 TEST(SimulatorTest, CopiesOverlapAndStall) {
   const Graph graph = Chain(2);
   const Machine machine = {.bytes_per_ns_to_host = 2, .bytes_per_ns_to_device = 4};
-  // f1, copy of x1 out from 10 to 60; f2 to 20; drop waits until 60; loss to 70; x1 back from 70 to 95; b2 from 95 to 105.
-  const Outcome outcome = Of(graph, {Op(0), Offload(1), Op(1), Drop(1), Op(2), Drop(2), Prefetch(1), Op(3), Drop(1), Drop(3), Op(4)},
-                             machine);
+  // f1, copy of x1 out from 10 to 60; f2 to 20; drop waits until 60; loss to 70; x1 back from 70 to 95; b2 from 95 to
+  // 105.
+  const Outcome outcome = Of(
+      graph, {Op(0), Offload(1), Op(1), Drop(1), Op(2), Drop(2), Prefetch(1), Op(3), Drop(1), Drop(3), Op(4)}, machine);
   EXPECT_EQ(outcome.compute, 50);
   EXPECT_EQ(outcome.time, 115);
   EXPECT_EQ(outcome.copies, 2);
   EXPECT_EQ(outcome.host_peak, 100);
   // The same with the drop after the loss: the copy overlaps with it.
-  const Outcome later = Of(graph, {Op(0), Offload(1), Op(1), Op(2), Drop(1), Drop(2), Prefetch(1), Op(3), Drop(1), Drop(3), Op(4)}, machine);
+  const Outcome later = Of(
+      graph, {Op(0), Offload(1), Op(1), Op(2), Drop(1), Drop(2), Prefetch(1), Op(3), Drop(1), Drop(3), Op(4)}, machine);
   EXPECT_EQ(later.time, 105);
 }
 

@@ -40,7 +40,9 @@ Graph Chain(int layers, Bytes bytes, Nanoseconds cost) {
 }
 
 Graph RandomGraph(std::mt19937_64& random, int operators) {
-  const auto draw = [&random](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  const auto draw = [&random](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
   Graph graph;
   std::vector<StorageId> there;
   const auto add = [&](bool given) {
@@ -71,7 +73,8 @@ Graph RandomGraph(std::mt19937_64& random, int operators) {
       const StorageId id = add(false);
       op.writes.push_back(id);
       for (StorageId read : op.reads) {
-        const bool fits = graph.storages[static_cast<size_t>(read)].bytes >= graph.storages[static_cast<size_t>(id)].bytes;
+        const bool fits =
+            graph.storages[static_cast<size_t>(read)].bytes >= graph.storages[static_cast<size_t>(id)].bytes;
         if (fits && draw(0, 2) == 0) op.in_place.push_back({read, id});
       }
     }

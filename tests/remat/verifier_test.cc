@@ -25,7 +25,8 @@ TEST(VerifierTest, ComputedAgainOrCopiedBack) {
 
 TEST(VerifierTest, ContentsThatAreGone) {
   const Graph graph = Chain(2);
-  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Drop(1), Op(2), Op(3)}), "action 4: operator 3 (b2) finds nothing in storage x1 ");
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Drop(1), Op(2), Op(3)}),
+            "action 4: operator 3 (b2) finds nothing in storage x1 ");
   EXPECT_EQ(FaultOf(graph, {Drop(1)}), "action 0: storage x1 is dropped and has no memory");
   EXPECT_EQ(FaultOf(graph, {Prefetch(0)}), "action 0: storage x0 is copied back and is not on the host");
   EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Op(2), Op(3), Op(4), Drop(5)}), "storage g0 is not on the device at the end");
@@ -70,13 +71,15 @@ TEST(VerifierTest, RandomNumbers) {
 TEST(VerifierTest, OnceOnly) {
   Graph graph = Chain(2);
   graph.operators[0].once = true;
-  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Drop(1), Op(2), Op(0)}), "action 4: operator 0 (f1) may run once only and runs again");
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1), Drop(1), Op(2), Op(0)}),
+            "action 4: operator 0 (f1) may run once only and runs again");
 }
 
 TEST(VerifierTest, InPlace) {
   Graph graph = Chain(2);
   graph.operators[1].in_place = {{1, 2}};  // x2 where x1 was, which b2 still needs
-  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1, {0}), Op(2), Op(3)}), "action 3: operator 3 (b2) finds nothing in storage x1 ");
+  EXPECT_EQ(FaultOf(graph, {Op(0), Op(1, {0}), Op(2), Op(3)}),
+            "action 3: operator 3 (b2) finds nothing in storage x1 ");
   EXPECT_EQ(FaultOf(graph, {Op(0), Op(1, {0}), Op(2), Op(0), Op(3), Op(4)}), "");
   EXPECT_EQ(FaultOf(graph, {Op(0, {0})}), "action 0: operator 0 (f1) has no such pair in place");
 }

@@ -68,7 +68,7 @@ TEST_F(ArenaTest, SmallRequestsShareAChunkThatIsGivenBackWhole) {
   arena_.Free(b, kChunk / 2);
   EXPECT_EQ(arena_.free_mapped(), kChunk + kChunk / 2 - 512);
   EXPECT_NE(Allocate(2 * kChunk, /*create_up_to=*/0), 0u);  // its pages serve for anything again
-  EXPECT_EQ(Chunks(), 3u);  // one moved, one new
+  EXPECT_EQ(Chunks(), 3u);                                  // one moved, one new
 }
 
 TEST_F(ArenaTest, ASmallBlockMayLieAcrossTwoChunks) {
@@ -281,9 +281,8 @@ TEST_F(ArenaTest, NoAddressesLeft) {
 //   chunks   |  kept   ░░░|░ kept ░|   (other)   |░░ kept░|
 TEST_F(ArenaTest, FragmentsAreWhatKeptBlocksLeaveOver) {
   DeviceAddress base = Allocate(6 * kChunk);
-  std::vector<AddressRange> kept = {{base, kChunk * 3 / 4},
-                                    {base + kChunk * 5 / 4, kChunk / 4},
-                                    {base + kChunk * 9 / 2, kChunk / 4}};
+  std::vector<AddressRange> kept = {
+      {base, kChunk * 3 / 4}, {base + kChunk * 5 / 4, kChunk / 4}, {base + kChunk * 9 / 2, kChunk / 4}};
   std::vector<AddressRange> fragments = arena_.Fragments(kept);
   ASSERT_EQ(fragments.size(), 4u);
   EXPECT_EQ(fragments[0].begin, base + kChunk * 3 / 4);

@@ -51,14 +51,16 @@ TEST_P(Disturbance, IsOverWithinTwoIterations) {
   Job job;
   Net net(&job);
   PlayUntilPlanned(&job, [&] { net.Step(); });
-  ExpectPlanned(&job, [&] { net.Step(); }, 3);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 3);
   for (int round = 0; round < 5; ++round) {
     job.Play([&] { net.Step(GetParam().second); });
     job.Play([&] { net.Step(); });
     job.Give(&net.kept);
     // The end of what was kept, the change to a plan for what is larger, are disturbances of their own.
     if (GetParam().second.keep_at >= 0 || GetParam().second.grow_at >= 0) job.Play([&] { net.Step(); });
-    ExpectPlanned(&job, [&] { net.Step(); }, 12 - 2 * round);  // never twice the same distance: no period of its own
+    ExpectPlanned(
+        &job, [&] { net.Step(); }, 12 - 2 * round);  // never twice the same distance: no period of its own
   }
   job.Report(GetParam().first);
 }
@@ -98,9 +100,12 @@ TEST(Program, ALargerRequestIsPlannedAgain) {
   PlayUntilPlanned(&job, [&] { net.Step(); });
   Net::Change change;
   change.grow_at = 7;
-  PlayUntilPlanned(&job, [&] { net.Step(change); }, 4);
-  ExpectPlanned(&job, [&] { net.Step(change); }, 5);
-  ExpectPlanned(&job, [&] { net.Step(); }, 2);  // and back: it fits
+  PlayUntilPlanned(
+      &job, [&] { net.Step(change); }, 4);
+  ExpectPlanned(
+      &job, [&] { net.Step(change); }, 5);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 2);  // and back: it fits
   EXPECT_GE(job.engine().Stats().reoptimizations, 1u);
   job.Report("a larger request, for good");
 }
@@ -117,8 +122,10 @@ TEST(Program, ALargerRequestOfAKnownSizeIsPlannedAgain) {
     if (net.Size(l, 100) > net.Size(7, 100)) change.grow_bytes = net.Size(l, 100);
   }
   ASSERT_NE(change.grow_bytes, 0u);
-  PlayUntilPlanned(&job, [&] { net.Step(change); }, 12);
-  ExpectPlanned(&job, [&] { net.Step(change); }, 5);
+  PlayUntilPlanned(
+      &job, [&] { net.Step(change); }, 12);
+  ExpectPlanned(
+      &job, [&] { net.Step(change); }, 5);
 }
 
 TEST(Program, ASmallerRequestIsServedInPlace) {
@@ -127,7 +134,8 @@ TEST(Program, ASmallerRequestIsServedInPlace) {
   PlayUntilPlanned(&job, [&] { net.Step(); });
   Net::Change change;
   change.shrink_at = 7;
-  ExpectPlanned(&job, [&] { net.Step(change); }, 5);
+  ExpectPlanned(
+      &job, [&] { net.Step(change); }, 5);
   EXPECT_EQ(job.engine().Stats().reoptimizations, 0u);
 }
 
@@ -135,10 +143,13 @@ TEST(Program, AnotherIterationForGood) {
   Job job;
   Net first(&job), second(&job, 33);
   PlayUntilPlanned(&job, [&] { first.Step(); });
-  ExpectPlanned(&job, [&] { first.Step(); }, 3);
+  ExpectPlanned(
+      &job, [&] { first.Step(); }, 3);
   first.ZeroGrad();
-  PlayUntilPlanned(&job, [&] { second.Step(); }, 10);
-  ExpectPlanned(&job, [&] { second.Step(); }, 10);
+  PlayUntilPlanned(
+      &job, [&] { second.Step(); }, 10);
+  ExpectPlanned(
+      &job, [&] { second.Step(); }, 10);
   hotpack_stats stats = job.engine().Stats();
   EXPECT_LE(stats.reserved_steady, stats.live_peak * 115 / 100 + 8 * kMiB);
   job.Report("another iteration, for good");
@@ -149,8 +160,10 @@ TEST(Program, AShorterIterationForGood) {
   Net first(&job, 33), second(&job, 9);
   PlayUntilPlanned(&job, [&] { first.Step(); });
   first.ZeroGrad();
-  PlayUntilPlanned(&job, [&] { second.Step(); }, 30);
-  ExpectPlanned(&job, [&] { second.Step(); }, 10);
+  PlayUntilPlanned(
+      &job, [&] { second.Step(); }, 30);
+  ExpectPlanned(
+      &job, [&] { second.Step(); }, 10);
 }
 
 TEST(Program, TwoIterationsByTurns) {

@@ -1,5 +1,5 @@
-// The host has no memory: whichever operator new inside the engine fails, its functions answer. No block overlaps another,
-// every block can be released, and nothing is thrown.
+// The host has no memory: whichever operator new inside the engine fails, its functions answer. No block overlaps
+// another, every block can be released, and nothing is thrown.
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -194,7 +194,8 @@ TEST(EngineHostMemory, EveryAllocationFailsOnce) {
   until_failure = 0;
   EXPECT_GT(n, 200) << "too few allocations to mean anything";
   EXPECT_GT(with_refusals, 10) << "the engine itself was never hit";
-  printf("%d allocations, of which %d failed in turn; after %d of them the engine gave up\n", n - 1, runs, with_refusals);
+  printf("%d allocations, of which %d failed in turn; after %d of them the engine gave up\n", n - 1, runs,
+         with_refusals);
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ TEST(Program, TrainingStep) {
   Job job;
   Net net(&job);
   PlayUntilPlanned(&job, [&] { net.Step(); });
-  ExpectPlanned(&job, [&] { net.Step(); }, 20);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 20);
   job.Report("training step");
   hotpack_stats stats = job.engine().Stats();
   EXPECT_LE(stats.steady_iteration, 6);
@@ -125,8 +126,8 @@ TEST(Program, EightMicroBatchesAlone) {
   EXPECT_LE(stats.plan_height, stats.live_peak * 110 / 100);
 }
 
-// Gradients that stay for four micro-batches, where requests repeat with each: the plan of one micro-batch, which would serve
-// them badly for ever, gives way.
+// Gradients that stay for four micro-batches, where requests repeat with each: the plan of one micro-batch, which would
+// serve them badly for ever, gives way.
 TEST(Program, FourMicroBatchesOfManyLayers) {
   Job job;
   std::vector<DeviceAddress> gradients;
@@ -219,7 +220,8 @@ TEST(Program, WeightsAndOptimizerState) {
   job.Report("weights and optimizer state");
 }
 
-// The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with them.
+// The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with
+// them.
 TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
   Job job(4096 * kMiB, {}, 2 * kMiB);
   Net net(&job, 20, 8);
@@ -241,10 +243,13 @@ TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
   ASSERT_EQ(job.engine().Stats().steady_iteration, -1);
   job.Give(&weights);
   DeviceAddress large = job.Ask(100 * kMiB);  // takes their pages
-  PlayUntilPlanned(&job, [&] { net.Step(); }, 12);
-  ExpectPlanned(&job, [&] { net.Step(); }, 10);
+  PlayUntilPlanned(
+      &job, [&] { net.Step(); }, 12);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 10);
   job.Give(large);
-  ExpectPlanned(&job, [&] { net.Step(); }, 10);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 10);
 }
 
 TEST(Program, OneMarkedIterationIsEnough) {
@@ -255,8 +260,8 @@ TEST(Program, OneMarkedIterationIsEnough) {
       job.engine().Mark();
       net.Step();
     });
-    // The first is watched; the plan is made at the second mark, in the background, and taken up within the third at the
-    // latest. The gradients' lives are seen when they end, in the next iteration.
+    // The first is watched; the plan is made at the second mark, in the background, and taken up within the third at
+    // the latest. The gradients' lives are seen when they end, in the next iteration.
     if (i >= 2) {
       EXPECT_GT(share.planned, 0u) << job.History();
     }
@@ -292,22 +297,26 @@ TEST(Program, InterruptAndResume) {
     EXPECT_EQ(after.divergences, 0u);
     job.Give(&late);  // of unmonitored blocks, after
   }
-  ExpectPlanned(&job, [&] { net.Step(); }, 3);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 3);
 }
 
 TEST(Program, MonitoredBlocksAreReleasedWhileInterrupted) {
   Job job;
   Net net(&job);
   PlayUntilPlanned(&job, [&] { net.Step(); });
-  ExpectPlanned(&job, [&] { net.Step(); }, 2);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 2);
   job.engine().Interrupt();
   net.ZeroGrad();  // planned blocks
   std::vector<DeviceAddress> other;
   for (int k = 0; k < 50; ++k) other.push_back(job.Ask((70 + 13 * k) << 10));
   job.engine().Resume();
-  ExpectPlanned(&job, [&] { net.Step(); }, 5);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 5);
   job.Give(&other);
-  ExpectPlanned(&job, [&] { net.Step(); }, 5);
+  ExpectPlanned(
+      &job, [&] { net.Step(); }, 5);
 }
 
 // Never twice the same: no plan, and no more memory than best fit needs.

@@ -35,10 +35,10 @@ struct Template {
 
 // How the engine is set up.
 struct Setup {
-  uint64_t fail_every = 0;   // driver calls; 0: none fails
-  uint64_t fixed_bytes = 0;  // of one piece of memory; 0: virtual memory
+  uint64_t fail_every = 0;    // driver calls; 0: none fails
+  uint64_t fixed_bytes = 0;   // of one piece of memory; 0: virtual memory
   bool small_device = false;  // managed memory has to help out
-  bool guarded = false;      // debug mode
+  bool guarded = false;       // debug mode
 };
 
 class Job {
@@ -74,7 +74,8 @@ class Job {
     for (int i = 0; i < iterations && fault_.empty(); ++i) {
       if (marks) engine_->Mark();
       bool change = Chance(other);
-      PlayIteration(change ? others[static_cast<size_t>(Pick(0, static_cast<int>(others.size()) - 1))] : main, i >= 2 ? trouble : 0);
+      PlayIteration(change ? others[static_cast<size_t>(Pick(0, static_cast<int>(others.size()) - 1))] : main,
+                    i >= 2 ? trouble : 0);
       if (i == 0) Weights();  // optimizer state
       if (Chance(70)) engine_->WaitPlan(-1);
     }
@@ -98,10 +99,14 @@ class Job {
 
   uint64_t RandomBytes() {
     switch (Pick(0, 3)) {
-      case 0: return static_cast<uint64_t>(Pick(1, 2000));
-      case 1: return static_cast<uint64_t>(Pick(1, 40)) * 512;
-      case 2: return static_cast<uint64_t>(Pick(1, 8)) * (kChunk / 4);
-      default: return static_cast<uint64_t>(Pick(1, 5 * static_cast<int>(kChunk)));
+      case 0:
+        return static_cast<uint64_t>(Pick(1, 2000));
+      case 1:
+        return static_cast<uint64_t>(Pick(1, 40)) * 512;
+      case 2:
+        return static_cast<uint64_t>(Pick(1, 8)) * (kChunk / 4);
+      default:
+        return static_cast<uint64_t>(Pick(1, 5 * static_cast<int>(kChunk)));
     }
   }
   Template RandomTemplate() {
@@ -146,7 +151,8 @@ class Job {
       DeviceAddress base = 0;
       uint64_t bytes = 0;
       uint64_t inside = address + static_cast<uint64_t>(Pick(0, static_cast<int>(live_[address].bytes) - 1));
-      if (!engine_->FindBlock(inside, &base, &bytes) || base != address || bytes < live_[address].bytes) Fault("lost block");
+      if (!engine_->FindBlock(inside, &base, &bytes) || base != address || bytes < live_[address].bytes)
+        Fault("lost block");
     }
     if (engine_->Release(address, 0) != EngineStatus::kOk) Fault("release of a live block refused");
     live_.erase(address);
@@ -187,13 +193,26 @@ class Job {
       ReleaseDue(trouble);
       if (trouble > 0 && Chance(static_cast<int>(trouble * 100))) {
         switch (Pick(0, 6)) {
-          case 0: continue;  // missing
-          case 1: Allocate(RandomBytes(), clock_ + static_cast<uint64_t>(Pick(1, 60))); break;  // inserted
-          case 2: Allocate(RandomBytes(), clock_ + request.age); continue;                      // changed
-          case 3: Allocate(request.bytes + static_cast<uint64_t>(Pick(1, 3000)), clock_ + request.age); continue;  // grown
-          case 4: ReleaseEarly(); break;
-          case 5: Trim(); break;
-          default: Interruption(); break;
+          case 0:
+            continue;  // missing
+          case 1:
+            Allocate(RandomBytes(), clock_ + static_cast<uint64_t>(Pick(1, 60)));
+            break;  // inserted
+          case 2:
+            Allocate(RandomBytes(), clock_ + request.age);
+            continue;  // changed
+          case 3:
+            Allocate(request.bytes + static_cast<uint64_t>(Pick(1, 3000)), clock_ + request.age);
+            continue;  // grown
+          case 4:
+            ReleaseEarly();
+            break;
+          case 5:
+            Trim();
+            break;
+          default:
+            Interruption();
+            break;
         }
       }
       Allocate(request.bytes, clock_ + request.age);
@@ -209,7 +228,8 @@ class Job {
     const uint64_t given = engine_->Trim(Chance(50) ? UINT64_MAX : static_cast<uint64_t>(Pick(1, 20)) * kChunk);
     if (given != held - device_.Held()) Fault("what was given back is counted wrongly");
     for (const auto& [address, block] : live_) {
-      if (all_in_arena_ && !device_.Accessible(address, block.end - address)) Fault("pages of a live block were given back");
+      if (all_in_arena_ && !device_.Accessible(address, block.end - address))
+        Fault("pages of a live block were given back");
     }
   }
   void Interruption() {

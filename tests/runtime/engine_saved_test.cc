@@ -127,7 +127,8 @@ TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
     Job with(4096 * kMiB, With(&keeper, plan)), without(4096 * kMiB, With(nullptr));
     auto step = [&](Job* job) {
       std::vector<DeviceAddress> live;
-      for (int k = 0; k < same; ++k) live.push_back(job->Ask(plan->opening.units[12 + static_cast<size_t>(k)] * kBlockUnit));
+      for (int k = 0; k < same; ++k)
+        live.push_back(job->Ask(plan->opening.units[12 + static_cast<size_t>(k)] * kBlockUnit));
       for (int k = 0; k < 100; ++k) {
         live.push_back(job->Ask(20 * kMiB / 512 * (1 + static_cast<uint64_t>(k * 37 % 101))));
         if (k % 3 == 2) {
@@ -153,8 +154,8 @@ TEST(EngineSaved, AnotherProgramWithTheSameBeginning) {
   }
 }
 
-// After a trial that failed the job is observed as from its beginning. No script is parked: nothing is given back because it
-// has been idle, which a job that has never followed a script does not do either.
+// After a trial that failed the job is observed as from its beginning. No script is parked: nothing is given back
+// because it has been idle, which a job that has never followed a script does not do either.
 TEST(EngineSaved, AFailedTrialLeavesNoParkedScript) {
   auto plan = RunOnce();
   Keeper keeper;
@@ -201,8 +202,8 @@ TEST(EngineSaved, SeveralScripts) {
   }
 }
 
-// Training and evaluation by turns: both scripts are saved, that of training first, although the run ends with evaluation;
-// and the next run has both before it has seen either twice.
+// Training and evaluation by turns: both scripts are saved, that of training first, although the run ends with
+// evaluation; and the next run has both before it has seen either twice.
 TEST(EngineSaved, TrainingAndEvaluationByTurns) {
   const auto steps = [](int epoch) { return 7 + epoch * 5 % 4; };  // no epoch is like the one before
   const auto evaluations = [](int epoch) { return 3 + epoch * 2 % 3; };
@@ -303,7 +304,8 @@ TEST(EngineSaved, OnOnePieceOfMemory) {
   }
 }
 
-// Random jobs on plans of other jobs, or of themselves, with deviations and a device that fails: Job checks every answer.
+// Random jobs on plans of other jobs, or of themselves, with deviations and a device that fails: Job checks every
+// answer.
 TEST(EngineSaved, AnyPlanIsSafe) {
   std::mt19937_64 random(TestSeed());
   const int layers[] = {4, 9, 20, 21};

@@ -84,9 +84,9 @@ TEST(Engine, OutOfMemoryIsCleanAndPasses) {
   EXPECT_EQ(blocks.size(), 12u);
   hotpack_stats stats = job.engine().Stats();
   EXPECT_EQ(stats.requests, 12u);
-  EXPECT_EQ(stats.live_peak, 60 * kMiB);  // what failed was never live
+  EXPECT_EQ(stats.live_peak, 60 * kMiB);      // what failed was never live
   EXPECT_EQ(job.device().Held(), 60 * kMiB);  // and nothing is kept of the attempt
-  DeviceAddress small = job.Ask(kMiB);  // there is still room for this
+  DeviceAddress small = job.Ask(kMiB);        // there is still room for this
   job.Give(&blocks);
   job.Give(small);
   DeviceAddress large = job.Ask(60 * kMiB);
@@ -219,7 +219,8 @@ TEST(Engine, EveryKthDriverCallFails) {
       std::vector<DeviceAddress> live;
       for (uint64_t bytes : sizes) {
         EngineStatus status = EngineStatus::kOk;
-        if (DeviceAddress address = job.TryAsk(bytes + (iteration == 7 ? bytes / 3 : 0), &status)) live.push_back(address);
+        if (DeviceAddress address = job.TryAsk(bytes + (iteration == 7 ? bytes / 3 : 0), &status))
+          live.push_back(address);
         ASSERT_NE(status, EngineStatus::kInvalidValue);
         if (live.size() > 20) {
           std::swap(live[bytes % live.size()], live.back());
@@ -305,8 +306,8 @@ TEST(EngineInterleaving, OthersAreServedDuringDriverCalls) {
   EXPECT_GT(calls, 10);
 }
 
-// The script is given up for a large request; while pages move, another thread asks for what would have come next. It must
-// not be served from the script that is no longer.
+// The script is given up for a large request; while pages move, another thread asks for what would have come next. It
+// must not be served from the script that is no longer.
 TEST(EngineInterleaving, NothingIsServedFromAScriptThatWasGivenUp) {
   Job job(96 * kMiB);
   Net net(&job, 20, 4);

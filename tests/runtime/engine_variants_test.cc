@@ -103,9 +103,15 @@ TEST(Variants, BlocksCarriedOverAChange) {
       Net::Change change;
       if (random() % 4 == 0) change.keep_at = static_cast<int>(random() % 12);
       switch (random() % 3) {
-        case 0: job.Play([&] { net.Step(change); }); break;
-        case 1: job.Play([&] { other.Step(change); }); break;
-        default: job.Play([&] { Evaluate(&job); }); break;
+        case 0:
+          job.Play([&] { net.Step(change); });
+          break;
+        case 1:
+          job.Play([&] { other.Step(change); });
+          break;
+        default:
+          job.Play([&] { Evaluate(&job); });
+          break;
       }
       if (random() % 3 == 0) job.Give(&net.kept);
       if (random() % 3 == 0) job.Give(&other.kept);
@@ -196,8 +202,8 @@ TEST(Variants, MarkedIterationsOfTwoShapes) {
   EXPECT_GE(Planned(job.shares(), 40), 950u) << job.History();
 }
 
-// Plans that do not help become rarer: a job whose lives change for ever. How many one job has is chance (2 to 38 in the
-// 800 iterations); of sixteen jobs together it is not.
+// Plans that do not help become rarer: a job whose lives change for ever. How many one job has is chance (2 to 38 in
+// the 800 iterations); of sixteen jobs together it is not.
 TEST(Variants, ReoptimisationsBecomeRarer) {
   constexpr int kJobs = 16;
   std::mt19937_64 random(TestSeed());

@@ -19,10 +19,11 @@ class FollowerSim {
     uint32_t begin, end;  // units; empty: outside of the zone
     uint32_t entry;       // of the script; kNone: off script
     bool planned;
-    uint64_t due;         // released before this request is made
+    uint64_t due;  // released before this request is made
   };
 
-  FollowerSim(std::shared_ptr<const Script> script, uint32_t position, bool map_all = true) : script_(std::move(script)) {
+  FollowerSim(std::shared_ptr<const Script> script, uint32_t position, bool map_all = true)
+      : script_(std::move(script)) {
     follower_.Start(script_, position, 0, 0);
     owner_.assign(script_->height_bytes / kBlockUnit, 0);
     if (map_all) {
@@ -65,7 +66,8 @@ class FollowerSim {
   }
   // A block from elsewhere is put into a hole of the zone, if there is one.
   bool PutIntoHole(uint32_t units, uint32_t expected_age, uint64_t age) {
-    uint32_t begin = follower_.FindIdleRange(units, expected_age, static_cast<uint32_t>(follower_.script().height_bytes / kBlockUnit), {});
+    uint32_t begin = follower_.FindIdleRange(units, expected_age,
+                                             static_cast<uint32_t>(follower_.script().height_bytes / kBlockUnit), {});
     if (begin == kNone) return false;
     Live block{kForeign + foreign_++, begin, begin + units, kNone, false, history_.Count() + age};
     EXPECT_LE(block.end, owner_.size());

@@ -238,7 +238,7 @@ TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   FollowerSim sim(Turns(), 0);
   EXPECT_TRUE(sim.PlayEntry(0));
   // At 0 lives entry 0; from 10 on entry 1 comes next, entry 7 needs [10, 18).
-  EXPECT_EQ(sim.follower().FindIdleRange(4, 1, 18, {}), 12u);  // the smaller of [1, 10) and [12, 18)
+  EXPECT_EQ(sim.follower().FindIdleRange(4, 1, 18, {}), 12u);    // the smaller of [1, 10) and [12, 18)
   EXPECT_EQ(sim.follower().FindIdleRange(4, 8, 18, {}), kNone);  // each unit is needed within an iteration
   EXPECT_EQ(sim.follower().FindIdleRange(7, 1, 18, {}), 1u);
   EXPECT_EQ(sim.follower().FindIdleRange(100, 1, 18, {}), kNone);
@@ -347,20 +347,20 @@ TEST_P(FollowerRandom, NeverTwoAtOneAddress) {
           switch (random() % wildness) {
             case 0: {
               uint64_t kind = random() % 7;
-              if (kind == 0) continue;                                              // missing
-              if (kind == 1) sim.Ask(1 + random() % 40, 1 + random() % n);          // inserted
-              if (kind == 2) age = 1 + random() % (2 * n);                          // released early or late
-              if (kind == 3) {                                                      // another size
+              if (kind == 0) continue;                                      // missing
+              if (kind == 1) sim.Ask(1 + random() % 40, 1 + random() % n);  // inserted
+              if (kind == 2) age = 1 + random() % (2 * n);                  // released early or late
+              if (kind == 3) {                                              // another size
                 sim.Ask(1 + random() % 40, age);
                 continue;
               }
-              if (kind == 4 && i + 1 < n) {                                         // swapped
+              if (kind == 4 && i + 1 < n) {  // swapped
                 sim.Ask(blocks[i + 1].units, 1 + random() % n);
                 sim.Ask(blocks[i].units, age);
                 ++i;
                 continue;
               }
-              if (kind == 5) i = static_cast<uint32_t>(random() % n);               // a jump
+              if (kind == 5) i = static_cast<uint32_t>(random() % n);  // a jump
               if (kind == 6) sim.PutIntoHole(1 + random() % 6, 1 + random() % n, 1 + random() % n);
               if (!sim.live().empty() && random() % 3 == 0) sim.Release(random() % sim.live().size());
               break;

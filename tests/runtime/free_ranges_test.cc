@@ -1,10 +1,10 @@
 #include "runtime/memory/free_ranges.h"
-#include "runtime/base/node_pool.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "runtime/base/node_pool.h"
 #include "tests/runtime/test_seed.h"
 
 namespace hotpack {

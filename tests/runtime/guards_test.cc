@@ -1,4 +1,5 @@
-// Debug mode: writes outside a block are found and hit nobody; what is released is overwritten; figures are the program's.
+// Debug mode: writes outside a block are found and hit nobody; what is released is overwritten; figures are the
+// program's.
 #include "runtime/memory/guards.h"
 
 #include <algorithm>

@@ -82,7 +82,8 @@ class Job {
   }
   std::string History() const {  // "0/30 0/30 30/30 ..."
     std::string text;
-    for (const Share& share : shares_) text += std::to_string(share.planned) + "/" + std::to_string(share.requests) + " ";
+    for (const Share& share : shares_)
+      text += std::to_string(share.planned) + "/" + std::to_string(share.requests) + " ";
     return text;
   }
   void Report(const char* program) {
@@ -92,11 +93,14 @@ class Job {
       planned += shares_[k].planned;
     }
     hotpack_stats stats = engine_->Stats();
-    std::printf("%-34s planned in the second half: %6.2f %%  steady iteration %lld  plan/bound %.4f  reserved/peak %.3f\n", program,
-                requests == 0 ? 0.0 : 100.0 * static_cast<double>(planned) / static_cast<double>(requests),
-                static_cast<long long>(stats.steady_iteration),
-                stats.plan_lower_bound == 0 ? 0.0 : static_cast<double>(stats.plan_height) / static_cast<double>(stats.plan_lower_bound),
-                stats.live_peak == 0 ? 0.0 : static_cast<double>(stats.reserved_steady) / static_cast<double>(stats.live_peak));
+    std::printf(
+        "%-34s planned in the second half: %6.2f %%  steady iteration %lld  plan/bound %.4f  reserved/peak %.3f\n",
+        program, requests == 0 ? 0.0 : 100.0 * static_cast<double>(planned) / static_cast<double>(requests),
+        static_cast<long long>(stats.steady_iteration),
+        stats.plan_lower_bound == 0
+            ? 0.0
+            : static_cast<double>(stats.plan_height) / static_cast<double>(stats.plan_lower_bound),
+        stats.live_peak == 0 ? 0.0 : static_cast<double>(stats.reserved_steady) / static_cast<double>(stats.live_peak));
   }
 
   FakeDeviceMemory& device() { return device_; }
@@ -119,12 +123,12 @@ class Net {
 
   // What may be different in a step.
   struct Change {
-    int insert_at = -1;          // a request more, before this layer
-    int grow_at = -1;            // this layer's activation is half as large again
-    uint64_t grow_bytes = 0;     // ... or that large
-    int shrink_at = -1;          // ... a tenth smaller
-    int skip_at = -1;            // this layer has no workspace
-    int keep_at = -1;            // this layer's activation is kept until `kept` is released
+    int insert_at = -1;                  // a request more, before this layer
+    int grow_at = -1;                    // this layer's activation is half as large again
+    uint64_t grow_bytes = 0;             // ... or that large
+    int shrink_at = -1;                  // ... a tenth smaller
+    int skip_at = -1;                    // this layer has no workspace
+    int keep_at = -1;                    // this layer's activation is kept until `kept` is released
     std::mt19937_64* permute = nullptr;  // four layers each release their activations in any order, at any moment
     std::function<void(int layer)> at;   // called before each layer of the forward pass
   };

@@ -1,5 +1,3 @@
-#include "runtime/base/adaptive_mutex.h"
-
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/base/adaptive_mutex.h"
 
 namespace hotpack {
 namespace {

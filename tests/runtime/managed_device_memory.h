@@ -26,7 +26,9 @@ class ManagedDeviceMemory : public FakeDeviceMemory {
     return MemoryStatus::kOk;
   }
   // Like Accessible(), in managed memory too.
-  bool Reachable(DeviceAddress address, uint64_t bytes) { return InManaged(address, bytes) || Accessible(address, bytes); }
+  bool Reachable(DeviceAddress address, uint64_t bytes) {
+    return InManaged(address, bytes) || Accessible(address, bytes);
+  }
   bool InManaged(DeviceAddress address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
     auto it = segments_.upper_bound(address);

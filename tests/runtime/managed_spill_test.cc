@@ -125,12 +125,14 @@ TEST(Overcommit, APlanThatDoesNotFitSaysByHowMuch) {
   for (int i = 0; i < 60; ++i) Step(&engine, sizes);
   EXPECT_EQ(engine.Stats().planned, 0u);
   ASSERT_EQ(Lines().size(), 2u) << Lines().back();
-  EXPECT_THAT(Lines()[1], testing::HasSubstr("the plan does not fit: 30 MiB for it and 4 MiB for blocks that stay, but the "
-                                             "device gave 32 MiB (of 32): 2 MiB too few"));
+  EXPECT_THAT(Lines()[1],
+              testing::HasSubstr("the plan does not fit: 30 MiB for it and 4 MiB for blocks that stay, but the "
+                                 "device gave 32 MiB (of 32): 2 MiB too few"));
   EXPECT_EQ(memory.FirstFault(), "");
 }
 
-// Blocks that stay and landed in managed memory are served, found and released there; they do not count against the device.
+// Blocks that stay and landed in managed memory are served, found and released there; they do not count against the
+// device.
 TEST(Overcommit, WhatStaysStaysWhereItIs) {
   const std::vector<uint64_t> sizes = {10 * kMiB, 12 * kMiB};
   ManagedDeviceMemory memory(26 * kMiB);

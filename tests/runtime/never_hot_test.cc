@@ -1,5 +1,5 @@
-// A job in which nothing repeats: what hotpack keeps on the host is bounded, it looks for an iteration ever more rarely,
-// and it asks for a comparison with the driver's pool.
+// A job in which nothing repeats: what hotpack keeps on the host is bounded, it looks for an iteration ever more
+// rarely, and it asks for a comparison with the driver's pool.
 #include <malloc.h>
 
 #include <atomic>
@@ -18,8 +18,9 @@ namespace {
 std::atomic<uint64_t> heap_bytes{0}, heap_peak{0};
 
 void* Take(size_t size, size_t alignment) {
-  void* memory = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
-                                                       : std::malloc(size);
+  void* memory = alignment > alignof(std::max_align_t)
+                     ? std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment)
+                     : std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();
   const uint64_t now = heap_bytes += malloc_usable_size(memory);
   uint64_t peak = heap_peak;
@@ -89,8 +90,9 @@ TEST(NeverHot, HostMemoryIsBoundedWhateverTheNumberOfRequests) {
   EXPECT_GT(stats.detections, 20u) << "it has looked for an iteration";
   EXPECT_LE(heap_peak - before + kHistory, 64 * kMiB);
   EXPECT_LE(heap_peak - before, full + kMiB / 4) << "it does not grow any more";
-  printf("%llu requests: at most %.1f MiB of heap, %.1f MiB of history\n", static_cast<unsigned long long>(stats.requests),
-         static_cast<double>(heap_peak - before) / kMiB, static_cast<double>(kHistory) / kMiB);
+  printf("%llu requests: at most %.1f MiB of heap, %.1f MiB of history\n",
+         static_cast<unsigned long long>(stats.requests), static_cast<double>(heap_peak - before) / kMiB,
+         static_cast<double>(kHistory) / kMiB);
 }
 
 TEST(NeverHot, ALiveBlockCostsLittle) {
@@ -102,7 +104,8 @@ TEST(NeverHot, ALiveBlockCostsLittle) {
   for (DeviceAddress& block : blocks) ASSERT_EQ(engine.Allocate(512, 0, &block), EngineStatus::kOk);
   engine.WaitPlan(-1);
   const uint64_t full = heap_bytes - before;
-  for (size_t i = 0; i < kBlocks; i += 2) ASSERT_EQ(engine.Release(blocks[i], 0), EngineStatus::kOk);  // the most free ranges
+  for (size_t i = 0; i < kBlocks; i += 2)
+    ASSERT_EQ(engine.Release(blocks[i], 0), EngineStatus::kOk);  // the most free ranges
   const uint64_t broken = heap_bytes - before;
   printf("%.0f bytes a live block, %.0f with a free range beside each\n", static_cast<double>(full) / kBlocks,
          static_cast<double>(broken) / kBlocks);

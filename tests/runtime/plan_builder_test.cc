@@ -86,8 +86,8 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
 }
 
-// The same where the first requests differ, as those that have a batch's length do, or one comes before them; with holes
-// beside the zone too, where that costs no chunk.
+// The same where the first requests differ, as those that have a batch's length do, or one comes before them; with
+// holes beside the zone too, where that costs no chunk.
 TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
   const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kBlockUnit}}};
@@ -117,7 +117,8 @@ TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   EXPECT_LE(again->height_bytes, old->height_bytes);
 }
 
-// --- from the history to the script, as PlanScheduler goes the way ----------------------------------------------------
+// --- from the history to the script, as PlanScheduler goes the way
+// ----------------------------------------------------
 
 // A run of iterations of the given sizes, each block released `age` requests after it was asked for.
 std::unique_ptr<History> Run(const std::vector<uint32_t>& sizes, uint32_t age, int iterations) {

@@ -102,10 +102,10 @@ TEST_F(PlanFile, Layout) {
   EXPECT_EQ(GetU32(bytes, 72), 2u);
   EXPECT_EQ(GetU32(bytes, 80), 1u);
   EXPECT_EQ(bytes[88], 'p');
-  EXPECT_EQ(GetU32(bytes, 512), 3u);   // requests
-  EXPECT_EQ(GetU32(bytes, 516), 3u);   // period
+  EXPECT_EQ(GetU32(bytes, 512), 3u);        // requests
+  EXPECT_EQ(GetU32(bytes, 516), 3u);        // period
   EXPECT_EQ(GetU32(bytes, 528), 7u * 512);  // height
-  EXPECT_EQ(GetU32(bytes, 552), 3u);   // entry 0: units, age, min age, offset
+  EXPECT_EQ(GetU32(bytes, 552), 3u);        // entry 0: units, age, min age, offset
   EXPECT_EQ(GetU32(bytes, 556), 2u);
   EXPECT_EQ(GetU32(bytes, 560), 2u);
   EXPECT_EQ(GetU32(bytes, 564), 0u);

@@ -70,7 +70,9 @@ struct Training {
     };
     return job->Play([&] { net.Step(change); });
   }
-  Job::Share Step() { return job->Play([&] { net.Step(); }); }
+  Job::Share Step() {
+    return job->Play([&] { net.Step(); });
+  }
   Job* job;
   Net net;
   std::vector<DeviceAddress> kept;

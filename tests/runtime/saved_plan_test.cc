@@ -63,14 +63,15 @@ TEST(Opening, WeightsComeBefore) {
 
 // Blocks that stay, as large as the iteration's own, between these.
 TEST(Opening, StateInTheMiddle) {
-  std::vector<Request> requests = {{12, kStays}, {10, 2}, {11, kStays}, {11, 3}, {12, kStays}, {13, kStays},
-                                   {12, 5},      {13, 2}};
+  std::vector<Request> requests = {{12, kStays}, {10, 2},      {11, kStays}, {11, 3},
+                                   {12, kStays}, {13, kStays}, {12, 5},      {13, 2}};
   Cycle(&requests, 6);
   const Opening opening = FindOpening(TailOf(requests), *Four(), 12);
   EXPECT_EQ(opening.before, 1u);
   const std::vector<uint32_t> expected = {kNone, 0, kNone, 1, kNone, kNone, 2, 3, 0, 1};
   ASSERT_GE(opening.entries.size(), expected.size());
-  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), opening.entries.begin())) << testing::PrintToString(opening.entries);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), opening.entries.begin()))
+      << testing::PrintToString(opening.entries);
 }
 
 // The first iteration asks for a few things more, and for a few things not: as first iterations do.
@@ -89,7 +90,7 @@ TEST(Opening, ShortLivedOnesInTheMiddle) {
       requests.insert(requests.end(), {{999, 1}, {998, 3}});
       expected.insert(expected.end(), {kNone, kNone});
     }
-    if (k == 40 || k == 41) continue;  // missing
+    if (k == 40 || k == 41) continue;                          // missing
     requests.push_back({k == 30 ? 500 : blocks[k].units, 2});  // 30: another size
     expected.push_back(k == 30 ? kNone : k);
   }
@@ -102,8 +103,8 @@ TEST(Opening, ShortLivedOnesInTheMiddle) {
   for (size_t k = 0; k < 40; ++k) EXPECT_EQ(opening.entries[k], expected[k]) << k;
 }
 
-// An evaluation of other requests between two iterations: the beginning is found all the same.
-// The script was found late, with other iterations before: what counts is the first one of its own. Without an anchor too.
+// An evaluation of other requests between two iterations: the beginning is found all the same. The script was found
+// late, with other iterations before: what counts is the first one of its own. Without an anchor too.
 TEST(Opening, IsSeenFromTheFirstOwnIteration) {
   std::vector<Request> requests(3, {10, kStays});
   Cycle(&requests, 4);
@@ -192,7 +193,8 @@ TEST(WithoutHoles, IsAPlacementOfTheSame) {
     for (uint32_t i : index) cut = std::max(cut, script->entries[i].units);
     const uint32_t zone = cut + 1;
     std::vector<Offset> offsets;
-    for (uint32_t i : index) offsets.push_back(static_cast<Offset>((script->entries[i].offset + uint64_t{zone}) * kBlockUnit));
+    for (uint32_t i : index)
+      offsets.push_back(static_cast<Offset>((script->entries[i].offset + uint64_t{zone}) * kBlockUnit));
     offsets[0] = 0;
     const Script holed = CompileScript(script->profile, index, offsets, {{0, cut, uint64_t{1} << 40}}, zone, 0);
     ASSERT_EQ(holed.fragments.size(), 1u);

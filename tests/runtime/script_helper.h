@@ -42,8 +42,8 @@ inline bool RepeatsItself(const Profile& profile) {
   return false;
 }
 
-// `n` requests of one of `kinds` sizes; lives of any length up to the cycle, mostly short. As a whole it repeats nothing
-// shorter (unless kinds is 1).
+// `n` requests of one of `kinds` sizes; lives of any length up to the cycle, mostly short. As a whole it repeats
+// nothing shorter (unless kinds is 1).
 inline std::shared_ptr<const Script> RandomScript(std::mt19937_64& random, uint32_t n, uint32_t kinds) {
   Profile profile;
   for (uint32_t i = 0; i < n; ++i) {

@@ -1,4 +1,3 @@
-#include "runtime/script/live_slots.h"
 #include "runtime/script/script.h"
 
 #include <gtest/gtest.h>
@@ -6,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/script/live_slots.h"
 #include "tests/runtime/script_helper.h"
 #include "tests/runtime/test_seed.h"
 
@@ -107,7 +107,8 @@ TEST(LiveSlots, FindsEachOffsetAndNoOther) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 200; ++round) {
     std::set<uint32_t> distinct;
-    for (uint64_t i = random() % 100; i > 0; --i) distinct.insert(static_cast<uint32_t>(random() % (round % 2 ? 300 : UINT32_MAX)));
+    for (uint64_t i = random() % 100; i > 0; --i)
+      distinct.insert(static_cast<uint32_t>(random() % (round % 2 ? 300 : UINT32_MAX)));
     std::vector<uint32_t> offsets(distinct.begin(), distinct.end());
     if (!offsets.empty()) offsets.push_back(offsets[0]);
     LiveSlots slots;

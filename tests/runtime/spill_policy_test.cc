@@ -33,7 +33,8 @@ TEST_F(SpillPolicyTest, WithoutALimitNothingIsAskedFor) {
   EngineLock lock(mutex_);
   DeviceAddress address = 0;
   EXPECT_FALSE(policy.enabled());
-  EXPECT_FALSE(policy.Allocate(lock, 512, [] { return true; }, &address));
+  EXPECT_FALSE(policy.Allocate(
+      lock, 512, [] { return true; }, &address));
   EXPECT_EQ(memory_.held_managed(), 0u);
   EXPECT_THAT(lines_, IsEmpty());
   EXPECT_TRUE(policy.AdmitsPlan(lock, 100 * kMiB, 10 * kMiB, 50 * kMiB)) << "followed as far as there are pages";
@@ -44,16 +45,21 @@ TEST_F(SpillPolicyTest, BlocksAreThereUntilThePlanIsInForce) {
   SpillPolicy policy(&memory_, 256 * kMiB, Log);
   EngineLock lock(mutex_);
   DeviceAddress first = 0, second = 0;
-  ASSERT_TRUE(policy.Allocate(lock, 8 * kMiB, [] { return true; }, &first));
-  ASSERT_TRUE(policy.Allocate(lock, 4 * kMiB, [] { return true; }, &second));
+  ASSERT_TRUE(policy.Allocate(
+      lock, 8 * kMiB, [] { return true; }, &first));
+  ASSERT_TRUE(policy.Allocate(
+      lock, 4 * kMiB, [] { return true; }, &second));
   EXPECT_TRUE(policy.Owns(first) && policy.Owns(second));
   EXPECT_EQ(policy.peak_bytes(), 12 * kMiB);
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("the device is full")));
-  EXPECT_FALSE(policy.Allocate(lock, 512, [] { return false; }, &first)) << "a plan is in force";
+  EXPECT_FALSE(policy.Allocate(
+      lock, 512, [] { return false; }, &first))
+      << "a plan is in force";
   policy.Free(second, 4 * kMiB);
   policy.EndUse(lock, 64 * kMiB);
   policy.EndUse(lock, 64 * kMiB);
-  EXPECT_THAT(lines_, ElementsAre(HasSubstr("the device is full"), HasSubstr("64 MiB held; managed memory is not used any more (8 MiB")));
+  EXPECT_THAT(lines_, ElementsAre(HasSubstr("the device is full"),
+                                  HasSubstr("64 MiB held; managed memory is not used any more (8 MiB")));
   EXPECT_GT(memory_.held_managed(), 0u) << "a block stays";
   policy.Free(first, 8 * kMiB);
   policy.EndUse(lock, 64 * kMiB);
@@ -68,7 +74,8 @@ TEST_F(SpillPolicyTest, WhetherItMayIsAskedBeforeEachTry) {
   EngineLock lock(mutex_);
   DeviceAddress address = 0;
   int asked = 0;
-  EXPECT_FALSE(policy.Allocate(lock, 8 * kMiB, [&] { return asked++ == 0; }, &address));
+  EXPECT_FALSE(policy.Allocate(
+      lock, 8 * kMiB, [&] { return asked++ == 0; }, &address));
   EXPECT_EQ(asked, 2);
   EXPECT_GT(memory_.held_managed(), 0u) << "the segment was made before the plan came into force";
   policy.EndUse(lock, 0);
@@ -80,7 +87,9 @@ TEST_F(SpillPolicyTest, ARefusalIsOneLine) {
   SpillPolicy policy(&memory_, 256 * kMiB, Log);
   EngineLock lock(mutex_);
   DeviceAddress address = 0;
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(policy.Allocate(lock, 8 * kMiB, [] { return true; }, &address));
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FALSE(policy.Allocate(
+        lock, 8 * kMiB, [] { return true; }, &address));
   EXPECT_THAT(lines_, ElementsAre(HasSubstr("the driver refused it")));
 }
 

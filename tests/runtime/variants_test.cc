@@ -45,7 +45,8 @@ TEST(Variants, TheSameRequestsAreTheSameVariant) {
 TEST(Variants, TheLeastRecentlyUsedGoes) {
   Variants variants;
   std::vector<uint64_t> numbers;
-  for (uint32_t k = 0; k < Variants::kMax; ++k) numbers.push_back(variants.Add(MakeScript({k + 1, 7, 7, 7}), 10 + k, 0)->number);
+  for (uint32_t k = 0; k < Variants::kMax; ++k)
+    numbers.push_back(variants.Add(MakeScript({k + 1, 7, 7, 7}), 10 + k, 0)->number);
   variants.Find(numbers[0])->used_at = 1000;
   uint64_t followed = numbers[1];  // the oldest, but followed
   for (uint32_t k = 0; k < 3; ++k) variants.Add(MakeScript({1000 + k, 7, 7, 7}), 2000 + k, followed);

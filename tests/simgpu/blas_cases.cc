@@ -9,19 +9,19 @@
 namespace simgpu_test {
 namespace {
 
-#define SUCCEED(call)                                                                              \
-  do {                                                                                             \
-    if (const cublasStatus_t status = (call); status != CUBLAS_STATUS_SUCCESS) {                   \
+#define SUCCEED(call)                                                                                 \
+  do {                                                                                                \
+    if (const cublasStatus_t status = (call); status != CUBLAS_STATUS_SUCCESS) {                      \
       fprintf(stderr, "%s:%d: %s gave %s\n", __FILE__, __LINE__, #call, cublasGetStatusName(status)); \
-      exit(4);                                                                                     \
-    }                                                                                              \
+      exit(4);                                                                                        \
+    }                                                                                                 \
   } while (false)
-#define EXPECT(condition)                                                    \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
+#define EXPECT(condition)                                                      \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
       fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-      exit(5);                                                               \
-    }                                                                        \
+      exit(5);                                                                 \
+    }                                                                          \
   } while (false)
 
 cublasHandle_t NewHandle(CUstream stream) {
@@ -43,7 +43,8 @@ void GiveMatrices(size_t a = kBytesA, size_t b = kBytesB, size_t c = kBytesC) {
   Give(arena + kC, c);
 }
 void Product(cublasHandle_t handle) {
-  SUCCEED(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 10, 20, 30, &kOne, Floats(kA), 12, Floats(kB), 30, &kNone, Floats(kC), 10));
+  SUCCEED(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 10, 20, 30, &kOne, Floats(kA), 12, Floats(kB), 30, &kNone,
+                      Floats(kC), 10));
 }
 
 CASE(GemmClean) {
@@ -64,8 +65,8 @@ CASE(GemmBeyondC) {
 }
 CASE(GemmTransposed) {  // A stored as 30 by 10: 10 columns of 30, 32 apart
   GiveMatrices((9 * 32 + 30) * 4, (29 * 20 + 20) * 4);
-  SUCCEED(cublasSgemm(NewHandle(s1), CUBLAS_OP_T, CUBLAS_OP_T, 10, 20, 30, &kOne, Floats(kA), 32, Floats(kB), 20, &kNone,
-                      Floats(kC), 10));
+  SUCCEED(cublasSgemm(NewHandle(s1), CUBLAS_OP_T, CUBLAS_OP_T, 10, 20, 30, &kOne, Floats(kA), 32, Floats(kB), 20,
+                      &kNone, Floats(kC), 10));
 }
 CASE(GemmOnAnotherStream) {
   UsedOnce();
@@ -80,23 +81,24 @@ CASE(GemmAfterAnEvent) {
 }
 CASE(GemmOfNothing) {
   cublasHandle_t handle = NewHandle(s1);
-  SUCCEED(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 0, 20, 30, &kOne, Floats(kA), 12, Floats(kB), 30, &kNone, Floats(kC), 10));
+  SUCCEED(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 0, 20, 30, &kOne, Floats(kA), 12, Floats(kB), 30, &kNone,
+                      Floats(kC), 10));
 }
 CASE(GemmStrided) {  // five, the last of each ends the block
   Give(arena + kA, (4 * 100 + 100) * 2);
   Give(arena + kB, 100 * 2);
   Give(arena + kC, (4 * 150 + 100) * 2);
-  SUCCEED(cublasGemmStridedBatchedEx(NewHandle(s1), CUBLAS_OP_N, CUBLAS_OP_N, 10, 10, 10, &kOne, Floats(kA), CUDA_R_16BF, 10, 100,
-                                     Floats(kB), CUDA_R_16BF, 10, 0, &kNone, Floats(kC), CUDA_R_16BF, 10, 150, 5,
-                                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  SUCCEED(cublasGemmStridedBatchedEx(NewHandle(s1), CUBLAS_OP_N, CUBLAS_OP_N, 10, 10, 10, &kOne, Floats(kA),
+                                     CUDA_R_16BF, 10, 100, Floats(kB), CUDA_R_16BF, 10, 0, &kNone, Floats(kC),
+                                     CUDA_R_16BF, 10, 150, 5, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 CASE(GemmStridedBeyond) {
   Give(arena + kA, (4 * 100 + 100) * 2);
   Give(arena + kB, 100 * 2);
   Give(arena + kC, (4 * 150 + 100) * 2 - 2);
-  SUCCEED(cublasGemmStridedBatchedEx(NewHandle(s1), CUBLAS_OP_N, CUBLAS_OP_N, 10, 10, 10, &kOne, Floats(kA), CUDA_R_16BF, 10, 100,
-                                     Floats(kB), CUDA_R_16BF, 10, 0, &kNone, Floats(kC), CUDA_R_16BF, 10, 150, 5,
-                                     CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+  SUCCEED(cublasGemmStridedBatchedEx(NewHandle(s1), CUBLAS_OP_N, CUBLAS_OP_N, 10, 10, 10, &kOne, Floats(kA),
+                                     CUDA_R_16BF, 10, 100, Floats(kB), CUDA_R_16BF, 10, 0, &kNone, Floats(kC),
+                                     CUDA_R_16BF, 10, 150, 5, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
 }
 CASE(WorkspaceIsUsed) {
   GiveMatrices();
@@ -118,8 +120,8 @@ CASE(ScalarsOnTheDevice) {
   Give(arena + 32768, 4);
   cublasHandle_t handle = NewHandle(s1);
   SUCCEED(cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE));
-  SUCCEED(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 10, 20, 30, Floats(32768), Floats(kA), 12, Floats(kB), 30, Floats(40960),
-                      Floats(kC), 10));
+  SUCCEED(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 10, 20, 30, Floats(32768), Floats(kA), 12, Floats(kB), 30,
+                      Floats(40960), Floats(kC), 10));
 }
 CASE(Vectors) {
   Give(arena, 19 * 3 * 4 + 4);  // 20 elements, 3 apart
@@ -145,11 +147,12 @@ CASE(MatrixAndVector) {  // 10 by 30, transposed: x has 10, y 30
 CASE(Triangular) {  // A is 20 by 20 from the right, B 10 by 20
   Give(arena + kA, 20 * 20 * 4);
   Give(arena + kC, kBytesC);
-  SUCCEED(cublasStrsm(NewHandle(s1), CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 10, 20, &kOne,
-                      Floats(kA), 20, Floats(kC), 10));
+  SUCCEED(cublasStrsm(NewHandle(s1), CUBLAS_SIDE_RIGHT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_UNIT, 10, 20,
+                      &kOne, Floats(kA), 20, Floats(kC), 10));
 }
 
-// --- cuBLASLt ----------------------------------------------------------------------------------------------------------------
+// --- cuBLASLt
+// ----------------------------------------------------------------------------------------------------------------
 
 // D (10 by 20) ← A (10 by 30) B (30 by 20), with an epilogue.
 void LtProduct(cublasLtEpilogue_t epilogue, float* bias, CUstream stream) {
@@ -173,8 +176,8 @@ void LtProduct(cublasLtEpilogue_t epilogue, float* bias, CUstream stream) {
   int found = 0;
   SUCCEED(cublasLtMatmulAlgoGetHeuristic(handle, desc, a, b, d, d, preference, 1, &result, &found));
   EXPECT(found == 1 && result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize == 0);
-  SUCCEED(cublasLtMatmul(handle, desc, &kOne, Floats(kA), a, Floats(kB), b, &kNone, Floats(kC), d, Floats(kC), d, &result.algo,
-                         nullptr, 0, stream));
+  SUCCEED(cublasLtMatmul(handle, desc, &kOne, Floats(kA), a, Floats(kB), b, &kNone, Floats(kC), d, Floats(kC), d,
+                         &result.algo, nullptr, 0, stream));
   SUCCEED(cublasLtMatmulPreferenceDestroy(preference));
   for (cublasLtMatrixLayout_t layout : {a, b, d}) SUCCEED(cublasLtMatrixLayoutDestroy(layout));
   SUCCEED(cublasLtMatmulDescDestroy(desc));
@@ -224,10 +227,10 @@ CASE(Settings) {
   SUCCEED(cublasGetProperty(MAJOR_VERSION, &major));
   EXPECT(version == CUBLAS_VERSION && major == CUBLAS_VER_MAJOR && cublasLtGetVersion() == CUBLAS_VERSION);
   EXPECT(cublasSetWorkspace(handle, Floats(4), 1024) == CUBLAS_STATUS_INVALID_VALUE);  // not aligned
-  EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 10, 20, 30, &kOne, Floats(kA), 9, Floats(kB), 30, &kNone, Floats(kC), 10) ==
-         CUBLAS_STATUS_INVALID_VALUE);
-  EXPECT(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &kOne, Floats(kA), 1, Floats(kB), 1, &kNone, Floats(kC), 1) ==
-         CUBLAS_STATUS_NOT_INITIALIZED);
+  EXPECT(cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, 10, 20, 30, &kOne, Floats(kA), 9, Floats(kB), 30, &kNone,
+                     Floats(kC), 10) == CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT(cublasSgemm(nullptr, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &kOne, Floats(kA), 1, Floats(kB), 1, &kNone,
+                     Floats(kC), 1) == CUBLAS_STATUS_NOT_INITIALIZED);
   EXPECT(cublasSasum(handle, 1, Floats(kA), 1, Floats(kB)) == CUBLAS_STATUS_NOT_SUPPORTED);
   EXPECT(strcmp(cublasGetStatusName(CUBLAS_STATUS_NOT_SUPPORTED), "CUBLAS_STATUS_NOT_SUPPORTED") == 0);
   SUCCEED(cublasDestroy(handle));

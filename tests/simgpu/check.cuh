@@ -13,10 +13,10 @@
     }                                                                                             \
   } while (false)
 
-#define EXPECT(condition)                                             \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "line %d: not %s\n", __LINE__, #condition);     \
-      exit(3);                                                        \
-    }                                                                 \
+#define EXPECT(condition)                                         \
+  do {                                                            \
+    if (!(condition)) {                                           \
+      fprintf(stderr, "line %d: not %s\n", __LINE__, #condition); \
+      exit(3);                                                    \
+    }                                                             \
   } while (false)

@@ -347,7 +347,8 @@ CASE(GraphMemoryGivenAwayOthers) {
   Give(arena, 4096);
   const uint64_t before = simgpuReports();
   MUST(cuGraphLaunch(exec, s1));
-  const uint64_t found = simgpuReports() - before;  // from, to, the memset, the call; none with the checker switched off
+  const uint64_t found =
+      simgpuReports() - before;  // from, to, the memset, the call; none with the checker switched off
   if (found != 4 && found != 0) exit(3);
 }
 

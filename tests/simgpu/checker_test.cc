@@ -1,4 +1,5 @@
-// Each case (checker_order_cases.cc, checker_context_cases.cc, checker_block_cases.cc) gives the reports it must, and no others.
+// Each case (checker_order_cases.cc, checker_context_cases.cc, checker_block_cases.cc) gives the reports it must, and
+// no others.
 #include <gtest/gtest.h>
 
 #include "tests/simgpu/subprocess.h"

@@ -170,7 +170,8 @@ void Launches() {
   CHECK(cudaFuncSetAttribute(Scale, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
 }
 
-// A launch with a tensor map uses the block that it describes: with `unordered` another stream's, which nobody waits for.
+// A launch with a tensor map uses the block that it describes: with `unordered` another stream's, which nobody waits
+// for.
 void TensorMaps(bool unordered) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found;
@@ -232,7 +233,8 @@ void DeviceSettings() {
   cudaIpcMemHandle_t handle;
   CHECK(cudaIpcGetMemHandle(&handle, block));
   void* opened = nullptr;
-  EXPECT(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess) != cudaSuccess);  // nowhere in this process
+  EXPECT(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess) !=
+         cudaSuccess);  // nowhere in this process
   cudaGetLastError();
 }
 

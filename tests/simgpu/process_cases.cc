@@ -176,8 +176,8 @@ void ForksEarly() {
   MUST(cuMemAlloc(&p, 64));
 }
 
-// SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7: calls of all names count together, and those of each caller. What is
-// called here is from this program, except inside cudaMalloc.
+// SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7: calls of all names count together, and those of each
+// caller. What is called here is from this program, except inside cudaMalloc.
 void FailsByCaller() {
   Start();  // three calls
   CUdeviceptr p = 0;
@@ -248,12 +248,19 @@ void HostAccess() {
 }
 
 using Case = void (*)();
-const std::map<std::string, Case> kCases = {
-    {"BigDevice", BigDevice},   {"OutOfMemory", OutOfMemory}, {"PoolGivesWay", PoolGivesWay},
-    {"Fails", Fails},           {"LateCalls", LateCalls},     {"BeforeInit", BeforeInit},
-    {"ForksEarly", ForksEarly}, {"FailsByCaller", FailsByCaller},
-    {"Forks", Forks},           {"Devices", Devices},         {"Threads", Threads},
-    {"HostAccess", HostAccess}, {"Start", [] { Start(); }}};
+const std::map<std::string, Case> kCases = {{"BigDevice", BigDevice},
+                                            {"OutOfMemory", OutOfMemory},
+                                            {"PoolGivesWay", PoolGivesWay},
+                                            {"Fails", Fails},
+                                            {"LateCalls", LateCalls},
+                                            {"BeforeInit", BeforeInit},
+                                            {"ForksEarly", ForksEarly},
+                                            {"FailsByCaller", FailsByCaller},
+                                            {"Forks", Forks},
+                                            {"Devices", Devices},
+                                            {"Threads", Threads},
+                                            {"HostAccess", HostAccess},
+                                            {"Start", [] { Start(); }}};
 
 }  // namespace
 

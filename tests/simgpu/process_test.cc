@@ -40,8 +40,9 @@ TEST(Process, FailuresByCaller) {
 
 TEST(Process, BadSettingsAreOneLine) {
   for (const char* bad : {"SIMGPU_FAIL=cuMemAlloc", "SIMGPU_FAIL=cuMemAlloc:0", "SIMGPU_FAIL=cuMemAlloc:every:x",
-                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3", "SIMGPU_DELAY=soon", "SIMGPU_DELAY=-1", "SIMGPU_DELAY=1000001", "SIMGPU_MEMORY=lots", "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G",
-                          "SIMGPU_DEVICES=many", "SIMGPU_VALUES=some"}) {
+                          "SIMGPU_FAIL=cuMemAlloc:3=no", "SIMGPU_FAIL=any@:3", "SIMGPU_FAIL=any@!:3",
+                          "SIMGPU_DELAY=soon", "SIMGPU_DELAY=-1", "SIMGPU_DELAY=1000001", "SIMGPU_MEMORY=lots",
+                          "SIMGPU_MEMORY=1K", "SIMGPU_MEMORY=-3G", "SIMGPU_DEVICES=many", "SIMGPU_VALUES=some"}) {
     const Outcome outcome = Case("Start", bad);
     EXPECT_EQ(outcome.status, 2) << bad;
     EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
@@ -74,8 +75,10 @@ TEST(Process, CountsCalls) {
 
 TEST(Process, CountsCallers) {
   const std::string path = testing::TempDir() + "/simgpu_callers_" + std::to_string(getpid());
-  EXPECT_CLEAN(Case("FailsByCaller", "'SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7' SIMGPU_COUNT_CALLERS=1 "
-                                     "SIMGPU_COUNT_FILE=" + path));
+  EXPECT_CLEAN(Case("FailsByCaller",
+                    "'SIMGPU_FAIL=any:5,cuMemAlloc@libcudart:2,any@!libcudart:7' SIMGPU_COUNT_CALLERS=1 "
+                    "SIMGPU_COUNT_FILE=" +
+                        path));
   const std::string counts = ReadFile(path);
   EXPECT_NE(counts.find("\ncuMemFree 2\n"), std::string::npos) << counts;
   EXPECT_NE(counts.find("\ncuMemFree@simgpu_process_cases 2\n"), std::string::npos) << counts;

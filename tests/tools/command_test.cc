@@ -58,7 +58,8 @@ class CommandTest : public hotpack_test::CommandFolder {
  protected:
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -67,7 +68,8 @@ class CommandTest : public hotpack_test::CommandFolder {
 // Nothing that only looks at what it is takes the beginning away from what reads it.
 TEST_F(CommandTest, ARecordingThroughAPipe) {
   for (const char* file : {"mlp-adam.csv", "mlp-adam.trace"}) {
-    const Outcome piped = RunProgram({"bash", "-c", "\"$0\" show <(cat \"$1\")", HOTPACK_COMMAND, kData + file}, kFakeCuda);
+    const Outcome piped =
+        RunProgram({"bash", "-c", "\"$0\" show <(cat \"$1\")", HOTPACK_COMMAND, kData + file}, kFakeCuda);
     EXPECT_EQ(piped.code, 0) << piped.err;
     EXPECT_EQ(piped.out, Hotpack({"show", kData + file}).out);
   }
@@ -80,15 +82,21 @@ TEST_F(CommandTest, Usage) {
   ExpectRefused({"show"}, "hotpack show: FILE is required");
   ExpectRefused({"replay"}, "hotpack replay: FILE is required");
   ExpectRefused({"pack", "x", "--fast"}, "hotpack pack: The following argument was not expected: --fast");
-  ExpectRefused({"pack", "x", "--time-limit", "0s"}, "hotpack pack: --time-limit: '0s' is no duration such as 500ms or 2s");
+  ExpectRefused({"pack", "x", "--time-limit", "0s"},
+                "hotpack pack: --time-limit: '0s' is no duration such as 500ms or 2s");
   ExpectRefused({"pack", "x", "--algorithm", "magic"},
                 "hotpack pack: --algorithm: 'magic' is none of auto, exact, best-fit, first-fit");
   ExpectRefused({"replay", "x", "--weights", "lots"},
                 "hotpack replay: --weights: 'lots' is no size such as 4096, 512K, 300M or 2G");
-  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
-           {"replay", "x", "--repeat", "-1"}, {"replay", "x", "--whole", "0"}, {"replay", "x", "--api", "opencl"},
-           {"replay", "x", "--repeat", "1", "--whole", "2"}, {"replay", "x", "--marks", "some"}, {"show", "x", "y"},
-           {"pack", "x", "--out"}, {"replay", "x", "--repeat", "two"}}) {
+  for (const std::vector<std::string>& bad :
+       std::vector<std::vector<std::string>>{{"replay", "x", "--repeat", "-1"},
+                                             {"replay", "x", "--whole", "0"},
+                                             {"replay", "x", "--api", "opencl"},
+                                             {"replay", "x", "--repeat", "1", "--whole", "2"},
+                                             {"replay", "x", "--marks", "some"},
+                                             {"show", "x", "y"},
+                                             {"pack", "x", "--out"},
+                                             {"replay", "x", "--repeat", "two"}}) {
     Outcome outcome = Hotpack(bad);
     EXPECT_EQ(outcome.code, 2) << ::testing::PrintToString(bad);
     EXPECT_EQ(Lines(outcome.err).size(), 1u) << outcome.err;
@@ -121,7 +129,8 @@ TEST_F(CommandTest, BadFiles) {
     ExpectRefused({command, Path("none")}, name + Path("none") + ": No such file or directory");
     ExpectRefused({command, folder_.path()}, name + folder_.path() + ": Is a directory");
     for (const Case& bad : {
-             Case{Write("cut.trace", cut.substr(0, 100)), ": byte 100: the file ends in the header, which has 256 bytes"},
+             Case{Write("cut.trace", cut.substr(0, 100)),
+                  ": byte 100: the file ends in the header, which has 256 bytes"},
              Case{Write("cut.csv", "event,id,bytes\nalloc,1,5"), ":2:10: the line has no end: the file is cut"},
              Case{Write("twice.csv", "event,id,bytes\nalloc,1,5\nfree,1,\nfree,1,\n"),
                   ":4:6: block 1 is freed twice, first in line 3"},
@@ -214,9 +223,9 @@ TEST_F(CommandTest, ShowJson) {
   nlohmann::ordered_json object = nlohmann::ordered_json::parse(outcome.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : object.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases", "marks",
-                                "bytes", "live_peak", "live_end", "streams", "threads", "async_requests", "duration_ns",
-                                "marked_iterations", "marked", "detected"));
+  EXPECT_THAT(keys, ElementsAre("format", "program", "process", "created", "end", "events", "requests", "releases",
+                                "marks", "bytes", "live_peak", "live_end", "streams", "threads", "async_requests",
+                                "duration_ns", "marked_iterations", "marked", "detected"));
   EXPECT_EQ(object["requests"], 194);
   EXPECT_EQ(object["marked_iterations"], nlohmann::ordered_json({61, 41, 41, 41}));
   EXPECT_EQ(object["created"], "2023-11-14T22:13:20Z");
@@ -231,7 +240,8 @@ TEST_F(CommandTest, ShowJson) {
 TEST_F(CommandTest, ShowText) {
   Outcome outcome = Hotpack({"show", kData + "cnn-carried.csv"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, StartsWith("format         event CSV\nevents         318: 162 requests, 152 releases, 4 marks\n"));
+  EXPECT_THAT(outcome.out,
+              StartsWith("format         event CSV\nevents         318: 162 requests, 152 releases, 4 marks\n"));
   EXPECT_THAT(outcome.out, HasSubstr("marked         3 iterations; requests: 54 54 54\n"));
   EXPECT_EQ(outcome.err, "");
   std::string cut = Write("cut.trace", ReadFile(kData + "mlp-adam.trace").substr(0, 1000));
@@ -271,23 +281,26 @@ TEST_F(ReplayCommandTest, PlaysThroughEachApi) {
     EXPECT_EQ(Count(log_, "check "), 276);
     EXPECT_EQ(Count(log_, "step"), 0);
     bool async = std::string(api.name) == "async";
-    EXPECT_EQ(Count(log_, std::string(api.allocation) + "200704 stream 1"), async ? 6 : 0) << "the input has its stream";
+    EXPECT_EQ(Count(log_, std::string(api.allocation) + "200704 stream 1"), async ? 6 : 0)
+        << "the input has its stream";
   }
 }
 
 TEST_F(ReplayCommandTest, AReleaseOnAnotherStreamIsOrdered) {
   // Written here by hand: an allocation on stream 0 of 512 bytes, its release on stream 1.
-  std::string trace = ReadFile(kData + "mlp-adam.trace").substr(0, 256) + std::string("\x61\x01\x0A\x00\x00\x01\x00", 7);
+  std::string trace =
+      ReadFile(kData + "mlp-adam.trace").substr(0, 256) + std::string("\x61\x01\x0A\x00\x00\x01\x00", 7);
   trace[16] = 7, trace[17] = 1;
   Outcome outcome = Replay({Write("two.trace", trace), "--api", "async"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(log_, ElementsAre("cudaMallocAsync 512 stream 0", "fill 0 stream 0", "check 0 stream 0", "record stream 0",
-                                "wait stream 1", "cudaFreeAsync stream 1", "sync"));
+  EXPECT_THAT(log_, ElementsAre("cudaMallocAsync 512 stream 0", "fill 0 stream 0", "check 0 stream 0",
+                                "record stream 0", "wait stream 1", "cudaFreeAsync stream 1", "sync"));
 }
 
 TEST_F(ReplayCommandTest, MarksAndWaitingForThePlan) {
   std::string preload = hotpack_test::SanitizerPreload() + HOTPACK_FAKE_CUDA "/libcuda.so.1";
-  Outcome outcome = Replay({kData + "lstm.csv", "--marks", "api", "--wait-plan", "--repeat", "3"}, {{"LD_PRELOAD", preload}});
+  Outcome outcome =
+      Replay({kData + "lstm.csv", "--marks", "api", "--wait-plan", "--repeat", "3"}, {{"LD_PRELOAD", preload}});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(Count(log_, "step"), 4 + 3);
   EXPECT_EQ(Count(log_, "wait_plan -1"), 4 + 3);
@@ -305,8 +318,8 @@ TEST_F(ReplayCommandTest, WholeAndUnsteady) {
   outcome = Replay({file, "--repeat", "4"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_THAT(outcome.out, StartsWith("requests    10\n"));
-  EXPECT_EQ(outcome.err, "hotpack replay: " + file +
-                             ": no steady step (the last two marked steps differ): the whole is repeated\n");
+  EXPECT_EQ(outcome.err,
+            "hotpack replay: " + file + ": no steady step (the last two marked steps differ): the whole is repeated\n");
 }
 
 TEST_F(ReplayCommandTest, WeightsAndOptimizerState) {
@@ -335,7 +348,8 @@ TEST_F(ReplayCommandTest, OutOfMemoryEndsIt) {
     EXPECT_EQ(outcome.code, 1);
     EXPECT_EQ(outcome.out, "");
     std::string call = std::string(api) == "malloc" ? "cudaMalloc" : "cuMemAlloc";
-    EXPECT_EQ(outcome.err, "hotpack replay: " + kData + "lstm.csv: request 4 of 16384 bytes: " + call + ": out of memory (2)\n");
+    EXPECT_EQ(outcome.err,
+              "hotpack replay: " + kData + "lstm.csv: request 4 of 16384 bytes: " + call + ": out of memory (2)\n");
   }
 }
 
@@ -344,8 +358,8 @@ TEST_F(ReplayCommandTest, OnTheSimulatedDevice) {
   const std::string simulated = HOTPACK_BINARY_DIR "/lib/simgpu";
   if (!std::filesystem::exists(simulated + "/libcudart.so.13")) GTEST_SKIP() << "no simulated device in " << simulated;
   for (const char* api : {"malloc", "async", "driver"}) {
-    Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("stats"), "--force", "--", HOTPACK_COMMAND, "replay",
-                               kData + "cnn-carried.csv", "--api", api, "--repeat", "10", "--wait-plan"},
+    Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("stats"), "--force", "--", HOTPACK_COMMAND,
+                               "replay", kData + "cnn-carried.csv", "--api", api, "--repeat", "10", "--wait-plan"},
                               {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_THAT(outcome.out, StartsWith("requests    702\n"));
@@ -373,7 +387,8 @@ TEST_F(ReplayCommandTest, OnTheSimulatedDeviceWithAPlainArena) {
 
 TEST_F(ReplayCommandTest, NoCuda) {
   if (access("/usr/lib/x86_64-linux-gnu/libcuda.so.1", F_OK) == 0) GTEST_SKIP() << "there is a driver";
-  Outcome outcome = Hotpack({"replay", kData + "lstm.csv", "--api", "driver"}, {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
+  Outcome outcome =
+      Hotpack({"replay", kData + "lstm.csv", "--api", "driver"}, {{"LD_LIBRARY_PATH", ""}, {"LD_PRELOAD", ""}});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(Lines(outcome.err).size(), 1u);
   EXPECT_THAT(outcome.err, StartsWith("hotpack replay: cannot load libcuda.so.1: "));

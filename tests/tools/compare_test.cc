@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <thread>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -62,8 +62,8 @@ void ExpectRefused(const std::vector<std::string>& arguments, const std::string&
 
 TEST(CompareTest, EveryRowIsThereAndNoneIsBelowWhatIsLive) {
   const Json compared = CompareJson({kCarried});
-  EXPECT_THAT(Names(compared), ElementsAre("hotpack", "cudamalloc", "chainer", "pytorch", "pytorch-expandable", "best-fit",
-                                           "first-fit", "tflite", "xla"));
+  EXPECT_THAT(Names(compared), ElementsAre("hotpack", "cudamalloc", "chainer", "pytorch", "pytorch-expandable",
+                                           "best-fit", "first-fit", "tflite", "xla"));
   const uint64_t live = compared["live_peak"], steady = compared["live_steady"];
   for (const Json& row : compared["rows"]) {
     SCOPED_TRACE(row.dump());
@@ -88,13 +88,15 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(compared["iteration"]["requests"], 54);
   EXPECT_TRUE(compared["iteration"]["marked"]);
   // What the arena holds in that iteration: the plan and the blocks outside it, each rounded up to chunks.
-  const uint64_t needed = compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
+  const uint64_t needed =
+      compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
   EXPECT_GE(Row(compared, "hotpack")["reserved_steady"], compared["live_steady"]);
   EXPECT_LE(Row(compared, "hotpack")["reserved_steady"], needed + 2 * (2 << 20));
   EXPECT_EQ(Row(compared, "xla")["reserved_steady"], needed) << "it is as good as the bound here";
 }
 
-// 40 MiB while the job begins, then steps of 14 MiB beside 2 MiB that stay: the engine gives back what the steps do not need.
+// 40 MiB while the job begins, then steps of 14 MiB beside 2 MiB that stay: the engine gives back what the steps do not
+// need.
 TEST(CompareTest, TheEngineIsTheOneThatServes) {
   TemporaryDirectory folder;
   const std::string path = folder.path() + "/job.csv";
@@ -126,9 +128,10 @@ TEST(CompareTest, RepetitionsAreMoreRequests) {
 TEST(CompareTest, TheTableIsForPeople) {
   const Outcome outcome = Compare({kPerceptron, "--peers", "pytorch,best-fit"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("iteration with the highest live load: 41 requests, as marked\n"), HasSubstr("\nhotpack's engine "),
-                                 HasSubstr("\nPyTorch's caching allocator "), HasSubstr("\none arena, best fit "),
-                                 HasSubstr("driver calls"), Not(HasSubstr("expandable"))));
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("iteration with the highest live load: 41 requests, as marked\n"),
+                    HasSubstr("\nhotpack's engine "), HasSubstr("\nPyTorch's caching allocator "),
+                    HasSubstr("\none arena, best fit "), HasSubstr("driver calls"), Not(HasSubstr("expandable"))));
   // One measure for all rows; what is held while served is by itself, below them.
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nheld at most in the whole run "), Not(HasSubstr("last iteration")),
                                  HasSubstr("\n\nhotpack's engine, held while served by the plan: ")));
@@ -161,8 +164,8 @@ TEST(CompareTest, WithoutAnIteration) {
   EXPECT_EQ(Row(compared, "hotpack")["held_while_served"], nullptr);
 }
 
-// Marked steps with blocks of drawn sizes and lives, whose packing no lower bound ends: each search for a plan lasts as long as
-// it may.
+// Marked steps with blocks of drawn sizes and lives, whose packing no lower bound ends: each search for a plan lasts as
+// long as it may.
 std::string HardJob(const std::string& path) {
   std::ofstream file(path);
   file << "event,id,bytes\n";

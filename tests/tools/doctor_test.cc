@@ -78,7 +78,8 @@ TEST_F(Doctor, AProgramThatIsServed) {
 }
 
 TEST_F(Doctor, ThePrintedFormSaysTheSame) {
-  const Outcome outcome = Hotpack({"doctor", "--simulate", "--", "sh", "-c", "echo out; exec \"$0\" replay \"$1\"", HOTPACK_COMMAND, kLstm});
+  const Outcome outcome = Hotpack(
+      {"doctor", "--simulate", "--", "sh", "-c", "echo out; exec \"$0\" replay \"$1\"", HOTPACK_COMMAND, kLstm});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("driver       simulated, CUDA "));
   EXPECT_THAT(outcome.out, HasSubstr("  requests   1035 served, "));
@@ -103,9 +104,12 @@ TEST_F(Doctor, Variables) {
   EXPECT_THAT(Sentences(off, "to_do"), Contains("is left alone"));
   EXPECT_EQ(off["processes"][0]["requests"], 0);
   const std::string wrong = std::string("HOTPACK_") + "TRASE";
-  EXPECT_THAT(Sentences(Look(1, program, {{wrong, "x"}}), "to_do"), Contains(wrong + " is no variable of hotpack's: is HOTPACK_TRACE meant?"));
-  EXPECT_THAT(Sentences(Look(1, program, {{"PYTORCH_NO_CUDA_MEMORY_CACHING", "0"}}), "to_do"), Contains("keeps PyTorch's own caching"));
-  const json noted = Look(0, program, {{"PYTORCH_ALLOC_CONF", "expandable_segments:True"}, {"NVTX_INJECTION64_PATH", "/nowhere.so"}});
+  EXPECT_THAT(Sentences(Look(1, program, {{wrong, "x"}}), "to_do"),
+              Contains(wrong + " is no variable of hotpack's: is HOTPACK_TRACE meant?"));
+  EXPECT_THAT(Sentences(Look(1, program, {{"PYTORCH_NO_CUDA_MEMORY_CACHING", "0"}}), "to_do"),
+              Contains("keeps PyTorch's own caching"));
+  const json noted =
+      Look(0, program, {{"PYTORCH_ALLOC_CONF", "expandable_segments:True"}, {"NVTX_INJECTION64_PATH", "/nowhere.so"}});
   EXPECT_THAT(Sentences(noted, "notes"), Contains("PYTORCH_ALLOC_CONF is set"));
   EXPECT_THAT(Sentences(noted, "notes"), Contains("NVTX_INJECTION64_PATH is set"));
   EXPECT_EQ(noted["environment"]["PYTORCH_ALLOC_CONF"], "expandable_segments:True");
@@ -170,14 +174,17 @@ TEST_F(Doctor, NothingIsLeft) {
 
 class Record : public WithDevice {
  protected:
-  std::string Csv(const std::string& trace) const { return Hotpack({"import", trace, "--format", "trace", "-o", "-"}).out; }
+  std::string Csv(const std::string& trace) const {
+    return Hotpack({"import", trace, "--format", "trace", "-o", "-"}).out;
+  }
 };
 
 // The requests of a program that hotpack serves are those of one that it only looks at.
 TEST_F(Record, TheSameAsWhenServed) {
   for (const char* api : {"malloc", "async", "driver"}) {
-    const std::vector<std::string> program = {"--", HOTPACK_COMMAND, "replay", HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv",
-                                              "--repeat", "2", "--marks", "api", "--api", api};
+    const std::vector<std::string> program = {
+        "--",  HOTPACK_COMMAND, "replay", HOTPACK_SOURCE_DIR "/tests/data/cnn-carried.csv", "--repeat", "2", "--marks",
+        "api", "--api",         api};
     const auto with = [&](std::vector<std::string> first) {
       first.insert(first.end(), program.begin(), program.end());
       return Hotpack(first);
@@ -191,8 +198,10 @@ TEST_F(Record, TheSameAsWhenServed) {
       ASSERT_EQ(Hotpack({"import", trace, "-o", trace + ".csv"}).code, 0);
     }
     EXPECT_EQ(ReadFile(recorded + ".csv"), ReadFile(served + ".csv")) << api;
-    const json of_recorded = json::parse(Hotpack({"show", recorded, "--json"}).out), of_served = json::parse(Hotpack({"show", served, "--json"}).out);
-    for (const char* figure : {"events", "requests", "releases", "marks", "bytes", "live_peak", "live_end", "streams", "async_requests"}) {
+    const json of_recorded = json::parse(Hotpack({"show", recorded, "--json"}).out),
+               of_served = json::parse(Hotpack({"show", served, "--json"}).out);
+    for (const char* figure :
+         {"events", "requests", "releases", "marks", "bytes", "live_peak", "live_end", "streams", "async_requests"}) {
       EXPECT_EQ(of_recorded[figure], of_served[figure]) << figure << " " << api;
     }
     EXPECT_EQ(of_recorded["end"], "closed");
@@ -200,7 +209,9 @@ TEST_F(Record, TheSameAsWhenServed) {
 }
 
 TEST_F(Record, NothingIsServed) {
-  const Outcome outcome = Hotpack({"run", "--simulate", "--json-stats", Path("json"), "--", HOTPACK_COMMAND, "replay", kLstm}, {{"HOTPACK", "record"}});
+  const Outcome outcome =
+      Hotpack({"run", "--simulate", "--json-stats", Path("json"), "--", HOTPACK_COMMAND, "replay", kLstm},
+              {{"HOTPACK", "record"}});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const json stats = json::parse(ReadFile(Path("json")));
   EXPECT_EQ(stats["requests"], 0);
@@ -211,10 +222,11 @@ TEST_F(Record, NothingIsServed) {
 
 TEST_F(Record, SeveralProcesses) {
   const std::string trace = Path("job.trace");
-  const Outcome outcome = Hotpack({"record", "--simulate", "-o", trace, "--", "sh", "-c", "\"$0\" replay \"$1\" && \"$0\" replay \"$1\"; exit 4",
-                                   HOTPACK_COMMAND, kLstm});
+  const Outcome outcome = Hotpack({"record", "--simulate", "-o", trace, "--", "sh", "-c",
+                                   "\"$0\" replay \"$1\" && \"$0\" replay \"$1\"; exit 4", HOTPACK_COMMAND, kLstm});
   EXPECT_EQ(outcome.code, 4) << "the program's";
-  EXPECT_THAT(outcome.err, HasSubstr("2070 requests, live peak 10.7 MiB, of 2 processes (" + trace + ", " + trace + ".PROCESS)"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("2070 requests, live peak 10.7 MiB, of 2 processes (" + trace + ", " + trace + ".PROCESS)"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2);
 }
 

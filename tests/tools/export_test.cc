@@ -78,7 +78,9 @@ TEST_F(ExportTest, RefusesWithOneLineAndWritesNothing) {
   const std::string out = Path("out.lp");
   ExpectFailure(2, {"export"}, "hotpack export: FILE is required");
   ExpectFailure(2, {"export", file}, "hotpack export: --format is required");
-  ExpectFailure(2, {"export", file, "--format", "xml"}, "hotpack export: --format: 'xml' is none of lp, mps, minimalloc, event-csv, svg, chrome, torch-snapshot");
+  ExpectFailure(
+      2, {"export", file, "--format", "xml"},
+      "hotpack export: --format: 'xml' is none of lp, mps, minimalloc, event-csv, svg, chrome, torch-snapshot");
   ExpectFailure(2, {"export", file, "--format", "lp", "--out", file},
                 "hotpack export: --out " + file + " is the input");
   ExpectFailure(2, {"export", file, "--format", "lp", "--memory", "1G"},

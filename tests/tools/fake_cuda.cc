@@ -1,5 +1,5 @@
-// A driver and a runtime in one small library, on host memory, for the tests of `hotpack replay`: they run its kernels, so
-// that what it checks can be made to fail.
+// A driver and a runtime in one small library, on host memory, for the tests of `hotpack replay`: they run its kernels,
+// so that what it checks can be made to fail.
 //   FAKE_CUDA_FAIL_AT=N   the N-th allocation (from 1) fails
 //   FAKE_CUDA_SHARE=1     every allocation returns the same memory
 //   FAKE_CUDA_NO_MODULE=1 modules cannot be loaded
@@ -22,7 +22,8 @@ namespace {
 
 void Log(const char* format, ...) {
   // Both libraries, and a preloaded one, write to the same file.
-  static int file = getenv("FAKE_CUDA_LOG") != nullptr ? open(getenv("FAKE_CUDA_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
+  static int file =
+      getenv("FAKE_CUDA_LOG") != nullptr ? open(getenv("FAKE_CUDA_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0600) : -1;
   if (file < 0) return;
   char line[200];
   va_list arguments;
@@ -91,7 +92,8 @@ FAKE CUresult cuModuleLoadData(CUmodule*, const void*) {
   return getenv("FAKE_CUDA_NO_MODULE") != nullptr ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS;
 }
 FAKE CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
-  if (strcmp(name, "hotpack_replay_fill") != 0 && strcmp(name, "hotpack_replay_check") != 0) return CUDA_ERROR_NOT_FOUND;
+  if (strcmp(name, "hotpack_replay_fill") != 0 && strcmp(name, "hotpack_replay_check") != 0)
+    return CUDA_ERROR_NOT_FOUND;
   return *function = strcmp(name, "hotpack_replay_fill") == 0 ? kFill : kCheck, CUDA_SUCCESS;
 }
 FAKE CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,

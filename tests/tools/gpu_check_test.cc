@@ -119,8 +119,10 @@ TEST_F(GpuCheckTest, TheDocumentHasWhatItsPageSays) {
   for (const char* key : {"mode", "only", "traces", "library_path", "simulate", "step_limit"}) {
     EXPECT_TRUE(document.at("options").contains(key)) << key;
   }
-  for (const char* key : {"name", "memory_bytes", "compute_capability"}) EXPECT_TRUE(document.at("device").contains(key)) << key;
-  for (const char* key : {"driver", "cuda_driver_api", "cuda_runtime"}) EXPECT_TRUE(document.at("versions").contains(key)) << key;
+  for (const char* key : {"name", "memory_bytes", "compute_capability"})
+    EXPECT_TRUE(document.at("device").contains(key)) << key;
+  for (const char* key : {"driver", "cuda_driver_api", "cuda_runtime"})
+    EXPECT_TRUE(document.at("versions").contains(key)) << key;
   for (const char* key : {"cpu", "cores", "kernel", "glibc"}) EXPECT_TRUE(document.at("host").contains(key)) << key;
   const json& summary = document.at("summary");
   EXPECT_EQ(summary.at("steps"), document.at("steps").size());
@@ -140,13 +142,15 @@ TEST_F(GpuCheckTest, AFailedFindingMakesTheWholeFail) {
   const Outcome outcome = CheckProbes("fail", "1");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("FAILED\n  probes/gpu_probe/arena/without: arena.values"));
-  EXPECT_EQ(Document().at("summary").at("fail"), 1) << "a status of 1 is what a failed finding makes, not one more failure";
+  EXPECT_EQ(Document().at("summary").at("fail"), 1)
+      << "a status of 1 is what a failed finding makes, not one more failure";
 }
 
 TEST_F(GpuCheckTest, ADifferenceIsListedAndFailsNothing) {
   const Outcome outcome = CheckProbes("differs", "0");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("the driver DIFFERS from what is documented\n  probes/gpu_probe/arena/without: arena.values"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("the driver DIFFERS from what is documented\n  probes/gpu_probe/arena/without: arena.values"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("hotpack answers differently")));
   EXPECT_EQ(Document().at("summary").at("differs_driver"), 1);
   EXPECT_EQ(Document().at("summary").at("differs_hotpack"), 0);
@@ -159,15 +163,17 @@ TEST_F(GpuCheckTest, WhatDiffersUnderHotpackIsNotTheDrivers) {
                                    "'$([ -n \"$UNDER_HOTPACK\" ] && echo '\"differs\"' || echo '\"pass\"')'"));
   const Outcome outcome = Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 0) << outcome.out << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("hotpack answers differently from the driver\n  probes/gpu_probe/arena/hotpack-vmm: "
-                                     "arena.values"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("hotpack answers differently from the driver\n  probes/gpu_probe/arena/hotpack-vmm: "
+                        "arena.values"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("the driver DIFFERS")));
   EXPECT_EQ(Document().at("summary").at("differs_driver"), 0);
   EXPECT_EQ(Document().at("summary").at("differs_hotpack"), 2) << "with either arena";
 }
 
 TEST_F(GpuCheckTest, AProgramThatEndsBadlyFailsAndTheOthersGoOn) {
-  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\necho lost >&2\nexit 3\n");
+  AddProgram("gpu_probe",
+             "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\necho lost >&2\nexit 3\n");
   const Outcome outcome = Check({"--tiny", "--simulate", "--only", "probes", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 1);
   for (const char* step : {"gpu_probe/arena/without", "gpu_probe/info/without"}) {
@@ -181,8 +187,8 @@ TEST_F(GpuCheckTest, AProgramThatEndsBadlyFailsAndTheOthersGoOn) {
 }
 
 TEST_F(GpuCheckTest, AHangingProgramIsKilledWithWhatItStarted) {
-  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\nsleep 1000 & echo $! >\"" + Path("pid") +
-                              "\"\nsleep 1000\n");
+  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\nsleep 1000 & echo $! >\"" +
+                              Path("pid") + "\"\nsleep 1000\n");
   const Outcome outcome =
       Check({"--tiny", "--simulate", "--only", "probes", "--step-limit", "0.5", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 1);
@@ -200,7 +206,8 @@ TEST_F(GpuCheckTest, AHangingProgramIsKilledWithWhatItStarted) {
 
 TEST_F(GpuCheckTest, AnInterruptedCheckKeepsWhatItHas) {
   // The probe sends the signal to the check, which is its parent.
-  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\nkill -TERM $PPID\nsleep 1000\n");
+  AddProgram("gpu_probe",
+             "#!/bin/sh\n[ \"$1\" = --list ] && printf 'arena\\ninfo\\n' && exit 0\nkill -TERM $PPID\nsleep 1000\n");
   const Outcome outcome = Check({"--tiny", "--simulate", "--out", Path("out.json")});
   EXPECT_EQ(outcome.code, 128 + SIGTERM);
   EXPECT_EQ(Document().at("complete"), false);
@@ -247,10 +254,12 @@ TEST_F(GpuCheckTest, TooFewPlannedRequestsFail) {
 }
 
 TEST_F(GpuCheckTest, SettingsOfTheCallerDoNotReachThePrograms) {
-  AddProgram("gpu_probe", "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n[ -z \"$HOTPACK\" ] || exit 4\nexit 0\n");
+  AddProgram("gpu_probe",
+             "#!/bin/sh\n[ \"$1\" = --list ] && echo arena && exit 0\n[ -z \"$HOTPACK\" ] || exit 4\nexit 0\n");
   const auto seen = [&](const std::map<std::string, std::string>& environment) {
-    RunProgram({Path("kit/bin/gpu_check"), "--tiny", "--simulate", "--only", "probes", "--out", Path("out.json"), "--force"},
-               environment);
+    RunProgram(
+        {Path("kit/bin/gpu_check"), "--tiny", "--simulate", "--only", "probes", "--out", Path("out.json"), "--force"},
+        environment);
     return Finding("gpu_probe/arena/without", "ended").at("seen").get<std::string>();
   };
   EXPECT_EQ(seen({{"HOTPACK", "0"}}), "no JSON object on its stdout");  // not status 4
@@ -267,9 +276,14 @@ TEST_F(GpuCheckTest, ADocumentThatIsThereStays) {
 }
 
 TEST_F(GpuCheckTest, BadInputIsOneLine) {
-  const std::vector<std::vector<std::string>> wrong = {
-      {"--fast"},           {"--quick", "--tiny"},  {"--only", "probe"},          {"--traces", Path("none")},
-      {"--traces", Path("kit")}, {"--step-limit", "0"}, {"--out", Path("no/such/dir.json")}, {"extra"}};
+  const std::vector<std::vector<std::string>> wrong = {{"--fast"},
+                                                       {"--quick", "--tiny"},
+                                                       {"--only", "probe"},
+                                                       {"--traces", Path("none")},
+                                                       {"--traces", Path("kit")},
+                                                       {"--step-limit", "0"},
+                                                       {"--out", Path("no/such/dir.json")},
+                                                       {"extra"}};
   for (std::vector<std::string> arguments : wrong) {
     const Outcome outcome = Check(arguments);
     EXPECT_EQ(outcome.code, 2) << ::testing::PrintToString(arguments);

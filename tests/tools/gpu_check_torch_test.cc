@@ -1,4 +1,5 @@
-// What gpu_check makes of benchmarks and of PyTorch's models: stand-ins that fail, differ, hold too much, or are not there.
+// What gpu_check makes of benchmarks and of PyTorch's models: stand-ins that fail, differ, hold too much, or are not
+// there.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -33,8 +34,8 @@ echo '{"requests": 1000, "requests_steady": 800, "planned_steady": PLANNED, "ste
 exec "$@"
 )";
 
-// Stands in for Python: what imports PyTorch and lists the models, and what train.py writes. PyTorch's allocator holds 130 MB,
-// with expandable segments 110 MB.
+// Stands in for Python: what imports PyTorch and lists the models, and what train.py writes. PyTorch's allocator holds
+// 130 MB, with expandable segments 110 MB.
 constexpr char kPython[] = R"(#!/bin/sh
 if [ "$1" = -c ]; then printf '2.11.0\n13.0\nresnet50\nmoe\n'; exit 0; fi
 model=$2
@@ -74,7 +75,8 @@ constexpr char kTimes[] = R"({"context": {}, "benchmarks": [
  {"name": "MutexPair", "run_name": "MutexPair", "run_type": "iteration", "real_time": 60.0, "time_unit": "ns"}]})";
 
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) text.replace(at, what.size(), with);
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
   return text;
 }
 
@@ -103,7 +105,9 @@ class GpuCheckTorchTest : public ::testing::Test {
   // On a driver that says that there is a device, so that losses count.
   Outcome Check(const std::string& only, const std::string& mode = "--quick") {
     return RunProgram({Path("kit/bin/gpu_check"), mode, "--only", only, "--force", "--out", Path("out.json")},
-                      {{"LD_LIBRARY_PATH", HOTPACK_FAKE_GPU}, {"LD_PRELOAD", ""}, {"TMPDIR", folder_.path()},
+                      {{"LD_LIBRARY_PATH", HOTPACK_FAKE_GPU},
+                       {"LD_PRELOAD", ""},
+                       {"TMPDIR", folder_.path()},
                        {"HOTPACK_TORCH_PYTHON", Path("python")}});
   }
   json Step(const std::string& name) const {
@@ -186,7 +190,8 @@ TEST_F(GpuCheckTorchTest, WithoutPyTorchItIsLeftOut) {
 }
 
 TEST_F(GpuCheckTorchTest, ARunThatFailsFailsAlone) {
-  AddProgram("python", Replaced(Replaced(kPython, "PLAIN", "1"), "OURS", "1") + "[ $allocator != expandable ] || exit 3\n");
+  AddProgram("python",
+             Replaced(Replaced(kPython, "PLAIN", "1"), "OURS", "1") + "[ $allocator != expandable ] || exit 3\n");
   EXPECT_EQ(Check("pytorch").code, 1);
   EXPECT_EQ(Result("resnet50/expandable", "ended"), "fail");
   EXPECT_EQ(Result("resnet50/preload", "below_default"), "pass");

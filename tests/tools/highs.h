@@ -16,10 +16,12 @@ struct HighsModel {
   bool no_time = false;  // to end before it begins: without a solution
 };
 
-inline bool Runs(const std::vector<std::string>& command) { return RunProgram(command, {{"LD_PRELOAD", ""}}).code == 0; }
+inline bool Runs(const std::vector<std::string>& command) {
+  return RunProgram(command, {{"LD_PRELOAD", ""}}).code == 0;
+}
 
-// A Python that has highspy: $HOTPACK_HIGHS_PYTHON, else that of the build (tools/test puts it there), else the system's. Empty if
-// there is none.
+// A Python that has highspy: $HOTPACK_HIGHS_PYTHON, else that of the build (tools/test puts it there), else the
+// system's. Empty if there is none.
 inline std::string PythonWithHighs() {
   const char* named = std::getenv("HOTPACK_HIGHS_PYTHON");
   std::vector<std::string> candidates = {HOTPACK_BINARY_DIR "/solvers/bin/python3", "python3"};
@@ -30,7 +32,8 @@ inline std::string PythonWithHighs() {
   return "";
 }
 
-// To the optimum, all models in one process: starting Python takes longer than solving. Exit code 124 after 200 seconds.
+// To the optimum, all models in one process: starting Python takes longer than solving. Exit code 124 after 200
+// seconds.
 inline Outcome SolveByHighs(const std::string& python, const std::vector<HighsModel>& models) {
   constexpr const char* kProgram = R"(
 import sys, highspy

@@ -68,7 +68,9 @@ TEST(HotIterationTest, TheTwoFormatsAgree) {
 
 TEST(HotIterationTest, OneMarkedIterationIsEnough) {
   absl::StatusOr<Trace> trace = ParseEventCsv(
-      "event,id,bytes\nalloc,0,999\nmark,s,\nalloc,1,512\nalloc,2,1024\nfree,1,\nalloc,3,512\nfree,2,\nfree,3,\nmark,e,\n", "f");
+      "event,id,bytes\nalloc,0,999\nmark,s,\nalloc,1,512\nalloc,2,1024\nfree,1,\nalloc,3,512\nfree,2,\nfree,3,\nmark,e,"
+      "\n",
+      "f");
   ASSERT_TRUE(trace.ok());
   std::optional<HotIteration> marked = MarkedIteration(*trace);
   ASSERT_TRUE(marked.has_value());
@@ -96,14 +98,15 @@ TEST(HotIterationTest, APartAtTheEndThatDoesNotRepeat) {
   EXPECT_EQ(detected->profile.period, 5u);
 }
 
-// Training steps whose sizes vary, and after each some evaluation steps that are all alike: what repeats is the evaluation,
-// and the most memory is in the training.
+// Training steps whose sizes vary, and after each some evaluation steps that are all alike: what repeats is the
+// evaluation, and the most memory is in the training.
 TEST(LargestIterationTest, WithoutMarksATrainingStepIsBeforeAnEvaluationThatRepeats) {
   std::string rows = "event,id,bytes\nalloc,0,65536\n";
   int id = 1;
   const auto step = [&](int count, int bytes) {
     const int first = id;
-    for (int i = 0; i < count; ++i) rows += "alloc," + std::to_string(id++) + "," + std::to_string(bytes + 512 * (i % 7)) + "\n";
+    for (int i = 0; i < count; ++i)
+      rows += "alloc," + std::to_string(id++) + "," + std::to_string(bytes + 512 * (i % 7)) + "\n";
     for (int i = first; i < id; ++i) rows += "free," + std::to_string(i) + ",\n";
   };
   for (int k = 0; k < 6; ++k) {

@@ -44,7 +44,8 @@ class ImportTest : public hotpack_test::CommandFolder {
   }
   std::vector<std::string> Files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      names.push_back(entry.path().filename());
     return names;
   }
 };
@@ -83,28 +84,30 @@ TEST_F(ImportTest, ALogAndARecording) {
   EXPECT_EQ(Hotpack({"import", kData + "lstm.csv", "-o", Path("lstm.trace")}).code, 0);
   EXPECT_EQ(Hotpack({"import", Path("lstm.trace"), "-o", Path("lstm.csv")}).code, 0);
   EXPECT_EQ(ReadFile(Path("lstm.csv")), ReadFile(kData + "lstm.csv"));
-  const Outcome piped = RunProgram({"/bin/sh", "-c",
-                                    "cat \"$1\" | \"$0\" import /dev/stdin --format rmm-log -o -", HOTPACK_COMMAND,
-                                    kLog});
+  const Outcome piped = RunProgram(
+      {"/bin/sh", "-c", "cat \"$1\" | \"$0\" import /dev/stdin --format rmm-log -o -", HOTPACK_COMMAND, kLog});
   EXPECT_EQ(piped.code, 0) << piped.err;
   EXPECT_TRUE(piped.out == ReadFile(trace));  // bytes: not for a terminal
 }
 
 // Figures by hand: 0 and 1 meet (768 bytes each way rounded up to 1024), 2 begins where 0 ends and has a gap.
 TEST_F(ImportTest, APackingInstance) {
-  const std::string instance = Write("i.csv", "id,lower,upper,size,alignment,gaps,offset\na,0,4,512,1,,0\nb,2,6,1024,4,,512\nc,4,12,512,1,8-10,-1\n");
+  const std::string instance = Write(
+      "i.csv", "id,lower,upper,size,alignment,gaps,offset\na,0,4,512,1,,0\nb,2,6,1024,4,,512\nc,4,12,512,1,8-10,-1\n");
   const Outcome outcome = Hotpack({"import", instance, "-o", Path("i.trace")});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err,
             "hotpack import: packing instance: 4 allocations, one iteration\n"
             "hotpack import: left out: offsets, alignments, 1 gap (the block is allocated anew after it)\n");
   EXPECT_EQ(Hotpack({"export", Path("i.trace"), "--format", "event-csv"}).out,
-            "event,id,bytes\nmark,step,\nalloc,0,512\nalloc,1,1024\nfree,0,\nalloc,2,512\nfree,1,\nfree,2,\nalloc,3,512\nfree,3,\n"
+            "event,id,bytes\nmark,step,\nalloc,0,512\nalloc,1,1024\nfree,0,\nalloc,2,512\nfree,1,\nfree,2,\nalloc,3,"
+            "512\nfree,3,\n"
             "mark,end,\n");
   EXPECT_THAT(Hotpack({"pack", Path("i.trace")}).out, HasSubstr("\nlower bound  1536 (1.5 KiB)\n"));
   const std::string huge = Write("huge.csv", "id,lower,upper,size\nx,0,1,2000000000000\n");
-  ExpectFailure({"import", huge, "-o", Path("huge.trace")},
-                "hotpack import: " + huge + ": block x has 2000000000000 bytes, more than the 1099511627776 of a recording");
+  ExpectFailure(
+      {"import", huge, "-o", Path("huge.trace")},
+      "hotpack import: " + huge + ": block x has 2000000000000 bytes, more than the 1099511627776 of a recording");
 }
 
 // What is exported as an instance is what is packed.
@@ -112,7 +115,8 @@ TEST_F(ImportTest, ARecordingAsAnInstance) {
   const std::string recording = kData + "cnn-carried.csv";
   const Outcome outcome = Hotpack({"export", recording, "--format", "minimalloc", "-o", Path("i.csv")});
   EXPECT_EQ(outcome.err, "hotpack export: 54 blocks of the last marked iteration, 54 requests\n");
-  const std::string of_recording = Hotpack({"pack", recording, "--json"}).out, of_instance = Hotpack({"pack", Path("i.csv"), "--json"}).out;
+  const std::string of_recording = Hotpack({"pack", recording, "--json"}).out,
+                    of_instance = Hotpack({"pack", Path("i.csv"), "--json"}).out;
   const auto figures = [](const std::string& text) { return text.substr(0, text.find("\"ratio\"")); };
   EXPECT_EQ(figures(of_instance), figures(of_recording));
   EXPECT_EQ(Hotpack({"export", recording, "--format", "csv"}).out, ReadFile(recording));
@@ -137,12 +141,15 @@ TEST_F(ImportTest, RefusesWithOneLineAndWritesNothing) {
   const std::string text = Write("text", "nothing of that kind\n"), empty = Write("empty", "");
   const std::string cut = Write("cut.pickle", ReadFile(kSnapshot).substr(0, 5000));
   const std::string bare = Write("bare.pickle", "\x80\x02}q");
-  const std::string attack = Write("attack.pickle", "\x80\x02" "cos\nsystem\nX\x02");
+  const std::string attack = Write("attack.pickle",
+                                   "\x80\x02"
+                                   "cos\nsystem\nX\x02");
   const size_t before = Files().size();
   ExpectFailure({"import"}, "hotpack import: FILE is required");
   ExpectFailure({"import", kSnapshot}, "hotpack import: --out is required");
-  ExpectFailure({"import", kSnapshot, "-o", out, "--format", "json"},
-                "hotpack import: --format: 'json' is none of auto, torch-snapshot, rmm-log, minimalloc, event-csv, trace");
+  ExpectFailure(
+      {"import", kSnapshot, "-o", out, "--format", "json"},
+      "hotpack import: --format: 'json' is none of auto, torch-snapshot, rmm-log, minimalloc, event-csv, trace");
   ExpectFailure({"import", Path("missing"), "-o", out},
                 "hotpack import: " + Path("missing") + ": No such file or directory");
   ExpectFailure({"import", folder_.path(), "-o", out}, "hotpack import: " + folder_.path() + ": Is a directory");
@@ -154,27 +161,29 @@ TEST_F(ImportTest, RefusesWithOneLineAndWritesNothing) {
   ExpectFailure({"import", text, "-o", out, "--format", "torch-snapshot"},
                 "hotpack import: " + text + ": byte 0: this is no pickle of protocol 2 to 5");
   ExpectFailure({"import", text, "-o", out, "--format", "rmm-log"},
-                "hotpack import: " + text +
-                    ":1:21: 1 columns, 6 expected: Thread,Time,Action,Pointer,Size,Stream");
+                "hotpack import: " + text + ":1:21: 1 columns, 6 expected: Thread,Time,Action,Pointer,Size,Stream");
   ExpectFailure({"import", kSnapshot, "-o", out, "--format", "event-csv", "--device", "1"},
                 "hotpack import: --device is for PyTorch snapshots");
   ExpectFailure({"import", kSnapshot, "-o", out, "--device", "1"},
                 "hotpack import: " + kSnapshot + ": there is no history of device 1 in it");
   EXPECT_THAT(Hotpack({"import", cut, "-o", out}).err, HasSubstr(": the file ends here: it is cut\n"));
   EXPECT_THAT(Hotpack({"import", bare, "-o", out}).err, HasSubstr(": byte 3: the file ends here"));
-  EXPECT_THAT(Hotpack({"import", attack, "-o", out}).err, HasSubstr("byte 2: it wants Python to make an object (GLOBAL)"));
+  EXPECT_THAT(Hotpack({"import", attack, "-o", out}).err,
+              HasSubstr("byte 2: it wants Python to make an object (GLOBAL)"));
   ExpectFailure({"import", kSnapshot, "-o", "/nonexistent/out.trace"},
                 "hotpack import: --out /nonexistent/out.trace: No such file or directory");
   ExpectFailure({"import", kSnapshot, "-o", "/dev/full"},
                 "hotpack import: /dev/full: cannot be written: No space left on device");
-  ExpectFailure({"import", kSnapshot, "-o", folder_.path()}, "hotpack import: --out " + folder_.path() + ": is a directory");
+  ExpectFailure({"import", kSnapshot, "-o", folder_.path()},
+                "hotpack import: --out " + folder_.path() + ": is a directory");
   ExpectFailure({"import", text, "-o", text}, "hotpack import: --out " + text + " is the input");
   EXPECT_EQ(Files().size(), before);
 }
 
 TEST_F(ImportTest, WritesOverAFileOnlyWhenToldTo) {
   const std::string out = Write("there.trace", "precious");
-  ExpectFailure({"import", kSnapshot, "-o", out}, "hotpack import: --out " + out + ": is there already; --force writes over it");
+  ExpectFailure({"import", kSnapshot, "-o", out},
+                "hotpack import: --out " + out + ": is there already; --force writes over it");
   EXPECT_EQ(ReadFile(out), "precious");
   const std::string cut = Write("cut.pickle", ReadFile(kSnapshot).substr(0, 5000));
   EXPECT_EQ(Hotpack({"import", cut, "-o", out, "--force"}).code, 2);
@@ -246,11 +255,12 @@ TEST_F(ImportTest, AnInterruptRemovesTheTemporaryFile) {
 TEST_F(ImportTest, AFileThatCannotBeWrittenToTheEndIsNotLeft) {
   const std::string out = Write("there.trace", "precious");
   const std::string command = "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\"";  // no file larger than a block
-  const Outcome imported = RunProgram({"/bin/sh", "-c", command, HOTPACK_COMMAND, "import", kLog, "-o", out, "--force"});
+  const Outcome imported =
+      RunProgram({"/bin/sh", "-c", command, HOTPACK_COMMAND, "import", kLog, "-o", out, "--force"});
   EXPECT_EQ(imported.code, 2);
   EXPECT_EQ(imported.err, "hotpack import: " + out + ": cannot be written: File too large\n");
-  const Outcome exported = RunProgram({"/bin/sh", "-c", command, HOTPACK_COMMAND, "export", kData + "lstm.csv", "--format",
-                                       "torch-snapshot", "-o", out, "--force"});
+  const Outcome exported = RunProgram({"/bin/sh", "-c", command, HOTPACK_COMMAND, "export", kData + "lstm.csv",
+                                       "--format", "torch-snapshot", "-o", out, "--force"});
   EXPECT_EQ(exported.code, 2);
   EXPECT_EQ(exported.err, "hotpack export: " + out + ": cannot be written: File too large\n");
   EXPECT_EQ(ReadFile(out), "precious");
@@ -259,8 +269,7 @@ TEST_F(ImportTest, AFileThatCannotBeWrittenToTheEndIsNotLeft) {
 
 TEST_F(ImportTest, ExportsToAFileOnly) {
   ExpectFailure({"export", kLog, "--format", "torch-snapshot", "-o", Path("x")},
-                "hotpack export: " + kLog +
-                    ":1:1: neither a hotpack trace nor an event CSV (event,id,bytes)");
+                "hotpack export: " + kLog + ":1:1: neither a hotpack trace nor an event CSV (event,id,bytes)");
   ExpectFailure({"export", kData + "lstm.csv", "--format", "torch-snapshot", "-o", "/dev/full"},
                 "hotpack export: /dev/full: cannot be written: No space left on device");
   ExpectFailure({"export", kData + "lstm.csv", "--format", "torch-snapshot", "--all-pairs"},

@@ -84,7 +84,8 @@ TEST(ManPage, RoffHasNothingToSay) {
   EXPECT_EQ(outcome.err, "");
   const std::string text = std::regex_replace(outcome.out, std::regex("\x1b\\[[0-9;]*m|.\b"), "");
   EXPECT_THAT(text, HasSubstr("hotpack run [options] -- CMD ..."));
-  EXPECT_THAT(text, HasSubstr("\n           cbc model.lp sec 60 solve solution model.sol\n")) << "examples keep their lines";
+  EXPECT_THAT(text, HasSubstr("\n           cbc model.lp sec 60 solve solution model.sol\n"))
+      << "examples keep their lines";
 }
 
 TEST(ManPage, TheDocumentHasTheSameExitCodes) {
@@ -94,8 +95,10 @@ TEST(ManPage, TheDocumentHasTheSameExitCodes) {
 }
 
 std::string Completed(const std::string& words) {
-  return Shell("source <(\"$1\" help --bash-completion); COMP_WORDS=($2); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _hotpack; echo ${COMPREPLY[@]}",
-               {HOTPACK_COMMAND, words})
+  return Shell(
+             "source <(\"$1\" help --bash-completion); COMP_WORDS=($2); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+             "_hotpack; echo ${COMPREPLY[@]}",
+             {HOTPACK_COMMAND, words})
       .out;
 }
 

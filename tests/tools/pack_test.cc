@@ -182,13 +182,15 @@ TEST_F(PackCommandTest, StartsThatAreNoPlacementAreRefused) {
   }
   const std::string overlap = Write("overlap.csv", "id,lower,upper,size,offset\na,0,4,10,0\nb,2,6,20,9\n");
   ExpectRefused({overlap, "--start", "--out", Path("out.csv")},
-                overlap + ": --start: the offsets are no placement: block 0 and block 1 overlap at clock 2: [0, 10) and "
-                          "[9, 29)");
+                overlap +
+                    ": --start: the offsets are no placement: block 0 and block 1 overlap at clock 2: [0, 10) and "
+                    "[9, 29)");
   const std::string misaligned =
       Write("misaligned.csv", "id,lower,upper,size,alignment,offset\na,0,4,10,1,0\nb,2,6,20,8,10\n");
   const Outcome outcome = Pack({misaligned, "--start", "--out", Path("out.csv")});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, MatchesRegex("hotpack pack: " + misaligned + ": --start: the offsets are no placement: .*\n"));
+  EXPECT_THAT(outcome.err,
+              MatchesRegex("hotpack pack: " + misaligned + ": --start: the offsets are no placement: .*\n"));
   EXPECT_FALSE(std::filesystem::exists(Path("out.csv")));
 }
 

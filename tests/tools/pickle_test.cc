@@ -43,7 +43,9 @@ std::string ErrorOf(std::string_view bytes, uint64_t memory = kPickleMemoryLimit
 
 // Bytes with zeros among them.
 template <size_t kBytes>
-std::string Raw(const char (&text)[kBytes]) { return std::string(text, kBytes - 1); }
+std::string Raw(const char (&text)[kBytes]) {
+  return std::string(text, kBytes - 1);
+}
 
 bool HasPython() { return RunProgram({"/bin/sh", "-c", "python3 -c 'import pickle' 2>/dev/null"}).code == 0; }
 
@@ -127,11 +129,24 @@ TEST(PickleReaderTest, NothingIsRun) {
 
 TEST(PickleReaderTest, RefusesWhatIsNoData) {
   const std::string why = "; only numbers, texts, lists and dictionaries are read, and nothing is run";
-  for (const auto& [opcode, name] : std::vector<std::pair<std::string, std::string>>{
-           {"c", "GLOBAL"}, {"\x93", "STACK_GLOBAL"}, {"R", "REDUCE"}, {"b", "BUILD"}, {"i", "INST"}, {"o", "OBJ"},
-           {"\x81", "NEWOBJ"}, {"\x92", "NEWOBJ_EX"}, {"\x82", "EXT1"}, {"\x83", "EXT2"}, {"\x84", "EXT4"},
-           {"P", "PERSID"}, {"Q", "BINPERSID"}, {"\x8f", "EMPTY_SET"}, {"\x90", "ADDITEMS"}, {"\x91", "FROZENSET"},
-           {"\x97", "NEXT_BUFFER"}, {"\x98", "READONLY_BUFFER"}}) {
+  for (const auto& [opcode, name] : std::vector<std::pair<std::string, std::string>>{{"c", "GLOBAL"},
+                                                                                     {"\x93", "STACK_GLOBAL"},
+                                                                                     {"R", "REDUCE"},
+                                                                                     {"b", "BUILD"},
+                                                                                     {"i", "INST"},
+                                                                                     {"o", "OBJ"},
+                                                                                     {"\x81", "NEWOBJ"},
+                                                                                     {"\x92", "NEWOBJ_EX"},
+                                                                                     {"\x82", "EXT1"},
+                                                                                     {"\x83", "EXT2"},
+                                                                                     {"\x84", "EXT4"},
+                                                                                     {"P", "PERSID"},
+                                                                                     {"Q", "BINPERSID"},
+                                                                                     {"\x8f", "EMPTY_SET"},
+                                                                                     {"\x90", "ADDITEMS"},
+                                                                                     {"\x91", "FROZENSET"},
+                                                                                     {"\x97", "NEXT_BUFFER"},
+                                                                                     {"\x98", "READONLY_BUFFER"}}) {
     // After enough on the stack for any of them.
     EXPECT_EQ(ErrorOf("\x80\x04NNN(NN" + opcode + "xx\nyy\n."),
               "p: byte 8: it wants Python to make an object (" + name + ")" + why);
@@ -167,7 +182,10 @@ TEST(PickleReaderTest, SaysWhereItIsMalformed) {
 // However small the file: what it makes the reader hold is bounded.
 TEST(PickleReaderTest, MemoryIsBounded) {
   constexpr uint64_t kLimit = uint64_t{16} << 20;
-  for (const std::string piece : {"]", "}", "(", "N", "]\x94", "}\x94", "](K\x01K\x01K\x01K\x01K\x01" "e", "N2"}) {
+  for (const std::string piece : {"]", "}", "(", "N", "]\x94", "}\x94",
+                                  "](K\x01K\x01K\x01K\x01K\x01"
+                                  "e",
+                                  "N2"}) {
     std::string bytes = "\x80\x04";
     while (bytes.size() < (size_t{4} << 20)) bytes += piece;
     EXPECT_THAT(ErrorOf(bytes, kLimit), HasSubstr("there is more in it than 16 MiB of memory hold")) << piece;
@@ -204,9 +222,25 @@ TEST(PickleWriterTest, PythonReadsIt) {
   const auto two_to = [](int n) { return int64_t{1} << n; };
   writer.BeginDict();
   writer.Key("numbers"), writer.BeginList();
-  for (int64_t number : {int64_t{0}, int64_t{255}, int64_t{256}, int64_t{65535}, int64_t{65536}, two_to(31) - 1, two_to(31),
-                         int64_t{-1}, int64_t{-128}, -two_to(31), -two_to(31) - 1, two_to(39) - 1, two_to(39), -two_to(39),
-                         -two_to(39) - 1, two_to(47), two_to(55) - 1, two_to(55), std::numeric_limits<int64_t>::max(),
+  for (int64_t number : {int64_t{0},
+                         int64_t{255},
+                         int64_t{256},
+                         int64_t{65535},
+                         int64_t{65536},
+                         two_to(31) - 1,
+                         two_to(31),
+                         int64_t{-1},
+                         int64_t{-128},
+                         -two_to(31),
+                         -two_to(31) - 1,
+                         two_to(39) - 1,
+                         two_to(39),
+                         -two_to(39),
+                         -two_to(39) - 1,
+                         two_to(47),
+                         two_to(55) - 1,
+                         two_to(55),
+                         std::numeric_limits<int64_t>::max(),
                          std::numeric_limits<int64_t>::min()}) {
     writer.Integer(number);
   }

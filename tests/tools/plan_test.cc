@@ -48,7 +48,8 @@ TEST_F(PlanCommandTest, EveryPlannerKeepsToTheBudgetAndIsVerified) {
   for (const std::string algorithm : {"auto", "search", "chen", "dtr", "memonger", "knapsack"}) {
     const int64_t budget = needed * 2 / 3;
     const std::string file = Path(algorithm + ".json");
-    const nlohmann::json plan = PlanJson({kGraph, "--budget", std::to_string(budget), "--algorithm", algorithm, "--out", file});
+    const nlohmann::json plan =
+        PlanJson({kGraph, "--budget", std::to_string(budget), "--algorithm", algorithm, "--out", file});
     EXPECT_LE(plan["arena"], budget) << algorithm;
     EXPECT_GE(plan["arena"], plan["live_peak"]);
     EXPECT_GT(plan["recomputed"], 0);
@@ -57,7 +58,8 @@ TEST_F(PlanCommandTest, EveryPlannerKeepsToTheBudgetAndIsVerified) {
     EXPECT_LE(plan["lower_bound_time"], plan["time"]);
     const Outcome verified = Plan({"verify", kGraph, file});
     EXPECT_EQ(verified.code, 0) << verified.err;
-    EXPECT_THAT(verified.out, StartsWith("valid: " + std::to_string(plan["recomputed"].get<int64_t>()) + " operators again"));
+    EXPECT_THAT(verified.out,
+                StartsWith("valid: " + std::to_string(plan["recomputed"].get<int64_t>()) + " operators again"));
   }
 }
 
@@ -94,7 +96,8 @@ TEST_F(PlanCommandTest, WithLessMemoryItTakesNoLessTime) {
 }
 
 TEST_F(PlanCommandTest, CopiesInsteadOfComputing) {
-  const nlohmann::json plan = PlanJson({kGraph, "--budget", "15M", "--algorithm", "search", "--swap", "--bandwidth", "100000"});
+  const nlohmann::json plan =
+      PlanJson({kGraph, "--budget", "15M", "--algorithm", "search", "--swap", "--bandwidth", "100000"});
   EXPECT_GT(plan["swapped"], 0);
   EXPECT_GT(plan["host_peak"], 0);
   EXPECT_LE(plan["time"].get<double>(), plan["baseline_time"].get<double>() * 1.05);
@@ -104,7 +107,8 @@ TEST_F(PlanCommandTest, CopiesInsteadOfComputing) {
 
 TEST_F(PlanCommandTest, BudgetsThatCannotBe) {
   ExpectRefused({kGraph, "--budget", "0"}, "--budget: a budget is at least 1");
-  ExpectRefused({kGraph, "--budget", "5M"}, std::string(kGraph) + ": a budget of 5242880 bytes: every plan needs at least 8388608");
+  ExpectRefused({kGraph, "--budget", "5M"},
+                std::string(kGraph) + ": a budget of 5242880 bytes: every plan needs at least 8388608");
   const Outcome outcome = Plan({kGraph, "--budget", "8388608", "--algorithm", "knapsack"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("no plan found for a budget of 8388608 bytes; the least found needs "));
@@ -129,7 +133,8 @@ TEST_F(PlanCommandTest, PlansThatAreWrong) {
   const Outcome wrong = Plan({"verify", kGraph, Write("wrong.json", plan.dump())});
   EXPECT_EQ(wrong.code, 1);
   EXPECT_THAT(wrong.err, StartsWith("hotpack plan: " + Path("wrong.json") + ": not valid: action "));
-  const std::string other = Write("other.json", absl::StrReplaceAll(text, {{"\"operators\": 25", "\"operators\": 26"}}));
+  const std::string other =
+      Write("other.json", absl::StrReplaceAll(text, {{"\"operators\": 25", "\"operators\": 26"}}));
   ExpectRefused({"verify", kGraph, other}, other + ": a plan of another graph");
   const std::string odd = Write("odd.json", absl::StrReplaceAll(text, {{"[\"run\",0]", "[\"run\",99]"}}));
   ExpectRefused({"verify", kGraph, odd}, odd + ": action 0: there is no operator 99");
@@ -140,7 +145,9 @@ TEST_F(PlanCommandTest, GraphsThatAreWrong) {
   ExpectRefused({Path("none")}, Path("none") + ": No such file or directory");
   ExpectRefused({Write("empty", "")}, Path("empty") + ": no JSON");
   ExpectRefused({Write("log", "{\"INSTRUCTION\":\"JUMP\"}\n")}, Path("log") + ":1: 'JUMP' is no instruction");
-  const std::string cycle = Write("cycle", R"({"format": "hotpack-graph", "version": 1, "storages": [{"name": "a", "bytes": 1}, {"name": "b", "bytes": 1}],
+  const std::string cycle = Write(
+      "cycle",
+      R"({"format": "hotpack-graph", "version": 1, "storages": [{"name": "a", "bytes": 1}, {"name": "b", "bytes": 1}],
     "operators": [{"name": "f", "cost_ns": 1, "reads": ["a"], "writes": ["b"]}, {"name": "g", "cost_ns": 1, "reads": ["b"], "writes": ["a"]}]})");
   ExpectRefused({cycle}, cycle + ": a cycle: each of these operators needs the next, and the last the first: f, g");
 }
@@ -158,7 +165,8 @@ TEST_F(PlanCommandTest, NetworksByName) {
 
 // Rows by planner, then by budget, from the least: with more memory no planner's time rises.
 TEST_F(PlanCommandTest, ASweepIsMonotoneAndDrawn) {
-  const Outcome outcome = Plan({kGraph, "--sweep", "--points", "6", "--time-limit", "50ms", "--plot", Path("sweep.svg")});
+  const Outcome outcome =
+      Plan({kGraph, "--sweep", "--points", "6", "--time-limit", "50ms", "--plot", Path("sweep.svg")});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::vector<std::string> lines = absl::StrSplit(outcome.out, '\n', absl::SkipEmpty());
   EXPECT_EQ(lines[0], "algorithm,budget,part,arena,live_peak,time_ns,ratio,bound_ratio,recomputed,swapped");
@@ -192,7 +200,8 @@ TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
                  {"name": "d", "bytes": 512, "kept": true}],
     "operators": [{"name": "f", "cost_ns": 10, "reads": ["x"], "writes": ["a"]}, {"name": "g", "cost_ns": 20, "reads": ["a"], "writes": ["b"]},
                   {"name": "h", "cost_ns": 30, "reads": ["b"], "writes": ["c"]}, {"name": "i", "cost_ns": 5, "reads": ["a", "c"], "writes": ["d"]}]})";
-  const std::string graph = Write("graph.json", small), model = Path("model.lp"), solution = Path("model.sol"), plan = Path("plan.json");
+  const std::string graph = Write("graph.json", small), model = Path("model.lp"), solution = Path("model.sol"),
+                    plan = Path("plan.json");
   const Outcome exported = Plan({"export", graph, "--budget", "2560", "--out", model});
   ASSERT_EQ(exported.code, 0) << exported.err;
   ASSERT_EQ(RunProgram({"cbc", model, "solve", "solution", solution}, {}).code, 0);
@@ -206,7 +215,8 @@ TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
   EXPECT_THAT(none.err, StartsWith("hotpack plan solved: " + graph + ":1: "));
   EXPECT_EQ(Plan({"export", graph, "--budget", "2560", "--out", model}).err,
             "hotpack plan export: --out " + model + ": is there already; --force writes over it\n");
-  EXPECT_EQ(Plan({"export", Path("nothing"), "--budget", "2560"}).err, "hotpack plan export: " + Path("nothing") + ": No such file or directory\n");
+  EXPECT_EQ(Plan({"export", Path("nothing"), "--budget", "2560"}).err,
+            "hotpack plan export: " + Path("nothing") + ": No such file or directory\n");
 }
 
 TEST_F(PlanCommandTest, ARecordingWithoutLaunches) {

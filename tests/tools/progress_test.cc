@@ -1,4 +1,6 @@
 // The line of progress, on a terminal of ours.
+#include "tools/cli/progress.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -10,7 +12,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/cli/progress.h"
 
 namespace {
 

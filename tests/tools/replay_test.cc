@@ -19,9 +19,9 @@
 namespace hotpack {
 namespace {
 
+using hotpack::testing::TestSeed;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
-using hotpack::testing::TestSeed;
 
 std::vector<std::string>* hook_log = nullptr;
 
@@ -125,13 +125,13 @@ TEST(ReplayStepsTest, NoSteadyStep) {
 TEST(PlayerTest, RepeatsCarriedBlocks) {
   Played played = PlayTrace(FromCsv(kCarried), {.repeat = 2});
   EXPECT_EQ(played.result.error, "");
-  EXPECT_THAT(played.log, ElementsAre("+9",                                                        //
-                                      "step", "+100", "+200", "-100#1",                            //
-                                      "step", "-200#2", "+100", "+200", "-100#3",                  //
-                                      "step", "-200#4", "+100", "+200", "-100#5",                  // repetitions
-                                      "step", "-200#6", "+100", "+200", "-100#7",                  //
-                                      "step", "-9#0",                                              // the rest of the recording
-                                      "-200#8"));                                                  // what is left
+  EXPECT_THAT(played.log, ElementsAre("+9",                                        //
+                                      "step", "+100", "+200", "-100#1",            //
+                                      "step", "-200#2", "+100", "+200", "-100#3",  //
+                                      "step", "-200#4", "+100", "+200", "-100#5",  // repetitions
+                                      "step", "-200#6", "+100", "+200", "-100#7",  //
+                                      "step", "-9#0",                              // the rest of the recording
+                                      "-200#8"));                                  // what is left
   EXPECT_EQ(played.result.requests, 9u);
   EXPECT_EQ(played.result.step_ns.size(), 4u);
   EXPECT_EQ(played.result.live_peak, 1536u);
@@ -140,23 +140,26 @@ TEST(PlayerTest, RepeatsCarriedBlocks) {
 
 // The end of the recording releases the carried blocks: after repetitions those of the last one.
 TEST(PlayerTest, TheRestReleasesTheLatestBlocks) {
-  Played played = PlayTrace(FromCsv("mark,s,\nalloc,1,10\nmark,s,\nfree,1,\nalloc,2,10\nmark,end,\nfree,2,\nalloc,3,7\nfree,3,\n"),
-                            {.repeat = 1});
-  EXPECT_THAT(played.log, ElementsAre("step", "+10", "step", "-10#0", "+10", "step", "-10#1", "+10", "step", "-10#2", "+7",
-                                      "-7#3"));
+  Played played =
+      PlayTrace(FromCsv("mark,s,\nalloc,1,10\nmark,s,\nfree,1,\nalloc,2,10\nmark,end,\nfree,2,\nalloc,3,7\nfree,3,\n"),
+                {.repeat = 1});
+  EXPECT_THAT(played.log, ElementsAre("step", "+10", "step", "-10#0", "+10", "step", "-10#1", "+10", "step", "-10#2",
+                                      "+7", "-7#3"));
 }
 
 // A release of something from before the steady steps happens once.
 TEST(PlayerTest, OneOffReleasesAreNotRepeated) {
-  Played played = PlayTrace(FromCsv("alloc,1,10\nmark,s,\nalloc,2,20\nfree,2,\nmark,s,\nalloc,3,20\nfree,1,\nfree,3,\nmark,e,\n"),
-                            {.repeat = 1});
-  EXPECT_THAT(played.log,
-              ElementsAre("+10", "step", "+20", "-20#1", "step", "+20", "-10#0", "-20#2", "step", "+20", "-20#3", "step"));
+  Played played =
+      PlayTrace(FromCsv("alloc,1,10\nmark,s,\nalloc,2,20\nfree,2,\nmark,s,\nalloc,3,20\nfree,1,\nfree,3,\nmark,e,\n"),
+                {.repeat = 1});
+  EXPECT_THAT(played.log, ElementsAre("+10", "step", "+20", "-20#1", "step", "+20", "-10#0", "-20#2", "step", "+20",
+                                      "-20#3", "step"));
 }
 
 // ... also when the request of that number is live in a step that it would lead to.
 TEST(PlayerTest, OneOffReleasesDoNotHitOthers) {
-  Played played = PlayTrace(FromCsv("alloc,1,10\nmark,s,\nalloc,2,20\nmark,s,\nalloc,3,20\nfree,1,\nmark,e,\n"), {.repeat = 1});
+  Played played =
+      PlayTrace(FromCsv("alloc,1,10\nmark,s,\nalloc,2,20\nmark,s,\nalloc,3,20\nfree,1,\nmark,e,\n"), {.repeat = 1});
   EXPECT_THAT(played.log, ElementsAre("+10", "step", "+20", "step", "+20", "-10#0", "step", "+20", "step",  //
                                       "-20#1", "-20#2", "-20#3"));
 }
@@ -208,8 +211,8 @@ TEST(PlayerTest, AFailedRequestEndsIt) {
   EXPECT_EQ(result.error, "request 2 of 200 bytes: out of memory");
 }
 
-// A repetition does what the recording would have shown, had it gone on: random steady programs, recorded for K steps and
-// repeated, against the same program recorded for longer.
+// A repetition does what the recording would have shown, had it gone on: random steady programs, recorded for K steps
+// and repeated, against the same program recorded for longer.
 TEST(PlayerTest, RepetitionsEqualALongerRecording) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 200; ++round) {
@@ -219,7 +222,8 @@ TEST(PlayerTest, RepetitionsEqualALongerRecording) {
       unsigned slot;   // the position in the step at which it is released
     };
     std::vector<Item> items(1 + random() % 12);
-    for (Item& item : items) item = {1 + random() % 5, random() % 4 == 0 ? 1 + static_cast<unsigned>(random() % 2) : 0, 0};
+    for (Item& item : items)
+      item = {1 + random() % 5, random() % 4 == 0 ? 1 + static_cast<unsigned>(random() % 2) : 0, 0};
     for (size_t i = 0; i < items.size(); ++i) {
       size_t from = items[i].later == 0 ? i : 0;
       items[i].slot = static_cast<unsigned>(from + random() % (items.size() - from));
@@ -229,11 +233,13 @@ TEST(PlayerTest, RepetitionsEqualALongerRecording) {
       for (uint64_t step = 0; step < steps; ++step) {
         trace.events.push_back({.kind = EventKind::kMark});
         for (size_t at = 0; at < items.size(); ++at) {
-          trace.events.push_back({.kind = EventKind::kAllocate, .id = step * items.size() + at, .bytes = items[at].bytes});
+          trace.events.push_back(
+              {.kind = EventKind::kAllocate, .id = step * items.size() + at, .bytes = items[at].bytes});
           for (size_t i = 0; i < items.size(); ++i) {
             if (items[i].slot != at || step < items[i].later) continue;
-            trace.events.push_back(
-                {.kind = EventKind::kRelease, .id = (step - items[i].later) * items.size() + i, .bytes = items[i].bytes});
+            trace.events.push_back({.kind = EventKind::kRelease,
+                                    .id = (step - items[i].later) * items.size() + i,
+                                    .bytes = items[i].bytes});
           }
         }
       }

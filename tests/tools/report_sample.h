@@ -5,16 +5,22 @@
 
 namespace hotpack_test {
 
-// Four equal marked steps after the weights: forward and backward ranges on thread 0, backward blocks asked for on thread
-// 1, kernels k_forward and k_backward<float>, and stacks of which one has markup in it. 3 weights; a step asks for 8
-// blocks. The third step has the most notes.
+// Four equal marked steps after the weights: forward and backward ranges on thread 0, backward blocks asked for on
+// thread 1, kernels k_forward and k_backward<float>, and stacks of which one has markup in it. 3 weights; a step asks
+// for 8 blocks. The third step has the most notes.
 inline hotpack::TraceFile Sample() {
   using namespace hotpack;
   TraceFile file;
   file.origin.program = "/opt/jobs/train <b>&co";
   file.origin.process = 77;
   file.origin.created_ns = 1'700'000'000'000'000'000;
-  file.notes.names = {"step", "forward", "backward", "k_forward", "k_backward<float>", "loss() (train.py:7)\nmain (train.py:1)", "</script><b>evil"};
+  file.notes.names = {"step",
+                      "forward",
+                      "backward",
+                      "k_forward",
+                      "k_backward<float>",
+                      "loss() (train.py:7)\nmain (train.py:1)",
+                      "</script><b>evil"};
   auto& events = file.trace.events;
   uint64_t id = 0;
   auto time = [&] { return events.size() * 1000; };
@@ -22,8 +28,12 @@ inline hotpack::TraceFile Sample() {
     events.push_back({EventKind::kAllocate, 0, thread, stream, id, bytes, time()});
     return id++;
   };
-  auto release = [&](uint64_t block, uint64_t bytes) { events.push_back({EventKind::kRelease, 0, 0, 0, block, bytes, time()}); };
-  auto range = [&](RangeKind kind, NameOrdinal name = kNoName) { file.notes.ranges.push_back({events.size(), time(), 0, name, 0, kind}); };
+  auto release = [&](uint64_t block, uint64_t bytes) {
+    events.push_back({EventKind::kRelease, 0, 0, 0, block, bytes, time()});
+  };
+  auto range = [&](RangeKind kind, NameOrdinal name = kNoName) {
+    file.notes.ranges.push_back({events.size(), time(), 0, name, 0, kind});
+  };
   auto launch = [&](NameOrdinal name, std::initializer_list<uint64_t> blocks) {
     file.notes.launches.push_back({events.size(), time(), time() + 100, time() + 600, file.notes.launch_blocks.size(),
                                    static_cast<uint32_t>(blocks.size()), name, 0, 0});

@@ -53,13 +53,18 @@ TraceFile Steps(const std::vector<std::vector<uint64_t>>& steps, size_t life) {
 }
 
 TEST(ColumnsTest, ComeBackInTheNarrowestType) {
-  const std::pair<const char*, std::vector<uint64_t>> columns[] = {
-      {"same", {}},         {"same", {7}},
-      {"same", {9, 9, 9}},  {"steps", {3, 5, 7, 9}},
-      {"u8", {0, 255, 3}},  {"u16", {256, 0, 65535}},
-      {"u32", {65536, 0, 4294967295}}, {"f64", {4294967296, 1, uint64_t{1} << 53}},
-      {"u8", {5, 4, 3}},    {"u16", {256, 3, 0}},
-      {"u32", {65536, 3, 1}}, {"f64", {uint64_t{1} << 32, 3, 3}}};
+  const std::pair<const char*, std::vector<uint64_t>> columns[] = {{"same", {}},
+                                                                   {"same", {7}},
+                                                                   {"same", {9, 9, 9}},
+                                                                   {"steps", {3, 5, 7, 9}},
+                                                                   {"u8", {0, 255, 3}},
+                                                                   {"u16", {256, 0, 65535}},
+                                                                   {"u32", {65536, 0, 4294967295}},
+                                                                   {"f64", {4294967296, 1, uint64_t{1} << 53}},
+                                                                   {"u8", {5, 4, 3}},
+                                                                   {"u16", {256, 3, 0}},
+                                                                   {"u32", {65536, 3, 1}},
+                                                                   {"f64", {uint64_t{1} << 32, 3, 3}}};
   for (const auto& [type, values] : columns) {
     const Json column = Column(values);
     EXPECT_EQ(column["type"], type) << ::testing::PrintToString(values);
@@ -117,10 +122,11 @@ TEST(ReportTest, WhatDiffersIsCutAtMarks) {
   hot.period = 3;
   for (uint64_t bytes : {1024, 512, 512}) hot.blocks.push_back({UnitsOf(bytes), 1, 1, true});
   std::vector<std::pair<uint64_t, IterationState>> run;
-  for (const RunIteration& iteration : CutRun(file.trace, CollectRequests(file.trace), hot)) run.emplace_back(iteration.requests, iteration.state);
+  for (const RunIteration& iteration : CutRun(file.trace, CollectRequests(file.trace), hot))
+    run.emplace_back(iteration.requests, iteration.state);
   using enum IterationState;
-  EXPECT_THAT(run, ElementsAre(testing::Pair(2, kDiffers), testing::Pair(3, kDiffers), testing::Pair(3, kEqual), testing::Pair(3, kEqual),
-                               testing::Pair(1, kDiffers), testing::Pair(1, kDiffers)));
+  EXPECT_THAT(run, ElementsAre(testing::Pair(2, kDiffers), testing::Pair(3, kDiffers), testing::Pair(3, kEqual),
+                               testing::Pair(3, kEqual), testing::Pair(1, kDiffers), testing::Pair(1, kDiffers)));
 }
 
 TEST(ReportTest, OccurrencesDoNotOverlap) {
@@ -238,8 +244,10 @@ TEST(ReportTest, ThePageHoldsEveryBlockExactly) {
   const ReportModel picture = PictureOf(file);
   const Json data = PageData(InputOf(file, picture));
   const uint64_t unit = data["unit"];
-  const auto index = Read(data["blocks"]["index"]), begin = Read(data["blocks"]["begin"]), end = Read(data["blocks"]["end"]);
-  const auto offset = Read(data["blocks"]["offset"]), size = Read(data["blocks"]["size"]), range = Read(data["blocks"]["range"]);
+  const auto index = Read(data["blocks"]["index"]), begin = Read(data["blocks"]["begin"]),
+             end = Read(data["blocks"]["end"]);
+  const auto offset = Read(data["blocks"]["offset"]), size = Read(data["blocks"]["size"]),
+             range = Read(data["blocks"]["range"]);
   ASSERT_EQ(index.size(), picture.blocks.size());
   for (size_t k = 0; k < index.size(); ++k) {
     const auto i = static_cast<size_t>(index[k]);
@@ -378,7 +386,14 @@ TEST(ChromeTest, SlicesBeginAndEndAndTheCounterIsTheLiveMemory) {
   const TraceFile file = hotpack_test::Sample();
   std::string text;
   ChromeCounts counts;
-  ASSERT_TRUE(WriteChromeTrace(file, [&](absl::string_view piece) { text.append(piece.data(), piece.size()); return absl::OkStatus(); }, &counts).ok());
+  ASSERT_TRUE(WriteChromeTrace(
+                  file,
+                  [&](absl::string_view piece) {
+                    text.append(piece.data(), piece.size());
+                    return absl::OkStatus();
+                  },
+                  &counts)
+                  .ok());
   const Json trace = Json::parse(text);
   std::map<uint64_t, int> open;
   std::map<std::string, int> phases;
@@ -417,7 +432,14 @@ TEST(ChromeTest, BlocksThatAreKeptEndInOrder) {
   for (uint64_t id = 0; id < 100; ++id) file.trace.events.push_back({EventKind::kAllocate, 0, 0, 0, id, 512, 0});
   std::string text;
   ChromeCounts counts;
-  ASSERT_TRUE(WriteChromeTrace(file, [&](absl::string_view piece) { text.append(piece.data(), piece.size()); return absl::OkStatus(); }, &counts).ok());
+  ASSERT_TRUE(WriteChromeTrace(
+                  file,
+                  [&](absl::string_view piece) {
+                    text.append(piece.data(), piece.size());
+                    return absl::OkStatus();
+                  },
+                  &counts)
+                  .ok());
   const Json trace = Json::parse(text);
   std::vector<uint64_t> ended;
   for (const Json& event : trace["traceEvents"]) {

@@ -184,11 +184,16 @@ TEST(SnapshotImportTest, WhatWasLiveBeforeTheHistoryIsAllocatedFirst) {
                                       {"free_requested", 300, 30, 7},
                                       {"free_completed", 300, 30, 7},
                                       {"alloc", 300, 40}};
-  const std::vector<Segment> segments = {
-      {0, 200, 0, {{50, 20, "active_allocated"}, {50, 0, "inactive"}, {60, 40, "active_allocated"},
-                   {70, 65, "active_allocated"}, {512, 500, "active_pending_free"}}},
-      {0, 5000, 9, {{512, 510, "active_allocated"}}},
-      {1, 9000, 0, {{512, 511, "active_allocated"}}}};
+  const std::vector<Segment> segments = {{0,
+                                          200,
+                                          0,
+                                          {{50, 20, "active_allocated"},
+                                           {50, 0, "inactive"},
+                                           {60, 40, "active_allocated"},
+                                           {70, 65, "active_allocated"},
+                                           {512, 500, "active_pending_free"}}},
+                                         {0, 5000, 9, {{512, 510, "active_allocated"}}},
+                                         {1, 9000, 0, {{512, 511, "active_allocated"}}}};
   for (const bool old : {false, true}) {
     std::vector<Segment> as_written = segments;
     for (Segment& segment : as_written) segment.old = old;
@@ -202,7 +207,11 @@ TEST(SnapshotImportTest, WhatWasLiveBeforeTheHistoryIsAllocatedFirst) {
 
 // Each block's frames become its stack, the innermost first; equal ones are one name.
 TEST(SnapshotImportTest, FramesBecomeStacks) {
-  const std::vector<Frame> forward = {{"at::empty_cuda", "??", 0}, {"??", "/lib/libtorch.so", 4711}, {"_PyEval_EvalFrameDefault", "??", 0}, {"forward", "/models/net.py", 12}, {"free", "train.py", 7}};
+  const std::vector<Frame> forward = {{"at::empty_cuda", "??", 0},
+                                      {"??", "/lib/libtorch.so", 4711},
+                                      {"_PyEval_EvalFrameDefault", "??", 0},
+                                      {"forward", "/models/net.py", 12},
+                                      {"free", "train.py", 7}};
   const std::vector<Frame> much(100, Frame{std::string(100, 'f'), "file.py", 1});
   const absl::StatusOr<ImportedSnapshot> imported =
       Import(Snapshot({{{"alloc", 0x1000, 512, 0, forward},
@@ -257,9 +266,10 @@ TEST(SnapshotImportTest, TakesTheLongestHistoryOrTheOneAskedFor) {
 }
 
 TEST(SnapshotImportTest, RefusesWhatIsNoHistory) {
-  EXPECT_EQ(ErrorOf(Snapshot({{}, {}})),
-            "s: it has no history of allocations; record one with torch.cuda.memory._record_memory_history() at the start "
-            "of the program");
+  EXPECT_EQ(
+      ErrorOf(Snapshot({{}, {}})),
+      "s: it has no history of allocations; record one with torch.cuda.memory._record_memory_history() at the start "
+      "of the program");
   EXPECT_THAT(ErrorOf(Snapshot({})), HasSubstr("_record_memory_history()"));
   EXPECT_THAT(ErrorOf(Snapshot({{{"segment_alloc", 1, 2 << 20}}})), HasSubstr("_record_memory_history()"));
   EXPECT_THAT(ErrorOf("\x80\x02]."), HasSubstr("_record_memory_history()"));  // torch.cuda.memory_snapshot()
@@ -409,15 +419,15 @@ std::string LogError(const std::string& text) {
 }
 
 TEST(RmmLogTest, ReadsWhatVersionsOfRmmWrite) {
-  absl::StatusOr<ImportedLog> log = Log(
-      "Thread,Time,Action,Pointer,Size,Stream\r\n"
-      "77,23:59:59.999000,allocate,0x7f0000000000,1024,0x7f11\n"
-      "78,23:59:59:999500,allocate,0x7f0000001000,0,0x2\n"
-      "78,00:00:00.000500,allocate failure,(nil),99999999999999,0x2\n"
-      "78,00:00:00.001000,allocate,0x7f0000002000,300,0x55d000001000\n"
-      "77,00:00:00.000900,free,0x7f0000000000,1024,0x7f11\n"
-      "77,00:00:00.002000,deallocate,0x7f0000009000,5,(nil)\n"
-      "77,00:00:00.003000,alloc");
+  absl::StatusOr<ImportedLog> log =
+      Log("Thread,Time,Action,Pointer,Size,Stream\r\n"
+          "77,23:59:59.999000,allocate,0x7f0000000000,1024,0x7f11\n"
+          "78,23:59:59:999500,allocate,0x7f0000001000,0,0x2\n"
+          "78,00:00:00.000500,allocate failure,(nil),99999999999999,0x2\n"
+          "78,00:00:00.001000,allocate,0x7f0000002000,300,0x55d000001000\n"
+          "77,00:00:00.000900,free,0x7f0000000000,1024,0x7f11\n"
+          "77,00:00:00.002000,deallocate,0x7f0000009000,5,(nil)\n"
+          "77,00:00:00.003000,alloc");
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_THAT(Lines(log->trace), ElementsAre("+0:5", "+1:1024/32529", "+2:300/1", "-1:1024/32529", "-0:5"));
   EXPECT_EQ(log->allocations, 2u);
@@ -439,8 +449,7 @@ TEST(RmmLogTest, RefusesWithThePlace) {
   EXPECT_EQ(LogError(good), "read");
   EXPECT_EQ(LogError(""), "l:1:1: there are no allocations in it");
   EXPECT_EQ(LogError("Thread,Time,Action,Pointer,Size,Stream\n"), "l:1:1: there are no allocations in it");
-  EXPECT_EQ(LogError(good + "1,2\n"),
-            "l:2:4: 2 columns, 6 expected: Thread,Time,Action,Pointer,Size,Stream");
+  EXPECT_EQ(LogError(good + "1,2\n"), "l:2:4: 2 columns, 6 expected: Thread,Time,Action,Pointer,Size,Stream");
   EXPECT_EQ(LogError(good + "x,00:00:00.0,free,0x10,8,0x0\n"), "l:2:1: the thread is no number");
   EXPECT_EQ(LogError(good + "1,00:61:00.0,free,0x10,8,0x0\n"),
             "l:2:3: the time is neither HH:MM:SS.ffffff nor seconds");

@@ -1,5 +1,5 @@
-// With PyTorch itself: what its caching allocator recorded is imported whole, and its own viewers open what is exported.
-// Needs a Python with torch: of HOTPACK_TORCH_PYTHON, else of the build's torch-venv, else python3.
+// With PyTorch itself: what its caching allocator recorded is imported whole, and its own viewers open what is
+// exported. Needs a Python with torch: of HOTPACK_TORCH_PYTHON, else of the build's torch-venv, else python3.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ Outcome Hotpack(std::vector<std::string> arguments) {
 std::string FindTorch() {
   const char* chosen = std::getenv("HOTPACK_TORCH_PYTHON");
   for (const std::string& python : {std::string(chosen == nullptr ? "" : chosen),
-                                   std::string(HOTPACK_BINARY_DIR "/torch-venv/bin/python"), std::string("python3")}) {
+                                    std::string(HOTPACK_BINARY_DIR "/torch-venv/bin/python"), std::string("python3")}) {
     if (!python.empty() && RunProgram({"/bin/sh", "-c", "\"$0\" -c 'import torch' 2>/dev/null", python}).code == 0) {
       return python;
     }
@@ -57,8 +57,8 @@ TEST_F(TorchSnapshotTest, WhatPyTorchRecordsIsImported) {
     if (!std::filesystem::exists(simgpu + "/" + library)) GTEST_SKIP() << "no simulated " << library << " was built";
     preload.append(preload.empty() ? "" : ":").append(simgpu).append("/").append(library);
   }
-  for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{
-           {}, {"--entries", "300", "--streams"}, {"--strip", "--steps", "3"}}) {
+  for (const std::vector<std::string>& options :
+       std::vector<std::vector<std::string>>{{}, {"--entries", "300", "--streams"}, {"--strip", "--steps", "3"}}) {
     const std::string snapshot = Path("s.pickle"), trace = Path("s.trace");
     std::vector<std::string> command = {TorchPython(), HOTPACK_SOURCE_DIR "/tests/data/make_snapshot.py", snapshot};
     command.insert(command.end(), options.begin(), options.end());
@@ -100,15 +100,18 @@ TEST_F(TorchSnapshotTest, PyTorchsViewersOpenWhatIsExported) {
   std::filesystem::permissions(Path(".cache/flamegraph.pl"), std::filesystem::perms::owner_all);
   for (const std::string file : {"mlp-adam.trace", "lstm.csv"}) {
     const std::string snapshot = Path("s.pickle");
-    ASSERT_EQ(Hotpack({"export", HOTPACK_SOURCE_DIR "/tests/data/" + file, "--format", "torch-snapshot", "-o", snapshot, "--force"})
-                  .code, 0);
+    ASSERT_EQ(Hotpack({"export", HOTPACK_SOURCE_DIR "/tests/data/" + file, "--format", "torch-snapshot", "-o", snapshot,
+                       "--force"})
+                  .code,
+              0);
     const Outcome seen = RunProgram({TorchPython(), "-c", kView, snapshot, folder_.path()}, {{"HOME", folder_.path()}});
     ASSERT_EQ(seen.code, 0) << seen.err;
     EXPECT_THAT(seen.out, HasSubstr("Device 0 ----------------\n"));
     EXPECT_THAT(seen.out, HasSubstr("\na = cudaMalloc("));
     EXPECT_THAT(seen.out, HasSubstr("\nb = a[0:"));
     EXPECT_THAT(seen.out, HasSubstr("\nsegments: 1\n"));
-    for (const char* plot : {"trace.html", "segment.html"}) EXPECT_THAT(ReadFile(Path(plot)), HasSubstr("snapshot.pickle"));
+    for (const char* plot : {"trace.html", "segment.html"})
+      EXPECT_THAT(ReadFile(Path(plot)), HasSubstr("snapshot.pickle"));
     EXPECT_THAT(ReadFile(Path("segments.svg")), HasSubstr("stream_0;seg_139637976727552;"));
     EXPECT_EQ(ReadFile(Path("memory.svg")).find("active_allocated") != std::string::npos, file == "mlp-adam.trace");
   }

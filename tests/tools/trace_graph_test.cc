@@ -128,7 +128,10 @@ TEST(TraceGraphTest, PlansCopyAndNeverComputeAgain) {
   const uint64_t weight = recording.Allocate(1000);
   for (int layer = 0; layer < 12; ++layer) {
     saved.push_back(recording.Allocate(100'000));
-    recording.Launch("forward", layer == 0 ? std::vector<uint64_t>{weight, saved[0]} : std::vector<uint64_t>{weight, saved.end()[-2], saved.back()}, 50'000);
+    recording.Launch("forward",
+                     layer == 0 ? std::vector<uint64_t>{weight, saved[0]}
+                                : std::vector<uint64_t>{weight, saved.end()[-2], saved.back()},
+                     50'000);
   }
   while (!saved.empty()) {
     recording.Launch("backward", {weight, saved.back()}, 100'000);
@@ -156,7 +159,9 @@ TEST(TraceGraphTest, PlansCopyAndNeverComputeAgain) {
 }
 
 TEST(TraceGraphTest, Refusals) {
-  const auto message = [](Recording& recording) { return std::string(GraphFromTrace(recording.file(), "t").status().message()); };
+  const auto message = [](Recording& recording) {
+    return std::string(GraphFromTrace(recording.file(), "t").status().message());
+  };
   Recording recording;
   const uint64_t block = recording.Allocate(100);
   EXPECT_EQ(message(recording), "t: the recording has no launches (hotpack run --trace FILE --launches)");

@@ -1,6 +1,5 @@
-#include "tools/cli/size_text.h"
-
 #include "gtest/gtest.h"
+#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {
@@ -15,7 +14,8 @@ TEST(UnitsTest, Sizes) {
   EXPECT_EQ(ParseSize("6GB"), 6'000'000'000);
   EXPECT_EQ(ParseSize("1.5kB"), 1500);
   EXPECT_EQ(ParseSize("1048576T"), 1ll << 60);
-  for (const char* bad : {"", "M", "-1", "+1", " 1", "1 M", "1m", "1mb", "1KB", "1e3", "0x10", "nan", "inf", "1048577T", ".5M", "1M1"}) {
+  for (const char* bad :
+       {"", "M", "-1", "+1", " 1", "1 M", "1m", "1mb", "1KB", "1e3", "0x10", "nan", "inf", "1048577T", ".5M", "1M1"}) {
     EXPECT_EQ(ParseSize(bad), std::nullopt) << bad;
   }
 }

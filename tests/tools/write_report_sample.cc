@@ -1,5 +1,5 @@
-// Writes the report of the sample recording to the file that is named: for tests/tools/report/page_test.py. With a word more,
-// its names are such as nobody should have.
+// Writes the report of the sample recording to the file that is named: for tests/tools/report/page_test.py. With a word
+// more, its names are such as nobody should have.
 #include <cstdio>
 #include <fstream>
 
@@ -12,8 +12,13 @@ int main(int argc, char** argv) {
   if (argc > 2) {
     file.origin.program = "/\x01\xff'\"><img src=x onerror=alert(1)>";
     // "step", "forward", "backward", two kernels, two stacks.
-    file.notes.names = {"'\"><img src=x>", "<!--<script>", std::string(20'000, 'r'), "\xff\xc3(\x01\x7f\n\t\xe2\x80\xa8\xe2\x80\xae",
-                        "std::tuple<" + std::string(20'000, 'T') + ">", "]]>&lt;\\u003c\n</script>", "</script><script>alert(1)</script>"};
+    file.notes.names = {"'\"><img src=x>",
+                        "<!--<script>",
+                        std::string(20'000, 'r'),
+                        "\xff\xc3(\x01\x7f\n\t\xe2\x80\xa8\xe2\x80\xae",
+                        "std::tuple<" + std::string(20'000, 'T') + ">",
+                        "]]>&lt;\\u003c\n</script>",
+                        "</script><script>alert(1)</script>"};
   }
   const auto picture = hotpack::MakePicture(file, {});
   if (!picture.ok()) return 1;

@@ -1,5 +1,5 @@
-// Every subcommand of `hotpack`, used wrongly: one line on stderr that begins with its name, the right exit code, and no file
-// left that is half written, renamed away or only temporary.
+// Every subcommand of `hotpack`, used wrongly: one line on stderr that begins with its name, the right exit code, and
+// no file left that is half written, renamed away or only temporary.
 //
 // A new subcommand has a row in kSubcommands; a test fails for one that has none.
 #include <fcntl.h>
@@ -41,30 +41,75 @@ struct Subcommand {
   std::string input;
   // The options that name an output, those in `good` among them. Any may be given instead of, or beside, what is there.
   std::vector<std::string> outputs;
-  bool prints = false;        // facts on standard output
-  bool needs_cuda = false;    // of the simulated device, or a program's
-  bool input_first = false;   // IN is read before anything else is asked of the machine
+  bool prints = false;       // facts on standard output
+  bool needs_cuda = false;   // of the simulated device, or a program's
+  bool input_first = false;  // IN is read before anything else is asked of the machine
 };
 
 const std::vector<Subcommand> kSubcommands = {
-    {.name = "run", .good = {"run", "--simulate", "--json-stats", "OUT", "--", "true"}, .input = "",
-     .outputs = {"--json-stats", "--trace", "--report"}, .needs_cuda = true},
+    {.name = "run",
+     .good = {"run", "--simulate", "--json-stats", "OUT", "--", "true"},
+     .input = "",
+     .outputs = {"--json-stats", "--trace", "--report"},
+     .needs_cuda = true},
     {.name = "record",
-     .good = {"record", "--simulate", "-o", "OUT", "--", HOTPACK_COMMAND, "replay", HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
-     .input = "", .outputs = {"-o"}, .needs_cuda = true},
-    {.name = "doctor", .good = {"doctor", "--simulate", "--json"}, .input = "", .outputs = {}, .prints = true, .needs_cuda = true},
-    {.name = "replay", .good = {"replay", "IN"}, .input = "lstm.csv", .outputs = {}, .prints = true, .needs_cuda = true,
+     .good = {"record", "--simulate", "-o", "OUT", "--", HOTPACK_COMMAND, "replay",
+              HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
+     .input = "",
+     .outputs = {"-o"},
+     .needs_cuda = true},
+    {.name = "doctor",
+     .good = {"doctor", "--simulate", "--json"},
+     .input = "",
+     .outputs = {},
+     .prints = true,
+     .needs_cuda = true},
+    {.name = "replay",
+     .good = {"replay", "IN"},
+     .input = "lstm.csv",
+     .outputs = {},
+     .prints = true,
+     .needs_cuda = true,
      .input_first = true},
-    {.name = "pack", .good = {"pack", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .prints = true,
+    {.name = "pack",
+     .good = {"pack", "IN", "--out", "OUT"},
+     .input = "lstm.csv",
+     .outputs = {"--out"},
+     .prints = true,
      .input_first = true},
-    {.name = "plan", .good = {"plan", "IN", "--out", "OUT"}, .input = "chain.graph.json", .outputs = {"--out"}, .prints = true,
+    {.name = "plan",
+     .good = {"plan", "IN", "--out", "OUT"},
+     .input = "chain.graph.json",
+     .outputs = {"--out"},
+     .prints = true,
      .input_first = true},
-    {.name = "export", .good = {"export", "IN", "--format", "lp", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"},
+    {.name = "export",
+     .good = {"export", "IN", "--format", "lp", "--out", "OUT"},
+     .input = "lstm.csv",
+     .outputs = {"--out"},
      .input_first = true},
-    {.name = "report", .good = {"report", "IN", "--out", "OUT"}, .input = "lstm.csv", .outputs = {"--out"}, .input_first = true},
-    {.name = "compare", .good = {"compare", "IN"}, .input = "lstm.csv", .outputs = {}, .prints = true, .input_first = true},
-    {.name = "import", .good = {"import", "IN", "--out", "OUT"}, .input = "mlp-adam.rmm.log", .outputs = {"--out"}, .input_first = true},
-    {.name = "verify", .good = {"verify", "IN", "OUT"}, .input = "lstm.csv", .outputs = {}, .prints = true, .input_first = true},
+    {.name = "report",
+     .good = {"report", "IN", "--out", "OUT"},
+     .input = "lstm.csv",
+     .outputs = {"--out"},
+     .input_first = true},
+    {.name = "compare",
+     .good = {"compare", "IN"},
+     .input = "lstm.csv",
+     .outputs = {},
+     .prints = true,
+     .input_first = true},
+    {.name = "import",
+     .good = {"import", "IN", "--out", "OUT"},
+     .input = "mlp-adam.rmm.log",
+     .outputs = {"--out"},
+     .input_first = true},
+    {.name = "verify",
+     .good = {"verify", "IN", "OUT"},
+     .input = "lstm.csv",
+     .outputs = {},
+     .prints = true,
+     .input_first = true},
     {.name = "show", .good = {"show", "IN"}, .input = "lstm.csv", .outputs = {}, .prints = true, .input_first = true},
     {.name = "help", .good = {"help", "pack"}, .input = "", .outputs = {}, .prints = true},
 };
@@ -130,12 +175,11 @@ class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamIn
     if (!IsNamed("verify")) return;
     ASSERT_EQ(Hotpack({"pack", Data(), "--out", Path("out")}).code, 0);
   }
-  bool Possible() const {
-    return !GetParam().needs_cuda || fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcuda.so.1");
-  }
+  bool Possible() const { return !GetParam().needs_cuda || fs::exists(HOTPACK_BINARY_DIR "/lib/simgpu/libcuda.so.1"); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, WrongUse, testing::ValuesIn(kSubcommands), [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(Each, WrongUse, testing::ValuesIn(kSubcommands),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 // What the tables below say of wrong uses counts only where the right one works.
 TEST_P(WrongUse, TheRightUseWorks) {
@@ -166,7 +210,7 @@ TEST_P(WrongUse, OptionsAndOperands) {
   with.insert(with.begin() + 1, "--no-such-option");
   ExpectRefused(with);
   for (const std::string& output : GetParam().outputs) {
-    ExpectRefused({name, output});                           // no value
+    ExpectRefused({name, output});                              // no value
     std::vector<std::string> empty = ArgumentsFor(output, "");  // an empty one
     ExpectRefused(empty);
   }
@@ -219,7 +263,8 @@ TEST_P(WrongUse, Outputs) {
     if (IsNamed("export") || IsNamed("import") || IsNamed("report")) {
       EXPECT_EQ(Hotpack(ArgumentsFor(option, "-")).code, 0) << "standard output";
     } else {
-      EXPECT_THAT(ExpectRefused(ArgumentsFor(option, "-")), HasSubstr(" -: standard output has something else to hold"));
+      EXPECT_THAT(ExpectRefused(ArgumentsFor(option, "-")),
+                  HasSubstr(" -: standard output has something else to hold"));
     }
     chmod(Path("folder").c_str(), 0555);
     if (access(Path("folder").c_str(), W_OK) != 0) refused(Path("folder/out"), "Permission denied");  // root may
@@ -270,7 +315,8 @@ TEST_P(WrongUse, AFullDisk) {
   std::vector<std::string> arguments = Arguments(Data(), Path("old"));
   arguments.insert(arguments.begin() + 1, "--force");
   const std::string blocks = IsNamed("record") ? "8" : "0";  // enough for the figures, not for a recording
-  const Outcome limited = InShell("(trap '' XFSZ; ulimit -f " + blocks + "; exec \"$@\") 2>&1 | cat; exit ${PIPESTATUS[0]}", arguments);
+  const Outcome limited =
+      InShell("(trap '' XFSZ; ulimit -f " + blocks + "; exec \"$@\") 2>&1 | cat; exit ${PIPESTATUS[0]}", arguments);
   EXPECT_EQ(limited.code, 2) << limited.out;
   if (IsNamed("record")) return;  // its old file is gone when the program begins
   EXPECT_THAT(limited.out, HasSubstr(Path("old") + ": cannot be written: File too large\n"));
@@ -286,8 +332,10 @@ TEST_P(WrongUse, NobodyReads) {
   const Outcome closed = InShell("\"$@\" >&-", arguments);
   ExpectOneLine(closed, 2, arguments);
   if (IsNamed("pack") || IsNamed("plan")) fs::remove(Path("out"));
-  const Outcome gone = InShell("( \"$@\"; echo $? >\"$0.code\" ) | head -n 0; cat \"$0.code\"; rm \"$0.code\"", arguments);
-  EXPECT_TRUE(gone.out == std::to_string(kKilled + SIGPIPE) + "\n" || gone.out == "0\n") << gone.out << gone.err;  // 0: it was quicker
+  const Outcome gone =
+      InShell("( \"$@\"; echo $? >\"$0.code\" ) | head -n 0; cat \"$0.code\"; rm \"$0.code\"", arguments);
+  EXPECT_TRUE(gone.out == std::to_string(kKilled + SIGPIPE) + "\n" || gone.out == "0\n")
+      << gone.out << gone.err;  // 0: it was quicker
   EXPECT_EQ(gone.err, "");
 }
 

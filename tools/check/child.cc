@@ -51,8 +51,9 @@ std::string ReadEnds(const std::string& path) {
 }
 
 // In the child; does not return.
-[[noreturn]] void Execute(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                          const std::string& out, const std::string& err) {
+[[noreturn]] void Execute(const std::vector<std::string>& command,
+                          const std::map<std::string, std::string>& environment, const std::string& out,
+                          const std::string& err) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int input = open("/dev/null", O_RDONLY);

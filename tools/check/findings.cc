@@ -31,10 +31,14 @@ Findings FromJson(const nlohmann::json& json) {
 
 const char* ResultName(Result result) {
   switch (result) {
-    case Result::kPass: return "pass";
-    case Result::kFail: return "fail";
-    case Result::kDiffers: return "differs";
-    case Result::kSkip: return "skip";
+    case Result::kPass:
+      return "pass";
+    case Result::kFail:
+      return "fail";
+    case Result::kDiffers:
+      return "differs";
+    case Result::kSkip:
+      return "skip";
   }
   return "fail";
 }

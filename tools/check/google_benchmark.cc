@@ -75,7 +75,8 @@ void AddBenchmarks(const std::string& path, Step* step) {
 }
 
 const Figure* FindFigure(const Step& step, const std::string& name) {
-  const auto found = std::find_if(step.figures.begin(), step.figures.end(), [&](const Figure& f) { return f.name == name; });
+  const auto found =
+      std::find_if(step.figures.begin(), step.figures.end(), [&](const Figure& f) { return f.name == name; });
   return found != step.figures.end() ? &*found : nullptr;
 }
 

@@ -54,10 +54,11 @@ std::string Environment(const char* name) {
 
 // What the caller has set for other purposes must not change what is checked.
 void RemoveSettings(std::map<std::string, std::string>* environment) {
-  for (const char* name : {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_DEBUG", "HOTPACK_EXCEPT", "HOTPACK_FREE_SYNC",
-                           "HOTPACK_ONLY", "HOTPACK_OVERCOMMIT", "HOTPACK_PLAN", "HOTPACK_STATS_DIR", "HOTPACK_TRACE",
-                           "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK", "SIMGPU_REPORT_FILE", "SIMGPU_FAIL",
-                           "SIMGPU_COUNT_FILE"}) {
+  for (const char* name :
+       {"HOTPACK", "HOTPACK_ARENA", "HOTPACK_DEBUG", "HOTPACK_EXCEPT", "HOTPACK_FREE_SYNC", "HOTPACK_ONLY",
+        "HOTPACK_OVERCOMMIT", "HOTPACK_PLAN", "HOTPACK_STATS_DIR", "HOTPACK_TRACE", "PYTORCH_ALLOC_CONF",
+        "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SIMGPU_MEMORY", "SIMGPU_DEVICES", "SIMGPU_CHECK",
+        "SIMGPU_REPORT_FILE", "SIMGPU_FAIL", "SIMGPU_COUNT_FILE"}) {
     (*environment)[name] = "";
   }
 }

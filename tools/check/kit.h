@@ -40,8 +40,8 @@ std::vector<std::string> FindLibraryDirectories(const std::string& scratch);
 std::map<std::string, std::string> LibraryEnvironment(const Kit& kit, const std::vector<std::string>& directories,
                                                       bool simulated);
 
-// The same for Python, which finds its libraries itself: the search path is the caller's. On the simulated device its libraries
-// come first, also where Python's packages name others.
+// The same for Python, which finds its libraries itself: the search path is the caller's. On the simulated device its
+// libraries come first, also where Python's packages name others.
 std::map<std::string, std::string> PythonEnvironment(const Kit& kit, bool simulated);
 
 // The recordings (.csv, .trace) directly in `directory`, sorted by name. Empty if it cannot be read.

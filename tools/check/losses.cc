@@ -28,8 +28,8 @@ std::optional<std::string> ReadLosses(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-std::optional<std::string> AgreeOnLosses(const std::optional<std::string>& first, const std::optional<std::string>& second,
-                                         bool simulated, Step* step) {
+std::optional<std::string> AgreeOnLosses(const std::optional<std::string>& first,
+                                         const std::optional<std::string>& second, bool simulated, Step* step) {
   if (!first || !second) return std::nullopt;
   const std::string expected = "two runs without hotpack agree bit for bit";
   if (first->empty()) {
@@ -48,7 +48,7 @@ std::optional<std::string> AgreeOnLosses(const std::optional<std::string>& first
 void CheckLosses(const std::optional<std::string>& reference, const std::optional<std::string>& losses, Step* step) {
   if (step->Failed() || !reference) return;
   step->Check(losses == reference, "losses", "the losses of the runs without hotpack, bit for bit",
-              !losses                ? "no file"
+              !losses               ? "no file"
               : losses == reference ? "they are equal"
                                     : FirstDifference(*reference, *losses));
 }

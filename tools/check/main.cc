@@ -49,7 +49,8 @@ class ScratchDirectory {
 std::string CheckOptions(Options* options) {
   for (const std::string& only : options->only) {
     const std::string group = only.substr(0, only.find('/'));
-    const bool known = std::any_of(std::begin(kGroups), std::end(kGroups), [&](const Group& each) { return group == each.name; });
+    const bool known =
+        std::any_of(std::begin(kGroups), std::end(kGroups), [&](const Group& each) { return group == each.name; });
     if (!known && group != "facts") return "--only " + only + ": the steps are " + kGroupNames;
   }
   for (std::string& directory : options->traces) {
@@ -115,7 +116,8 @@ int Main(int argc, char** argv) {
   app.add_option("--traces", options.traces, "Play these recordings too")->type_name("DIR");
   app.add_option("--library-path", options.library_path, "Where cuBLAS and cuDNN are, if not in a usual place")
       ->type_name("DIR[:DIR]...");
-  app.add_option("--step-limit", options.step_limit, "Seconds for each step at most, if that is less than its own limit")
+  app.add_option("--step-limit", options.step_limit,
+                 "Seconds for each step at most, if that is less than its own limit")
       ->check(CLI::Range(0.1, 86400.0));
   app.add_flag("--simulate", options.simulate, "Use the simulated device although there is a GPU");
   app.add_flag("--print-facts", print_facts)->group("");  // what this program asks itself

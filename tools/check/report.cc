@@ -37,7 +37,8 @@ ordered_json StepJson(const Step& step) {
 
 void ReplaceAll(std::string* text, const std::string& what, const std::string& with) {
   if (what.size() < 2) return;  // "/" as somebody's home
-  for (size_t at = 0; (at = text->find(what, at)) != std::string::npos; at += with.size()) text->replace(at, what.size(), with);
+  for (size_t at = 0; (at = text->find(what, at)) != std::string::npos; at += with.size())
+    text->replace(at, what.size(), with);
 }
 
 // The file is to be kept with the project and must not say whose machine it was.
@@ -54,9 +55,8 @@ std::string WithoutPaths(std::string text, const Session& session) {
 }
 
 ordered_json OptionsJson(const Options& options) {
-  return {{"mode", ModeName(options.mode)}, {"only", options.only}, {"traces", options.traces.size()},
-          {"library_path", options.library_path}, {"simulate", options.simulate},
-          {"step_limit", options.step_limit}};
+  return {{"mode", ModeName(options.mode)},       {"only", options.only},         {"traces", options.traces.size()},
+          {"library_path", options.library_path}, {"simulate", options.simulate}, {"step_limit", options.step_limit}};
 }
 
 bool Any(const Step&) { return true; }
@@ -92,7 +92,8 @@ void PrintSkips(const Session& session, FILE* file) {
   }
   if (!reasons.empty()) fprintf(file, "\nleft out\n");
   for (const auto& [reason, where] : reasons) {
-    fprintf(file, "  %s (%zu: %s%s)\n", reason.c_str(), where.first, where.second.c_str(), where.first > 1 ? ", ..." : "");
+    fprintf(file, "  %s (%zu: %s%s)\n", reason.c_str(), where.first, where.second.c_str(),
+            where.first > 1 ? ", ..." : "");
   }
 }
 
@@ -116,10 +117,18 @@ Counts Count(const Session& session) {
     ++counts.steps;
     for (const Finding& finding : step.findings) {
       switch (finding.result) {
-        case Result::kPass: ++counts.pass; break;
-        case Result::kFail: ++counts.fail; break;
-        case Result::kDiffers: ++(step.hotpack ? counts.differs_hotpack : counts.differs_driver); break;
-        case Result::kSkip: ++counts.skip; break;
+        case Result::kPass:
+          ++counts.pass;
+          break;
+        case Result::kFail:
+          ++counts.fail;
+          break;
+        case Result::kDiffers:
+          ++(step.hotpack ? counts.differs_hotpack : counts.differs_driver);
+          break;
+        case Result::kSkip:
+          ++counts.skip;
+          break;
       }
     }
   }
@@ -180,10 +189,12 @@ void PrintSummary(const Session& session, const DeviceReport& report, FILE* file
   PrintFindings(session, WithoutHotpack, Result::kDiffers, "the driver DIFFERS from what is documented", file);
   PrintFindings(session, Any, Result::kFail, "FAILED", file);
   const std::string name = report.device.is_object() ? report.device.at("name").get<std::string>() : "no device";
-  fprintf(file, "\n%s: %zu steps in %.0f s; %zu passed, %zu failed, %zu differ (%zu the driver, %zu hotpack), %zu left out%s\n",
-          name.c_str(), counts.steps, session.SecondsSoFar(), counts.pass, counts.fail,
-          counts.differs_driver + counts.differs_hotpack, counts.differs_driver, counts.differs_hotpack, counts.skip,
-          session.simulated() ? " (SIMULATED)" : "");
+  fprintf(
+      file,
+      "\n%s: %zu steps in %.0f s; %zu passed, %zu failed, %zu differ (%zu the driver, %zu hotpack), %zu left out%s\n",
+      name.c_str(), counts.steps, session.SecondsSoFar(), counts.pass, counts.fail,
+      counts.differs_driver + counts.differs_hotpack, counts.differs_driver, counts.differs_hotpack, counts.skip,
+      session.simulated() ? " (SIMULATED)" : "");
 }
 
 }  // namespace hotpack::check

@@ -53,9 +53,12 @@ bool StartsWith(const std::string& text, const std::string& prefix) { return tex
 
 const char* ModeName(Mode mode) {
   switch (mode) {
-    case Mode::kFull: return "full";
-    case Mode::kQuick: return "quick";
-    case Mode::kTiny: return "tiny";
+    case Mode::kFull:
+      return "full";
+    case Mode::kQuick:
+      return "quick";
+    case Mode::kTiny:
+      return "tiny";
   }
   return "full";
 }
@@ -73,7 +76,9 @@ void Step::AddFigure(std::string figure, std::string unit, std::vector<double> s
 }
 
 Session::Session(Options options, Kit kit, std::string scratch)
-    : options_(std::move(options)), kit_(std::move(kit)), scratch_(std::move(scratch)),
+    : options_(std::move(options)),
+      kit_(std::move(kit)),
+      scratch_(std::move(scratch)),
       directories_(Directories(options_, scratch_)) {
   UseSimulatedDevice(false);
 }
@@ -86,9 +91,9 @@ void Session::UseSimulatedDevice(bool simulated) {
 bool Session::Wants(const std::string& group, const std::string& name) const {
   const std::string full = name.empty() ? group : group + "/" + name;
   return options_.only.empty() || std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& only) {
-    if (only == group || StartsWith(full, only)) return true;
-    return name.empty() && StartsWith(only, group + "/");  // a part of the group is wanted
-  });
+           if (only == group || StartsWith(full, only)) return true;
+           return name.empty() && StartsWith(only, group + "/");  // a part of the group is wanted
+         });
 }
 
 double Session::SecondsSoFar() const {
@@ -146,9 +151,8 @@ void Session::ReadOutcome(const Job& job, double limit, bool hurried, const Outc
 
 void Session::Announce(const Step& step) const {
   const char* word = step.Failed() ? "FAIL" : "ok";
-  const bool skipped = !step.findings.empty() && std::all_of(step.findings.begin(), step.findings.end(), [](const auto& f) {
-    return f.result == Result::kSkip;
-  });
+  const bool skipped = !step.findings.empty() && std::all_of(step.findings.begin(), step.findings.end(),
+                                                             [](const auto& f) { return f.result == Result::kSkip; });
   printf("%7.1f s  %-4s  %s (%s)\n", SecondsSoFar(), skipped ? "skip" : word, step.FullName().c_str(),
          Seconds(step.seconds).c_str());
   fflush(stdout);
@@ -176,7 +180,8 @@ Step* Session::Run(const std::string& group, const Job& job) {
   step.hotpack = job.hotpack;
   step.environment = job.environment;
   if (!job.arena.empty()) step.environment["HOTPACK_ARENA"] = job.arena;
-  std::map<std::string, std::string> environment = job.python ? PythonEnvironment(kit_, simulated_ && !job.hotpack) : environment_;
+  std::map<std::string, std::string> environment =
+      job.python ? PythonEnvironment(kit_, simulated_ && !job.hotpack) : environment_;
   // `hotpack run --simulate` adds the simulated device itself; a preload of ours must not come twice.
   if (job.hotpack) environment["LD_PRELOAD"] = "";
   for (const auto& [name, value] : step.environment) environment[name] = value;

@@ -51,16 +51,16 @@ struct Step {
 
 // A program to be run as a step.
 struct Job {
-  std::string name;                  // unique within its group
-  std::vector<std::string> command;  // the program's path first
-  bool hotpack = false;              // under `hotpack run`
-  std::vector<std::string> hotpack_options;  // ... with these besides
-  std::string arena;                 // HOTPACK_ARENA: vmm, plain, or empty
+  std::string name;                                // unique within its group
+  std::vector<std::string> command;                // the program's path first
+  bool hotpack = false;                            // under `hotpack run`
+  std::vector<std::string> hotpack_options;        // ... with these besides
+  std::string arena;                               // HOTPACK_ARENA: vmm, plain, or empty
   std::map<std::string, std::string> environment;  // besides
-  std::string library_path;          // a directory of libraries that this program alone needs; empty: none
-  bool python = false;               // finds its libraries itself
-  double limit = 60;                 // seconds
-  bool tells_findings = false;       // writes them to stdout
+  std::string library_path;     // a directory of libraries that this program alone needs; empty: none
+  bool python = false;          // finds its libraries itself
+  double limit = 60;            // seconds
+  bool tells_findings = false;  // writes them to stdout
 };
 
 class Session {
@@ -84,13 +84,13 @@ class Session {
   // False if --only leaves the step, or all steps of a group (empty `name`), out.
   bool Wants(const std::string& group, const std::string& name = "") const;
 
-  // From now on steps of a group: with --quick they end `reserve` seconds before the whole does, so that the groups after it have
-  // their share.
+  // From now on steps of a group: with --quick they end `reserve` seconds before the whole does, so that the groups
+  // after it have their share.
   void BeginGroup(double reserve) { reserve_ = reserve; }
 
   // Runs the job and records it. Adds the finding `ended`: the program ended by itself and its exit status is 0, or 1
-  // with a failed finding of its own. Null if the step was not wanted or there was no time left (which is recorded). The
-  // pointer stays good.
+  // with a failed finding of its own. Null if the step was not wanted or there was no time left (which is recorded).
+  // The pointer stays good.
   Step* Run(const std::string& group, const Job& job);
   // A step without a program of its own.
   Step* Add(const std::string& group, const std::string& name);

@@ -18,7 +18,8 @@ void CheckPlannedShare(Step* step);
 // Finding `memory`: no more is held at once than 1.10 times the live peak and 4 MiB.
 void CheckMemory(Step* step);
 
-// Finding `serving_memory`, and the figure serving_over_live: from the steady iteration on, no more is held than 1.02 times the live peak and 4 MiB.
+// Finding `serving_memory`, and the figure serving_over_live: from the steady iteration on, no more is held than 1.02
+// times the live peak and 4 MiB.
 void CheckServingMemory(Step* step);
 
 }  // namespace hotpack::check

@@ -13,7 +13,7 @@ constexpr char kGroup[] = "benchmarks";
 // A Google Benchmark program.
 struct Program {
   const char* name;
-  const char* tiny;   // filters; "": all that it has
+  const char* tiny;  // filters; "": all that it has
   const char* quick;
 };
 
@@ -23,7 +23,8 @@ constexpr Program kPrograms[] = {
     {"startup_bench", "", ""},
     {"recorder_bench", "AppendPair/live:1/", ""},
     {"plan_bench", "", "blocks:(1000|10000)$"},
-    {"packer_bench", "training 100/hotpack", "training 1000/(hotpack|first-fit|TFLite|XLA|ONNX)|AlexNet.*/hotpack best-fit"},
+    {"packer_bench", "training 100/hotpack",
+     "training 1000/(hotpack|first-fit|TFLite|XLA|ONNX)|AlexNet.*/hotpack best-fit"},
 };
 constexpr char kPackerFull[] = "(training|random|cut) 10*/|AlexNet|GoogLeNet";
 
@@ -35,13 +36,14 @@ constexpr const char* kRatios[][3] = {
     {"startup_bench", "CUDA/alone", "CUDA/preloaded"},
 };
 
-void AddRatio(const Step& dividend, const Step& divisor, const char* above, const char* below, const std::string& name, Step* to) {
+void AddRatio(const Step& dividend, const Step& divisor, const char* above, const char* below, const std::string& name,
+              Step* to) {
   const Figure *a = FindFigure(dividend, above), *b = FindFigure(divisor, below);
   if (a != nullptr && b != nullptr && b->median > 0) to->AddFigure(name, "ratio", {a->median / b->median});
 }
 
-// Where the programs find their libraries; nothing if they cannot be started. With the machine's C++ library if it is new enough,
-// else with the kit's, which needs a newer glibc than the rest of it.
+// Where the programs find their libraries; nothing if they cannot be started. With the machine's C++ library if it is
+// new enough, else with the kit's, which needs a newer glibc than the rest of it.
 std::optional<std::string> FindLibraries(const Session& session, const std::string& program) {
   const std::string own = session.kit().BenchmarkLibraries();
   for (const std::string& path : {own, own + ":" + own + "/cxx"}) {
@@ -122,7 +124,8 @@ void RunBenchmarks(Session& session) {
     const std::optional<std::string> libraries = FindLibraries(session, program.name);
     if (Interrupted() != 0) return;
     if (!libraries) {
-      session.Skip(kGroup, program.name, "its libraries are not here: Google Benchmark, and a C++ library of GCC 12 or newer");
+      session.Skip(kGroup, program.name,
+                   "its libraries are not here: Google Benchmark, and a C++ library of GCC 12 or newer");
     } else if (std::string(program.name) == "hook_bench") {
       RunHooks(session, program, *libraries);
     } else {

@@ -1,4 +1,5 @@
-// Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, memory held, step times.
+// Models in PyTorch (bench/torch/train.py) under its own allocator and under hotpack: losses bit for bit, memory held,
+// step times.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -34,7 +35,8 @@ class Model {
     const Cell first = cells_["default"] = RunCell("default", "");
     // The simulated device has no losses to compare.
     const Cell second = session_.simulated() ? first : RunCell("default", "-again");
-    if (second.step != nullptr) reference_ = AgreeOnLosses(first.losses, second.losses, session_.simulated(), second.step);
+    if (second.step != nullptr)
+      reference_ = AgreeOnLosses(first.losses, second.losses, session_.simulated(), second.step);
     // Tiny models are no measure of memory: the arena's granularity is much beside them.
     if (!session_.tiny()) cells_["expandable"] = RunCell("expandable", "");
   }
@@ -56,8 +58,19 @@ class Model {
     }
     Job job;
     job.name = name_ + "/" + allocator + suffix;
-    job.command = {python_.path, directory_ + "/train.py", name_, "--allocator", allocator, "--json", json, "--losses", losses,
-                   "--steps", session_.tiny() ? "8" : "50", "--warm-up", session_.tiny() ? "4" : "20"};
+    job.command = {python_.path,
+                   directory_ + "/train.py",
+                   name_,
+                   "--allocator",
+                   allocator,
+                   "--json",
+                   json,
+                   "--losses",
+                   losses,
+                   "--steps",
+                   session_.tiny() ? "8" : "50",
+                   "--warm-up",
+                   session_.tiny() ? "4" : "20"};
     if (session_.tiny()) job.command.push_back("--tiny");
     job.hotpack = allocator == "preload";
     job.python = true;
@@ -105,7 +118,8 @@ class Model {
     for (const char* other : {"default", "expandable"}) {
       const double theirs = cells_[other].held;
       if (theirs <= 0) continue;
-      cell.step->Check(cell.held < theirs, std::string("below_") + other, "less is held in the whole run than PyTorch reserves",
+      cell.step->Check(cell.held < theirs, std::string("below_") + other,
+                       "less is held in the whole run than PyTorch reserves",
                        Mebibytes(cell.held) + ", PyTorch " + Mebibytes(theirs));
     }
   }
@@ -130,7 +144,7 @@ class Model {
   Session& session_;
   const TorchPython& python_;
   const std::string directory_, name_;
-  std::map<std::string, Cell> cells_;     // by allocator of PyTorch's
+  std::map<std::string, Cell> cells_;  // by allocator of PyTorch's
   Step* ratios_ = nullptr;
   std::optional<std::string> reference_;  // losses that two plain runs agree on
 };

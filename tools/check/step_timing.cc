@@ -16,19 +16,14 @@ struct Contender {
 };
 
 constexpr Contender kContenders[] = {
-    {"cuda", "cuda", false},
-    {"cuda-async", "cuda-async", false},
-    {"hotpack-api", "hotpack", false},
-    {"cuda-preloaded", "cuda", true},
-    {"cuda-async-preloaded", "cuda-async", true},
+    {"cuda", "cuda", false},          {"cuda-async", "cuda-async", false},          {"hotpack-api", "hotpack", false},
+    {"cuda-preloaded", "cuda", true}, {"cuda-async-preloaded", "cuda-async", true},
 };
 
 // {dividend, divisor}: how many times longer the first one takes.
 constexpr const char* kRatios[][2] = {
-    {"cuda", "hotpack-api"},
-    {"cuda", "cuda-preloaded"},
-    {"cuda-async", "hotpack-api"},
-    {"cuda-async", "cuda-async-preloaded"},
+    {"cuda", "hotpack-api"},       {"cuda", "cuda-preloaded"},
+    {"cuda-async", "hotpack-api"}, {"cuda-async", "cuda-async-preloaded"},
     {"cuda", "cuda-async"},
 };
 
@@ -38,8 +33,14 @@ using Samples = std::map<std::string, std::vector<double>>;
 double RunOnce(Session& session, const Contender& contender, int round) {
   Job job;
   job.name = "round" + std::to_string(round) + "/" + contender.name;
-  job.command = {session.kit().Program("request_bench"), "--allocator", contender.allocator, "--json",
-                 "--iterations", session.tiny() ? "20" : session.full() ? "400" : "100"};
+  job.command = {session.kit().Program("request_bench"),
+                 "--allocator",
+                 contender.allocator,
+                 "--json",
+                 "--iterations",
+                 session.tiny()   ? "20"
+                 : session.full() ? "400"
+                                  : "100"};
   job.hotpack = contender.hotpack;
   job.limit = 60;
   job.tells_findings = true;

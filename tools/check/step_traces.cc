@@ -1,7 +1,7 @@
 #include <filesystem>
 
-#include "tools/check/steps.h"
 #include "tools/check/stats.h"
+#include "tools/check/steps.h"
 
 namespace hotpack::check {
 namespace {
@@ -11,8 +11,8 @@ constexpr char kGroup[] = "traces";
 void Play(Session& session, const std::string& trace, const std::string& api, const std::string& arena) {
   Job job;
   job.name = std::filesystem::path(trace).filename().string() + "/" + api + "/" + arena;
-  job.command = {session.kit().Program("hotpack"), "replay", trace, "--repeat", session.tiny() ? "8" : "20",
-                 "--wait-plan", "--api", api};
+  job.command = {session.kit().Program("hotpack"), "replay",      trace,   "--repeat",
+                 session.tiny() ? "8" : "20",      "--wait-plan", "--api", api};
   job.hotpack = true;
   job.arena = arena;
   Step* step = session.Run(kGroup, job);

@@ -12,10 +12,10 @@ namespace {
 constexpr char kGroup[] = "training";
 
 struct Variant {
-  std::string program;   // in bin/
-  std::string model;     // train_mlp, train_conv, train_seq2seq
-  bool same_shapes;      // every iteration asks for the same sizes, unless a last batch is shorter
-  bool driver = false;   // of the driver API
+  std::string program;  // in bin/
+  std::string model;    // train_mlp, train_conv, train_seq2seq
+  bool same_shapes;     // every iteration asks for the same sizes, unless a last batch is shorter
+  bool driver = false;  // of the driver API
 };
 
 // One way of running a variant.
@@ -85,8 +85,8 @@ class Training {
     std::error_code error;
     std::filesystem::remove(file, error);
     Job job = MakeJob(way.Name() + suffix);
-    job.command.insert(job.command.end(), {"--allocator", way.allocator, "--streams", std::to_string(way.streams),
-                                           "--losses", file});
+    job.command.insert(job.command.end(),
+                       {"--allocator", way.allocator, "--streams", std::to_string(way.streams), "--losses", file});
     job.hotpack = way.hotpack;
     job.arena = way.arena;
     *step = session_.Run(kGroup, job);

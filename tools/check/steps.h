@@ -45,8 +45,9 @@ struct Group {
   double share;  // seconds that the groups before it leave it with --quick; those they do not use are its own as well
 };
 inline constexpr Group kGroups[] = {
-    {"probes", RunProbes, 90},         {"timing", RunTiming, 35}, {"training", RunTraining, 100}, {"collectors", RunCollectors, 35},
-    {"benchmarks", RunBenchmarks, 45}, {"traces", RunTraces, 25}, {"pytorch", RunPytorch, 120},
+    {"probes", RunProbes, 90},         {"timing", RunTiming, 35},         {"training", RunTraining, 100},
+    {"collectors", RunCollectors, 35}, {"benchmarks", RunBenchmarks, 45}, {"traces", RunTraces, 25},
+    {"pytorch", RunPytorch, 120},
 };
 inline constexpr char kGroupNames[] = "facts, probes, timing, training, collectors, benchmarks, traces and pytorch";
 

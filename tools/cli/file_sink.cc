@@ -80,7 +80,8 @@ absl::Status FileSink::OpenBeside(mode_t mode) {
     removed_at_signal_.reset();
     return failure;
   }
-  if (mode != 0) [[maybe_unused]] const int ignored = fchmod(fd, mode);  // a file system without permissions has none
+  if (mode != 0) [[maybe_unused]]
+    const int ignored = fchmod(fd, mode);  // a file system without permissions has none
   return absl::OkStatus();
 }
 

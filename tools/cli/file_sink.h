@@ -12,8 +12,8 @@
 namespace hotpack {
 
 // What was at the path stays there until Close() has succeeded: the text goes to a new file beside it first
-// (PATH.partial.PROCESS), which is removed otherwise, also by a signal that ends the program. A link is followed; what is
-// replaced hands on its permissions. A path that exists and is not a regular file (a pipe, a terminal) is written to
+// (PATH.partial.PROCESS), which is removed otherwise, also by a signal that ends the program. A link is followed; what
+// is replaced hands on its permissions. A path that exists and is not a regular file (a pipe, a terminal) is written to
 // directly; an empty path is standard output. Errors are one line, "PATH: reason". Not thread-safe.
 class FileSink {
  public:

@@ -47,7 +47,8 @@ void CleanUpAndEnd(int number) {
     if (slot.armed && unlink(slot.path) != 0 && errno == EISDIR) RemoveDirectory(slot.path);
   }
   constexpr char kClear[] = "\r\033[K";
-  if (clear_line) [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kClear, sizeof(kClear) - 1);
+  if (clear_line) [[maybe_unused]]
+    const ssize_t written = write(STDERR_FILENO, kClear, sizeof(kClear) - 1);
   raise(number);  // SA_RESETHAND: by default it ends the program, once this handler has returned
 }
 

@@ -5,9 +5,10 @@
 
 namespace hotpack {
 
-// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU remove the file at `path`, or the directory there
-// and the files in it, before they end the program, which then ends by that signal as any other would, so that a shell sees it. A signal that was ignored stays
-// ignored. At most 8 at a time (a further one has no effect), made and destroyed on one thread.
+// While one exists, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE and SIGXCPU remove the file at `path`, or the directory
+// there and the files in it, before they end the program, which then ends by that signal as any other would, so that a
+// shell sees it. A signal that was ignored stays ignored. At most 8 at a time (a further one has no effect), made and
+// destroyed on one thread.
 class RemovedAtSignal {
  public:
   explicit RemovedAtSignal(const std::string& path);

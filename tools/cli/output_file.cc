@@ -13,7 +13,8 @@ namespace hotpack {
 
 namespace fs = std::filesystem;
 
-CLI::Option* AddOutputOption(CLI::App* command, const std::string& option, std::string* path, const std::string& meaning) {
+CLI::Option* AddOutputOption(CLI::App* command, const std::string& option, std::string* path,
+                             const std::string& meaning) {
   return command->add_option(option, *path, meaning)
       ->check([](const std::string& name) { return name.empty() ? std::string("a file needs a name") : std::string(); })
       ->type_name("FILE");
@@ -44,7 +45,8 @@ absl::Status CheckOutput(const std::string& option, const std::string& path, boo
                          const std::vector<std::string>& inputs) {
   if (path.empty()) return absl::OkStatus();
   if (path == "-") {
-    return absl::InvalidArgumentError(absl::StrCat(option, " -: standard output has something else to hold; ./- is a file of that name"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " -: standard output has something else to hold; ./- is a file of that name"));
   }
   std::error_code error;
   for (const std::string& input : inputs) {

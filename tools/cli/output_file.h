@@ -14,7 +14,8 @@
 namespace hotpack {
 
 // An option that names an output, such as "-o,--out"; the empty name is refused.
-CLI::Option* AddOutputOption(CLI::App* command, const std::string& option, std::string* path, const std::string& meaning);
+CLI::Option* AddOutputOption(CLI::App* command, const std::string& option, std::string* path,
+                             const std::string& meaning);
 
 // The flag --force of a subcommand.
 CLI::Option* AddForceFlag(CLI::App* command, bool* force);
@@ -22,10 +23,10 @@ CLI::Option* AddForceFlag(CLI::App* command, bool* force);
 // "-" as FileSink has it: an empty path.
 std::string OutputPath(const std::string& name);
 
-// Whether `path`, the value of `option` (such as "--out"), may be written: it is not the same file as one of `inputs`, no
-// directory, not there already unless `force`, and its directory is there and writable. Otherwise the reason, one line. Pipes,
-// terminals and devices are no files that could be lost; the empty path (standard output) is always fine, and "-", which a
-// subcommand that writes there has made the empty path of, is refused. Touches nothing.
+// Whether `path`, the value of `option` (such as "--out"), may be written: it is not the same file as one of `inputs`,
+// no directory, not there already unless `force`, and its directory is there and writable. Otherwise the reason, one
+// line. Pipes, terminals and devices are no files that could be lost; the empty path (standard output) is always fine,
+// and "-", which a subcommand that writes there has made the empty path of, is refused. Touches nothing.
 absl::Status CheckOutput(const std::string& option, const std::string& path, bool force,
                          const std::vector<std::string>& inputs = {});
 

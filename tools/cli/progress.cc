@@ -24,7 +24,9 @@ size_t Columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
-void Write(const std::string& text) { [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size()); }
+void Write(const std::string& text) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+}
 
 }  // namespace
 
@@ -49,7 +51,8 @@ void Progress::Show() {
   ClearLineAtSignal(true);
   do {
     std::string line = absl::StrCat(what_, ": ");
-    if (total_ > 0) absl::StrAppend(&line, std::min<uint64_t>(100, done_.load(std::memory_order_relaxed) * 100 / total_), " %, ");
+    if (total_ > 0)
+      absl::StrAppend(&line, std::min<uint64_t>(100, done_.load(std::memory_order_relaxed) * 100 / total_), " %, ");
     absl::StrAppend(&line, std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin).count(), " s");
     Write(kClear + line.substr(0, Columns() - 1));
   } while (!ended_.wait_for(lock, kEvery, [this] { return over_; }));

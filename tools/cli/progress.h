@@ -10,8 +10,9 @@
 
 namespace hotpack {
 
-// From its second second on, one line on stderr that writes over itself and is gone when the object is: "WHAT: 40 %, 3 s",
-// or without a total "WHAT: 3 s". Nothing at all where stderr is no terminal. Nothing else may be printed there meanwhile.
+// From its second second on, one line on stderr that writes over itself and is gone when the object is: "WHAT: 40 %, 3
+// s", or without a total "WHAT: 3 s". Nothing at all where stderr is no terminal. Nothing else may be printed there
+// meanwhile.
 class Progress {
  public:
   explicit Progress(std::string what, uint64_t total = 0);

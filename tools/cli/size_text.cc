@@ -8,9 +8,9 @@ namespace hotpack {
 namespace {
 
 constexpr std::pair<const char*, int64_t> kSizes[] = {
-    {"", 1},          {"B", 1},           {"K", 1 << 10},         {"KiB", 1 << 10},         {"M", 1 << 20},
-    {"MiB", 1 << 20}, {"G", 1ll << 30},   {"GiB", 1ll << 30},     {"T", 1ll << 40},         {"TiB", 1ll << 40},
-    {"kB", 1'000},    {"MB", 1'000'000},  {"GB", 1'000'000'000},  {"TB", 1'000'000'000'000},
+    {"", 1},          {"B", 1},          {"K", 1 << 10},        {"KiB", 1 << 10},          {"M", 1 << 20},
+    {"MiB", 1 << 20}, {"G", 1ll << 30},  {"GiB", 1ll << 30},    {"T", 1ll << 40},          {"TiB", 1ll << 40},
+    {"kB", 1'000},    {"MB", 1'000'000}, {"GB", 1'000'000'000}, {"TB", 1'000'000'000'000},
 };
 constexpr std::pair<const char*, int64_t> kDurations[] = {
     {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"m", 60'000'000'000},
@@ -18,7 +18,8 @@ constexpr std::pair<const char*, int64_t> kDurations[] = {
 
 // A decimal number and one of `units`; nothing if it is none, negative or above `limit`.
 template <size_t n>
-std::optional<int64_t> Parse(const std::string& text, const std::pair<const char*, int64_t> (&units)[n], int64_t limit) {
+std::optional<int64_t> Parse(const std::string& text, const std::pair<const char*, int64_t> (&units)[n],
+                             int64_t limit) {
   double number = 0;
   const char* end = text.data() + text.size();
   auto [stop, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
@@ -54,15 +55,19 @@ std::string FormatSize(uint64_t bytes) {
 }
 
 CLI::Validator SizeOption() {
-  return CLI::Validator([](std::string& text) {
-    return ParseSize(text).has_value() ? "" : "'" + text + "' is no size such as 4096, 512K, 300M or 2G";
-  }, "SIZE");
+  return CLI::Validator(
+      [](std::string& text) {
+        return ParseSize(text).has_value() ? "" : "'" + text + "' is no size such as 4096, 512K, 300M or 2G";
+      },
+      "SIZE");
 }
 
 CLI::Validator DurationOption() {
-  return CLI::Validator([](std::string& text) {
-    return ParseDuration(text).has_value() ? "" : "'" + text + "' is no duration such as 500ms or 2s";
-  }, "DURATION");
+  return CLI::Validator(
+      [](std::string& text) {
+        return ParseDuration(text).has_value() ? "" : "'" + text + "' is no duration such as 500ms or 2s";
+      },
+      "DURATION");
 }
 
 }  // namespace hotpack

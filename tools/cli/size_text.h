@@ -9,7 +9,8 @@
 
 namespace hotpack {
 
-// Bytes: "4096", "512K", "300M", "2GiB"; the units are powers of 1024, but kB, MB, GB and TB powers of 1000. Nothing if `text` is no size or above 2^60.
+// Bytes: "4096", "512K", "300M", "2GiB"; the units are powers of 1024, but kB, MB, GB and TB powers of 1000. Nothing if
+// `text` is no size or above 2^60.
 std::optional<int64_t> ParseSize(const std::string& text);
 
 // Nanoseconds: "500ms", "2s", "0.5s", "20us", "1m". Nothing if `text` is no duration, not above 0, or above a day.

@@ -11,10 +11,10 @@
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
-#include "tools/compare/compare_facts.h"
 #include "tools/cli/progress.h"
-#include "tools/replay/repeat_step.h"
 #include "tools/cli/size_text.h"
+#include "tools/compare/compare_facts.h"
+#include "tools/replay/repeat_step.h"
 
 namespace hotpack {
 namespace {
@@ -41,7 +41,9 @@ std::string JoinedNames() {
   return names;
 }
 
-double Ratio(uint64_t bytes, uint64_t live) { return live == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(live); }
+double Ratio(uint64_t bytes, uint64_t live) {
+  return live == 0 ? 1.0 : static_cast<double>(bytes) / static_cast<double>(live);
+}
 
 Json ToJson(const PeerResult& peer, const Comparison& comparison) {
   Json row = {{"name", peer.name}, {"title", peer.title}, {"offline", peer.offline}};
@@ -63,7 +65,8 @@ Json ToJson(const PeerResult& peer, const Comparison& comparison) {
 }
 
 void PrintJson(const Comparison& comparison, uint64_t capacity) {
-  Json object = {{"requests", comparison.requests}, {"live_peak", comparison.live_peak}, {"live_steady", comparison.live_steady}};
+  Json object = {
+      {"requests", comparison.requests}, {"live_peak", comparison.live_peak}, {"live_steady", comparison.live_steady}};
   object["capacity"] = capacity == 0 ? Json() : Json(capacity);
   object["iteration"] = Json();
   if (comparison.period > 0) {
@@ -92,8 +95,9 @@ std::string Cell(uint64_t bytes, uint64_t live) {
 
 void PrintRow(const PeerResult& peer, const Comparison& comparison) {
   if (peer.out_of_memory) {
-    const std::string where = peer.offline ? "" : ": request " + std::to_string(peer.failed_request) + ", of " +
-                                                      FormatSize(peer.failed_bytes);
+    const std::string where =
+        peer.offline ? ""
+                     : ": request " + std::to_string(peer.failed_request) + ", of " + FormatSize(peer.failed_bytes);
     printf("%-38s  does not fit%s\n", peer.title.c_str(), where.c_str());
     return;
   }
@@ -107,18 +111,22 @@ void PrintText(const std::string& file, const Comparison& comparison, const std:
   if (!capacity.empty()) printf(", on a device of %s", capacity.c_str());
   printf("\n");
   if (comparison.period > 0) {
-    printf("iteration with the highest live load: %llu requests, %s\n", u(comparison.period), comparison.marked ? "as marked" : "as found");
-    printf("plan of it: height %s, lower bound %s; live in addition, not planned: %s\n", FormatSize(comparison.plan_height).c_str(),
-           FormatSize(comparison.plan_lower_bound).c_str(), FormatSize(comparison.not_planned).c_str());
+    printf("iteration with the highest live load: %llu requests, %s\n", u(comparison.period),
+           comparison.marked ? "as marked" : "as found");
+    printf("plan of it: height %s, lower bound %s; live in addition, not planned: %s\n",
+           FormatSize(comparison.plan_height).c_str(), FormatSize(comparison.plan_lower_bound).c_str(),
+           FormatSize(comparison.not_planned).c_str());
   } else {
     printf("no iteration is marked and none repeats\n");
   }
   printf("\n%-38s %18s %13s\n", "held at most in the whole run", "MiB    of live", "driver calls");
-  printf("%-38s %s %13s\n", "live: no allocator holds less", Cell(comparison.live_peak, comparison.live_peak).c_str(), "-");
+  printf("%-38s %s %13s\n", "live: no allocator holds less", Cell(comparison.live_peak, comparison.live_peak).c_str(),
+         "-");
   PrintRow(comparison.hotpack, comparison);
   for (const PeerResult& peer : comparison.peers) PrintRow(peer, comparison);
   if (comparison.held_while_served > 0) {
-    printf("\nhotpack's engine, held while served by the plan: %.1f MiB\n", static_cast<double>(comparison.held_while_served) / 1048576.0);
+    printf("\nhotpack's engine, held while served by the plan: %.1f MiB\n",
+           static_cast<double>(comparison.held_while_served) / 1048576.0);
   }
 }
 
@@ -142,23 +150,34 @@ int RunCompare(const Options& options) {
 
 void AddCompareCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("compare", "Shows the most that hotpack and other allocators would hold for a recording");
+  CLI::App* command =
+      app.add_subcommand("compare", "Shows the most that hotpack and other allocators would hold for a recording");
   command->add_option("TRACE", options->file, "An event CSV or a trace file")->required();
   command->add_option("--peers", options->peers, "Only these, separated by commas; of " + JoinedNames())
-      ->delimiter(',')->check([](const std::string& name) {
-        const std::vector<std::string> names = PeerNames();
-        return std::find(names.begin(), names.end(), name) != names.end() ? std::string()
-                                                                          : "'" + name + "' is none of " + JoinedNames();
-      }, "NAME");
-  command->add_option("--capacity", options->capacity, "The device has so much memory (such as 16G): what fits, and what fails where?")
-      ->check(SizeOption())->check([](const std::string& size) {
-        return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
-      });
-  command->add_option("--repeat", options->repeat, "Of a short recording: play its last step, if it repeats the one before, N more times")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}))->type_name("N")->capture_default_str();
+      ->delimiter(',')
+      ->check(
+          [](const std::string& name) {
+            const std::vector<std::string> names = PeerNames();
+            return std::find(names.begin(), names.end(), name) != names.end()
+                       ? std::string()
+                       : "'" + name + "' is none of " + JoinedNames();
+          },
+          "NAME");
+  command
+      ->add_option("--capacity", options->capacity,
+                   "The device has so much memory (such as 16G): what fits, and what fails where?")
+      ->check(SizeOption())
+      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1"; });
+  command
+      ->add_option("--repeat", options->repeat,
+                   "Of a short recording: play its last step, if it repeats the one before, N more times")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{10'000}))
+      ->type_name("N")
+      ->capture_default_str();
   command->add_flag("--json", options->json, "Print one object; bytes");
-  command->footer("Example:\n  hotpack compare job.trace --peers pytorch,pytorch-expandable\n"
-                  "Each policy is simulated on the recording's own events (docs/compare.md).");
+  command->footer(
+      "Example:\n  hotpack compare job.trace --peers pytorch,pytorch-expandable\n"
+      "Each policy is simulated on the recording's own events (docs/compare.md).");
   command->callback([options, exit_code] { *exit_code = RunCompare(*options); });
 }
 

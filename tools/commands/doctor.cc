@@ -50,13 +50,16 @@ void AddDoctorCommand(CLI::App& app, int* exit_code) {
   options->subcommand = "doctor";
   options->doctor = true;
   options->output_to_stderr = true;
-  CLI::App* command = app.add_subcommand("doctor", "Looks whether hotpack reaches a program, or at the machine alone; says what to do");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Looks whether hotpack reaches a program, or at the machine alone; says what to do");
   command->add_flag("--simulate", options->simulate, "On the simulated device; no GPU is needed");
   command->add_flag("--keep-caching", options->keep_caching, "As of hotpack run");
   command->add_flag("--json", *json, "Print one object: machine, environment, program, processes, notes, to_do");
   CLI::Option* first = AddProgram(command);
-  command->footer("The program runs to its end; what it prints goes to stderr. Exit code 0: nothing has to be done; 1: something has.\n"
-                  "Example:\n  hotpack doctor\n  hotpack doctor --simulate -- python train.py");
+  command->footer(
+      "The program runs to its end; what it prints goes to stderr. Exit code 0: nothing has to be done; 1: something "
+      "has.\n"
+      "Example:\n  hotpack doctor\n  hotpack doctor --simulate -- python train.py");
   command->callback([command, first, options, json, exit_code] {
     std::string reason;
     if (first->count() > 0 || !command->remaining().empty()) reason = TakeProgram(*command, *first, options.get());

@@ -18,14 +18,14 @@
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/file_sink.h"
-#include "tools/recording/instance_input.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/size_text.h"
+#include "tools/formats/snapshot_export.h"
+#include "tools/recording/instance_input.h"
 #include "tools/report/chrome.h"
 #include "tools/report/svg.h"
 #include "tools/report/write_report.h"
-#include "tools/formats/snapshot_export.h"
-#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {
@@ -133,14 +133,13 @@ struct Format {
   Exporter exporter;
   bool is_model;  // --as-published, --memory and --all-pairs are for these
 };
-constexpr Format kFormats[] = {
-    {"lp", ExportLp, true},
-    {"mps", ExportMps, true},
-    {"minimalloc", ExportMinimalloc, false},
-    {"event-csv", ExportEventCsv, false},
-    {"svg", ExportSvg, false},
-    {"chrome", ExportChrome, false},
-    {"torch-snapshot", ExportTorchSnapshot, false}};
+constexpr Format kFormats[] = {{"lp", ExportLp, true},
+                               {"mps", ExportMps, true},
+                               {"minimalloc", ExportMinimalloc, false},
+                               {"event-csv", ExportEventCsv, false},
+                               {"svg", ExportSvg, false},
+                               {"chrome", ExportChrome, false},
+                               {"torch-snapshot", ExportTorchSnapshot, false}};
 
 const Format* FindFormat(const std::string& name) {
   if (name == "csv") return FindFormat("event-csv");
@@ -166,7 +165,8 @@ int RunExport(const Options& options) {
   if (!status.ok()) return Fail(std::string(status.message()));
   FileSink file(options.out);
   std::string summary;
-  std::optional<Progress> progress(std::in_place, "writing " + (options.out.empty() ? "the " + options.format : options.out));
+  std::optional<Progress> progress(std::in_place,
+                                   "writing " + (options.out.empty() ? "the " + options.format : options.out));
   status = format.exporter(
       options, [&](absl::string_view text) { return file.Append(text); }, &summary);
   if (status.ok()) status = file.Close();
@@ -181,15 +181,17 @@ int RunExport(const Options& options) {
 void AddExportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
-      app.add_subcommand("export",
-                         "Writes an instance or a recording for other programs, or as a picture");
+      app.add_subcommand("export", "Writes an instance or a recording for other programs, or as a picture");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
-  command->add_option("--format", options->format, "One of " + FormatNames() +
-                                                        ". lp and mps: the exact model; minimalloc: the instance that is packed; "
-                                                        "event-csv (or csv): all events; svg: the packed iteration as a picture; "
-                                                        "chrome: for Perfetto and Chrome's tracing; torch-snapshot: a memory snapshot of PyTorch with the whole "
-                                                        "recording, its blocks at the addresses that best-fit gives "
-                                                        "them in one segment")
+  command
+      ->add_option(
+          "--format", options->format,
+          "One of " + FormatNames() +
+              ". lp and mps: the exact model; minimalloc: the instance that is packed; "
+              "event-csv (or csv): all events; svg: the packed iteration as a picture; "
+              "chrome: for Perfetto and Chrome's tracing; torch-snapshot: a memory snapshot of PyTorch with the whole "
+              "recording, its blocks at the addresses that best-fit gives "
+              "them in one segment")
       ->required()
       ->check(
           [](const std::string& name) {

@@ -43,7 +43,9 @@ void AddHelpCommand(CLI::App& app, const std::string& version, int* exit_code) {
   CLI::App* command = app.add_subcommand("help", "Explains a command, as its --help does");
   CLI::Option* name = command->add_option("COMMAND", options->command, "Such as run");
   CLI::Option* man = command->add_flag("--man", options->man, "Print the man page, hotpack(1)")->excludes(name);
-  command->add_flag("--bash-completion", options->bash_completion, "Print a script that completes commands and options in bash")
+  command
+      ->add_flag("--bash-completion", options->bash_completion,
+                 "Print a script that completes commands and options in bash")
       ->excludes(name)
       ->excludes(man);
   command->footer("Example:\n  hotpack help pack\n  hotpack help --man | man -l -");

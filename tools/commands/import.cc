@@ -12,14 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "packer/csv.h"
 #include "profiler/trace_file.h"
-#include "tools/formats/byte_stream.h"
 #include "tools/cli/commands.h"
-#include "tools/formats/minimalloc_import.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
-#include "tools/recording/recording_builder.h"
+#include "tools/formats/byte_stream.h"
+#include "tools/formats/minimalloc_import.h"
 #include "tools/formats/rmm_log.h"
 #include "tools/formats/snapshot_import.h"
+#include "tools/recording/recording_builder.h"
 #include "tools/recording/trace_output.h"
 
 namespace hotpack {
@@ -42,12 +42,14 @@ struct Imported {
   Trace trace;
   Notes notes;
   uint64_t began_ns = 0;
-  std::string summary;  // what was read, in words
+  std::string summary;   // what was read, in words
   std::string left_out;  // what was not taken over; empty if nothing
 };
 
 // "1 release", "2 releases".
-std::string Count(uint64_t count, const std::string& noun) { return absl::StrCat(count, " ", noun, count == 1 ? "" : "s"); }
+std::string Count(uint64_t count, const std::string& noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
 
 void AddTo(std::string* list, const std::string& item) { absl::StrAppend(list, list->empty() ? "" : ", ", item); }
 
@@ -100,7 +102,8 @@ absl::StatusOr<Imported> ImportMinimalloc(const Options& options, ByteSource) {
   imported.summary = absl::StrCat("packing instance: ", Count(instance->allocations, "allocation"), ", one iteration");
   if (instance->has_offsets) AddTo(&imported.left_out, "offsets");
   if (instance->has_alignments) AddTo(&imported.left_out, "alignments");
-  if (instance->gaps > 0) AddTo(&imported.left_out, Count(instance->gaps, "gap") + " (the block is allocated anew after it)");
+  if (instance->gaps > 0)
+    AddTo(&imported.left_out, Count(instance->gaps, "gap") + " (the block is allocated anew after it)");
   imported.trace = std::move(instance->trace);
   return imported;
 }
@@ -112,8 +115,8 @@ absl::StatusOr<Imported> ImportRecording(const Options& options, ByteSource) {
   Imported imported;
   uint64_t allocations = 0;
   for (const Event& event : file->trace.events) allocations += event.kind == EventKind::kAllocate ? 1 : 0;
-  imported.summary = absl::StrCat("recording: ", Count(allocations, "allocation"), ", ",
-                                  UnreleasedBlocks(file->trace), " not released");
+  imported.summary = absl::StrCat("recording: ", Count(allocations, "allocation"), ", ", UnreleasedBlocks(file->trace),
+                                  " not released");
   imported.began_ns = file->origin.created_ns;
   imported.notes = std::move(file->notes);
   imported.trace = std::move(file->trace);
@@ -143,9 +146,12 @@ const Format* Recognise(std::string_view begin) {
   if (begin.size() >= 2 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5) return FindFormat("torch-snapshot");
   if (begin.substr(0, kRmmLogHeader.size()) == kRmmLogHeader) return FindFormat("rmm-log");
   switch (RecogniseFormat(begin)) {
-    case FileFormat::kTraceFile: return FindFormat("trace");
-    case FileFormat::kEventCsv: return FindFormat("event-csv");
-    case FileFormat::kOther: break;
+    case FileFormat::kTraceFile:
+      return FindFormat("trace");
+    case FileFormat::kEventCsv:
+      return FindFormat("event-csv");
+    case FileFormat::kOther:
+      break;
   }
   return LooksLikeMinimalloc(begin) ? FindFormat("minimalloc") : nullptr;
 }
@@ -174,8 +180,9 @@ absl::StatusOr<const Format*> ChooseFormat(const Options& options) {
   const Format* format = Recognise(*begin);
   if (format == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat(options.file, ": neither a PyTorch snapshot (a pickle of protocol 2 to 5), nor an RMM log with its "
-                                   "header, nor a packing instance (minimalloc), nor a recording"));
+        absl::StrCat(options.file,
+                     ": neither a PyTorch snapshot (a pickle of protocol 2 to 5), nor an RMM log with its "
+                     "header, nor a packing instance (minimalloc), nor a recording"));
   }
   return format;
 }
@@ -223,13 +230,17 @@ int RunImport(const Options& options) {
 
 void AddImportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("import", "Turns a PyTorch memory snapshot, an RMM log or a packing instance into a recording");
-  command->add_option("FILE", options->file,
-                      "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, a minimalloc CSV, "
-                      "or a recording to be written in the other format")
+  CLI::App* command = app.add_subcommand(
+      "import", "Turns a PyTorch memory snapshot, an RMM log or a packing instance into a recording");
+  command
+      ->add_option(
+          "FILE", options->file,
+          "What torch.cuda.memory._dump_snapshot wrote after _record_memory_history(), an RMM log, a minimalloc CSV, "
+          "or a recording to be written in the other format")
       ->required();
-  AddOutputOption(command, "-o,--out", &options->out,
-                  "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
+  AddOutputOption(
+      command, "-o,--out", &options->out,
+      "The recording: an event CSV if it ends in .csv, else a trace file. \"-\": a trace file, to standard output")
       ->required();
   command->add_option("--format", options->format, std::string("What FILE is, one of ") + kFormatNames)
       ->check(
@@ -239,7 +250,8 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
           },
           "NAME")
       ->capture_default_str();
-  command->add_option("--device", options->device, "Which device of a snapshot; if not given, the one with most entries")
+  command
+      ->add_option("--device", options->device, "Which device of a snapshot; if not given, the one with most entries")
       ->check(CLI::Range(0, 65535));
   AddForceFlag(command, &options->force);
   command->footer(

@@ -11,8 +11,8 @@
 namespace hotpack {
 namespace {
 
-// Text as roff takes it: a backslash begins an escape, a line that begins with a dot or a quote would be a request, and a
-// plain "-" may become a hyphen that cannot be copied into a shell.
+// Text as roff takes it: a backslash begins an escape, a line that begins with a dot or a quote would be a request, and
+// a plain "-" may become a hyphen that cannot be copied into a shell.
 std::string Escaped(const std::string& text) {
   std::string escaped;
   bool line_begins = true;
@@ -62,7 +62,8 @@ std::string NamesOf(const CLI::Option& option) {
   };
   for (const std::string& name : option.get_snames()) add("-" + name);
   for (const std::string& name : option.get_lnames()) add("--" + name);
-  if (const std::string value = ValueName(option); !value.empty()) absl::StrAppend(&names, " \\fI", Escaped(value), "\\fR");
+  if (const std::string value = ValueName(option); !value.empty())
+    absl::StrAppend(&names, " \\fI", Escaped(value), "\\fR");
   return names;
 }
 
@@ -96,7 +97,8 @@ void AppendCommand(const CLI::App& command, std::string* page) {
     const std::string name = absl::StrCat("\\fI", Escaped(option->get_name(true)), "\\fR");
     absl::StrAppend(&synopsis, " ", option->get_required() ? name : absl::StrCat("[", name, "]"));
   }
-  absl::StrAppend(page, ".SS ", command.get_name(), "\n", synopsis, "\n.PP\n", Escaped(command.get_description()), "\n");
+  absl::StrAppend(page, ".SS ", command.get_name(), "\n", synopsis, "\n.PP\n", Escaped(command.get_description()),
+                  "\n");
   for (const CLI::Option* option : Options(command)) AppendOption(*option, page);
   if (const std::string footer = command.get_footer(); !footer.empty()) AppendFooter(footer, page);
 }
@@ -113,12 +115,13 @@ std::string LongNames(const CLI::App& command) {
 }  // namespace
 
 std::string ManPage(const CLI::App& app, const std::string& version) {
-  std::string page = absl::StrCat(".\\\" Made by hotpack help --man.\n.TH HOTPACK 1 \"\" \"hotpack ", version,
-                                  "\" \"User Commands\"\n.SH NAME\nhotpack \\- plans a CUDA job\\(aqs device memory\n"
-                                  ".SH SYNOPSIS\n\\fBhotpack\\fR \\fICOMMAND\\fR [\\fIoptions\\fR] ...\n"
-                                  ".SH DESCRIPTION\nhotpack runs CUDA programs under an allocator that watches one iteration, packs "
-                                  "its allocations into one arena and serves them by fixed offsets, and it shows, packs, converts "
-                                  "and replays recordings of what programs asked for.\n.SH COMMANDS\n");
+  std::string page =
+      absl::StrCat(".\\\" Made by hotpack help --man.\n.TH HOTPACK 1 \"\" \"hotpack ", version,
+                   "\" \"User Commands\"\n.SH NAME\nhotpack \\- plans a CUDA job\\(aqs device memory\n"
+                   ".SH SYNOPSIS\n\\fBhotpack\\fR \\fICOMMAND\\fR [\\fIoptions\\fR] ...\n"
+                   ".SH DESCRIPTION\nhotpack runs CUDA programs under an allocator that watches one iteration, packs "
+                   "its allocations into one arena and serves them by fixed offsets, and it shows, packs, converts "
+                   "and replays recordings of what programs asked for.\n.SH COMMANDS\n");
   for (const CLI::App* command : Commands(app)) AppendCommand(*command, &page);
   absl::StrAppend(&page, ".SH EXIT STATUS\n");
   for (const ExitCode& row : kExitCodes) absl::StrAppend(&page, ".TP\n.B ", row.code, "\n", Escaped(row.meaning), "\n");
@@ -144,10 +147,13 @@ std::string BashCompletion(const CLI::App& app) {
       "  local word=${COMP_WORDS[COMP_CWORD]} words=\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W \"", names, " --help --version\" -- \"$word\"))\n"
+      "    COMPREPLY=($(compgen -W \"",
+      names,
+      " --help --version\" -- \"$word\"))\n"
       "    return\n"
       "  fi\n"
-      "  case ${COMP_WORDS[1]} in\n", cases,
+      "  case ${COMP_WORDS[1]} in\n",
+      cases,
       "  esac\n"
       "  if [ \"${word#-}\" != \"$word\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$word\")); fi\n"
       "}\n"

@@ -1,4 +1,6 @@
 // hotpack pack: instance or recording → placement.
+#include "packer/pack.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -10,14 +12,13 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
-#include "packer/pack.h"
 #include "packer/validator.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/file_sink.h"
-#include "tools/recording/instance_input.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
+#include "tools/recording/instance_input.h"
 
 namespace hotpack {
 namespace {
@@ -153,24 +154,30 @@ void AddPackCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("pack", "Packs an instance, or the hot iteration of a recording");
   command->add_option("FILE", options->file, "A minimalloc CSV, an event CSV or a trace file")->required();
   command->add_option("--algorithm", options->algorithm, std::string("One of ") + kAlgorithmNames)
-      ->check([](const std::string& name) {
-        return AlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + kAlgorithmNames;
-      }, "NAME")->capture_default_str();
+      ->check(
+          [](const std::string& name) {
+            return AlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + kAlgorithmNames;
+          },
+          "NAME")
+      ->capture_default_str();
   command->add_option("--time-limit", options->time_limit, "For the solve; the best placement found by then counts")
-      ->check(DurationOption())->capture_default_str();
-  command->add_option("--capacity", options->capacity,
-                      "Ask only whether it fits into this many bytes (such as 80G). Exit code 0 if it does, 3 if it is "
-                      "proved that it does not, 4 if neither is known")
-      ->check(SizeOption())->check([](const std::string& size) {
-        return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1";
-      });
+      ->check(DurationOption())
+      ->capture_default_str();
+  command
+      ->add_option("--capacity", options->capacity,
+                   "Ask only whether it fits into this many bytes (such as 80G). Exit code 0 if it does, 3 if it is "
+                   "proved that it does not, 4 if neither is known")
+      ->check(SizeOption())
+      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a capacity is at least 1"; });
   command->add_option("--seed", options->seed, "Same seed, one thread, no time-out: same placement")
       ->check([](const std::string& seed) {
         const bool digits = std::all_of(seed.begin(), seed.end(), [](char c) { return c >= '0' && c <= '9'; });
         return digits && !seed.empty() && seed.size() < 20 ? std::string() : "'" + seed + "' is no integer below 10^19";
-      })->capture_default_str();
+      })
+      ->capture_default_str();
   command->add_option("--threads", options->threads, "Threads that search")
-      ->check(CLI::Range(1, 1024))->capture_default_str();
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   command->add_flag("--start", options->start, "Begin from the offsets in FILE");
   AddOutputOption(command, "-o,--out", &options->out, "Write the instance with the offsets to this minimalloc CSV");
   AddForceFlag(command, &options->force);

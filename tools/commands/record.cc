@@ -11,9 +11,9 @@
 #include "runtime/persist/stats_file.h"
 #include "tools/cli/exit_codes.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/size_text.h"
 #include "tools/run/run.h"
 #include "tools/run/run_program.h"
-#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {
@@ -51,9 +51,12 @@ Recorded Summary(const RunOptions& options, const std::vector<ProcessStats>& pro
   const bool there = std::filesystem::exists(options.trace, error);
   if (most == nullptr && !there) return {true, "no process asked for device memory: nothing is recorded"};
   if (!there) return {false, options.trace + ": the recording could not be written"};
-  if (const std::string reason = CutBecause(options.trace); !reason.empty()) return {false, options.trace + ": " + reason};
-  std::string text = std::to_string(requests) + " requests, live peak " + FormatSize(most != nullptr ? most->stats.live_peak : 0);
-  if (recording > 1) text += ", of " + std::to_string(recording) + " processes (" + options.trace + ", " + options.trace + ".PROCESS)";
+  if (const std::string reason = CutBecause(options.trace); !reason.empty())
+    return {false, options.trace + ": " + reason};
+  std::string text =
+      std::to_string(requests) + " requests, live peak " + FormatSize(most != nullptr ? most->stats.live_peak : 0);
+  if (recording > 1)
+    text += ", of " + std::to_string(recording) + " processes (" + options.trace + ", " + options.trace + ".PROCESS)";
   return {true, text + ". Next: hotpack show " + options.trace};
 }
 
@@ -75,8 +78,10 @@ void AddRecordCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<RunOptions>();
   options->subcommand = "record";
   options->record = true;
-  CLI::App* command = app.add_subcommand("record", "Records what a program asks for; all of it is the driver's to serve");
-  AddOutputOption(command, "-o,--out", &options->trace, "The recording, a trace file; further processes add .PROCESS")->required();
+  CLI::App* command =
+      app.add_subcommand("record", "Records what a program asks for; all of it is the driver's to serve");
+  AddOutputOption(command, "-o,--out", &options->trace, "The recording, a trace file; further processes add .PROCESS")
+      ->required();
   AddForceFlag(command, &options->force);
   command->add_flag("--simulate", options->simulate, "Run on the simulated device; no GPU is needed");
   command->add_flag("--keep-caching", options->keep_caching,

@@ -10,10 +10,10 @@
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/size_text.h"
 #include "tools/replay/replay_cuda.h"
 #include "tools/replay/replay_player.h"
 #include "tools/replay/replay_steps.h"
-#include "tools/cli/size_text.h"
 
 namespace hotpack {
 namespace {
@@ -71,11 +71,12 @@ int Report(const Options& options, PlayResult result) {
          FormatSize(result.live_peak).c_str());
   fflush(stdout);
   if (result.mismatches == 0) return 0;
-  return Fail(1, options.file + ": " + std::to_string(result.mismatches) + " blocks did not hold what was written to them");
+  return Fail(
+      1, options.file + ": " + std::to_string(result.mismatches) + " blocks did not hold what was written to them");
 }
 
-PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorded, const ReplayHooks& hooks, ReplayDevice* device,
-                            PlayOptions play) {
+PlayResult PlayWithProgress(const Options& options, const RecordedSteps& recorded, const ReplayHooks& hooks,
+                            ReplayDevice* device, PlayOptions play) {
   Progress progress("playing " + options.file, play.passes * recorded.steps.size() + play.repeat);
   play.progress = &progress;
   Player player(recorded, play, hooks, device);
@@ -100,17 +101,23 @@ void AddReplayCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("replay", "Plays a recording as a CUDA program");
   command->add_option("FILE", options->file, "An event CSV or a trace file")->required();
   auto* repeat = command->add_option("--repeat", options->repeat, "Play it once and its steady step N more times")
-      ->check(CLI::Range(uint64_t{0}, kMaxPlays))->type_name("N");
+                     ->check(CLI::Range(uint64_t{0}, kMaxPlays))
+                     ->type_name("N");
   command->add_option("--whole", options->whole, "Play the whole recording N times")
-      ->check(CLI::Range(uint64_t{1}, kMaxPlays))->type_name("N")->excludes(repeat);
+      ->check(CLI::Range(uint64_t{1}, kMaxPlays))
+      ->type_name("N")
+      ->excludes(repeat);
   command->add_option("--api", options->api, "malloc (cudaMalloc), async (cudaMallocAsync) or driver (cuMemAlloc)")
-      ->check(CLI::IsMember({"malloc", "async", "driver"}))->capture_default_str();
+      ->check(CLI::IsMember({"malloc", "async", "driver"}))
+      ->capture_default_str();
   command->add_option("--marks", options->marks, "api: call hotpack_step() where the recording has a mark")
-      ->check(CLI::IsMember({"none", "api"}))->capture_default_str();
+      ->check(CLI::IsMember({"none", "api"}))
+      ->capture_default_str();
   command->add_flag("--wait-plan", options->wait_plan, "After each step wait until hotpack has planned");
   command->add_option("--weights", options->weights, "Allocate so much before the first step, and keep it")
       ->check(SizeOption());
-  command->add_option("--optimizer-state", options->optimizer_state, "Allocate so much during the first step, and keep it")
+  command
+      ->add_option("--optimizer-state", options->optimizer_state, "Allocate so much during the first step, and keep it")
       ->check(SizeOption());
   command->add_flag("--no-touch", options->no_touch, "Do not use the blocks on the device (for timing)");
   command->footer("Example:\n  hotpack run --simulate -- hotpack replay resnet50-train.csv --repeat 20 --wait-plan");

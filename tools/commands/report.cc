@@ -8,8 +8,8 @@
 #include "tools/cli/commands.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"
-#include "tools/report/write_report.h"
 #include "tools/cli/size_text.h"
+#include "tools/report/write_report.h"
 
 namespace hotpack {
 namespace {
@@ -46,13 +46,19 @@ int RunReport(Options options) {
 
 void AddReportCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("report", "Writes one page that shows a recording's packed iteration, its load and its run");
+  CLI::App* command =
+      app.add_subcommand("report", "Writes one page that shows a recording's packed iteration, its load and its run");
   command->add_option("FILE", options->report.path, "A trace file, an event CSV or a minimalloc CSV")->required();
   AddOutputOption(command, "-o,--out", &options->report.out, "Write to this file, not to standard output (\"-\")");
   AddForceFlag(command, &options->force);
-  command->add_option("--time-limit", options->time_limit, "For the packing")->check(DurationOption())->capture_default_str();
-  command->add_option("--blocks", options->report.block_limit, "At most this many blocks are in the page, the largest ones")
-      ->check(CLI::Range(size_t{1}, size_t{4'000'000}))->capture_default_str();
+  command->add_option("--time-limit", options->time_limit, "For the packing")
+      ->check(DurationOption())
+      ->capture_default_str();
+  command
+      ->add_option("--blocks", options->report.block_limit,
+                   "At most this many blocks are in the page, the largest ones")
+      ->check(CLI::Range(size_t{1}, size_t{4'000'000}))
+      ->capture_default_str();
   command->footer("Example:\n  hotpack report job.trace --out report.html");
   command->callback([options, exit_code] {
     options->report.out = OutputPath(options->report.out);

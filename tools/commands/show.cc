@@ -12,13 +12,13 @@
 #include "packer/bounds.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/size_text.h"
+#include "tools/commands/show_notes.h"
 #include "tools/recording/hot_iteration.h"
 #include "tools/recording/load_curve.h"
-#include "tools/cli/progress.h"
-#include "tools/commands/show_notes.h"
-#include "tools/report/show_plan.h"
 #include "tools/recording/trace_facts.h"
-#include "tools/cli/size_text.h"
+#include "tools/report/show_plan.h"
 
 namespace hotpack {
 namespace {
@@ -32,12 +32,12 @@ struct Options {
 
 // One iteration in figures. Bytes are sums of sizes rounded up to 512.
 struct Figures {
-  uint64_t requests = 0;          // of one period
+  uint64_t requests = 0;  // of one period
   uint64_t unroll = 1;
-  uint64_t begins_at = 0;         // the request of the recording where the chosen rotation begins
+  uint64_t begins_at = 0;  // the request of the recording where the chosen rotation begins
   uint64_t carried_blocks = 0, carried_bytes = 0;
   uint64_t retained_blocks = 0, retained_bytes = 0;
-  uint64_t peak = 0;              // load of what is planned
+  uint64_t peak = 0;  // load of what is planned
   uint64_t lower_bound = 0;
 };
 
@@ -69,10 +69,14 @@ std::vector<uint64_t> Lengths(const std::vector<uint64_t>& bounds) {
 
 const char* EndText(TraceOrigin::End end) {
   switch (end) {
-    case TraceOrigin::End::kClosed: return "closed";
-    case TraceOrigin::End::kNotClosed: return "not closed";
-    case TraceOrigin::End::kLimitReached: return "size limit reached";
-    case TraceOrigin::End::kDiskFull: return "disk full";
+    case TraceOrigin::End::kClosed:
+      return "closed";
+    case TraceOrigin::End::kNotClosed:
+      return "not closed";
+    case TraceOrigin::End::kLimitReached:
+      return "size limit reached";
+    case TraceOrigin::End::kDiskFull:
+      return "disk full";
   }
   return "";
 }
@@ -120,8 +124,10 @@ void PrintJson(const TraceFile& file, const TraceFacts& facts) {
 
 void PrintFigures(const Figures& figures) {
   printf("  requests     %llu", static_cast<unsigned long long>(figures.requests));
-  if (figures.unroll > 1) printf(", planned %llu iterations at a time", static_cast<unsigned long long>(figures.unroll));
-  printf("\n  begins at    request %llu, where the least is carried\n", static_cast<unsigned long long>(figures.begins_at));
+  if (figures.unroll > 1)
+    printf(", planned %llu iterations at a time", static_cast<unsigned long long>(figures.unroll));
+  printf("\n  begins at    request %llu, where the least is carried\n",
+         static_cast<unsigned long long>(figures.begins_at));
   printf("  carried      %llu blocks, %s\n", static_cast<unsigned long long>(figures.carried_blocks),
          FormatSize(figures.carried_bytes).c_str());
   printf("  retained     %llu blocks, %s\n", static_cast<unsigned long long>(figures.retained_blocks),
@@ -137,8 +143,8 @@ void PrintOrigin(const TraceOrigin& origin) {
     return;
   }
   printf("format         trace file, %s\n", EndText(origin.end));
-  printf("program        %s, process %u, %s\n", origin.program.empty() ? "unknown" : origin.program.c_str(), origin.process,
-         UtcText(origin.created_ns).c_str());
+  printf("program        %s, process %u, %s\n", origin.program.empty() ? "unknown" : origin.program.c_str(),
+         origin.process, UtcText(origin.created_ns).c_str());
 }
 
 // "306 306 306", shortened.
@@ -212,7 +218,8 @@ int RunShow(const Options& options) {
 
 void AddShowCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("show", "Shows what a recording holds (events, iterations, peak, lower bound), or a plan");
+  CLI::App* command =
+      app.add_subcommand("show", "Shows what a recording holds (events, iterations, peak, lower bound), or a plan");
   command->add_option("FILE", options->file, "An event CSV, a trace file or a plan file")->required();
   command->add_flag("--json", options->json, "Print one object");
   command->footer("Example:\n  hotpack show job.trace");

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "profiler/uses.h"
-#include "tools/recording/demangle.h"
 #include "tools/cli/size_text.h"
+#include "tools/recording/demangle.h"
 
 namespace hotpack {
 namespace {
@@ -29,16 +29,18 @@ std::string Short(std::string name) {
 
 struct LaunchFacts {
   uint64_t launches = 0;
-  uint64_t kernels = 0;     // names that are different
-  uint64_t named = 0;       // blocks that some launch names
+  uint64_t kernels = 0;  // names that are different
+  uint64_t named = 0;    // blocks that some launch names
   uint64_t never_named = 0;
   uint64_t never_named_bytes = 0;  // sum of their sizes
-  uint64_t timed = 0;       // launches whose times on the device are known
-  uint64_t device_ns = 0;   // sum of these
+  uint64_t timed = 0;              // launches whose times on the device are known
+  uint64_t device_ns = 0;          // sum of these
   std::vector<IdleGap> gaps;
 };
 
-std::string NameOf(const Notes& notes, NameOrdinal name) { return name == kNoName ? "?" : Demangled(notes.names[name]); }
+std::string NameOf(const Notes& notes, NameOrdinal name) {
+  return name == kNoName ? "?" : Demangled(notes.names[name]);
+}
 
 LaunchFacts FactsOf(const TraceFile& file, const Uses& uses) {
   LaunchFacts facts;
@@ -68,8 +70,9 @@ unsigned long long U(uint64_t value) { return value; }
 void PrintLaunches(const TraceFile& file) {
   const Uses uses = FindUses(file.trace, file.notes);
   const LaunchFacts facts = FactsOf(file, uses);
-  printf("launches       %llu of %llu kernels, copies and memsets; %llu blocks named, %llu never (%s)\n", U(facts.launches),
-         U(facts.kernels), U(facts.named), U(facts.never_named), FormatSize(facts.never_named_bytes).c_str());
+  printf("launches       %llu of %llu kernels, copies and memsets; %llu blocks named, %llu never (%s)\n",
+         U(facts.launches), U(facts.kernels), U(facts.named), U(facts.never_named),
+         FormatSize(facts.never_named_bytes).c_str());
   if (facts.timed > 0) {
     printf("  on the device  %.3f ms in %llu of them\n", static_cast<double>(facts.device_ns) / 1e6, U(facts.timed));
   }

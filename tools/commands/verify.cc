@@ -16,9 +16,9 @@
 #include "packer/validator.h"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
-#include "tools/recording/instance_input.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
+#include "tools/recording/instance_input.h"
 
 namespace hotpack {
 namespace {

@@ -18,10 +18,10 @@ struct EngineReplay {
   uint64_t failed_bytes = 0;
 };
 
-// Plays events as they were recorded, marks included, on an arena with chunks of 2 MiB, as `hotpack run --simulate` does.
-// Plans come in logical time (EngineOptions::logical_time), so the same recording has the same result on every machine.
-// `recording` is TakeRecording(trace); capacity: bytes, 0: no limit. About 0.2 microseconds an event, and at most some
-// kLogicalPlanLimitNs of computing for each plan.
+// Plays events as they were recorded, marks included, on an arena with chunks of 2 MiB, as `hotpack run --simulate`
+// does. Plans come in logical time (EngineOptions::logical_time), so the same recording has the same result on every
+// machine. `recording` is TakeRecording(trace); capacity: bytes, 0: no limit. About 0.2 microseconds an event, and at
+// most some kLogicalPlanLimitNs of computing for each plan.
 EngineReplay ReplayOnEngine(const Trace& trace, const PeerRecording& recording, uint64_t capacity);
 
 }  // namespace hotpack

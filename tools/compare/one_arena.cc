@@ -1,5 +1,6 @@
-// One arena, served online: each request gets the smallest (best fit) or the lowest (first fit) free range that holds it,
-// and neighbouring free ranges are one. Nothing fits: the arena grows by what is missing at its end. It never shrinks.
+// One arena, served online: each request gets the smallest (best fit) or the lowest (first fit) free range that holds
+// it, and neighbouring free ranges are one. Nothing fits: the arena grows by what is missing at its end. It never
+// shrinks.
 //
 //   offset ▲      grows by what the free range at the end lacks
 //          │  ╌╌╌╌╌╌╌╌╌╌╌╌
@@ -8,7 +9,8 @@
 //          │  ├──────────┤          come, when it lays out the pattern of a run.
 //          │  │ live     │
 //
-// Sizes are rounded up to 512 bytes. Streams share the arena: it is taken for granted that reuse is ordered, at no cost.
+// Sizes are rounded up to 512 bytes. Streams share the arena: it is taken for granted that reuse is ordered, at no
+// cost.
 #include <map>
 #include <set>
 #include <utility>
@@ -95,9 +97,9 @@ class OneArena : public PeerPolicy {
 
   ModelDevice* device_;
   const bool best_fit_;
-  std::map<uint64_t, uint64_t> free_;                 // address → size; no two touch
-  std::set<std::pair<uint64_t, uint64_t>> by_size_;   // the same: size, address
-  std::vector<std::pair<uint64_t, uint64_t>> blocks_; // by request: address, size
+  std::map<uint64_t, uint64_t> free_;                  // address → size; no two touch
+  std::set<std::pair<uint64_t, uint64_t>> by_size_;    // the same: size, address
+  std::vector<std::pair<uint64_t, uint64_t>> blocks_;  // by request: address, size
   uint64_t end_ = 0;
 };
 

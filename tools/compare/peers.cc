@@ -56,8 +56,8 @@ void PlayOnline(const Peer& peer, const PeerRecording& recording, uint64_t capac
   }
 }
 
-// The whole run: all blocks of the recording are placed at once. The iteration with the highest live load: its blocks are, and
-// what else is live has memory of its own.
+// The whole run: all blocks of the recording are placed at once. The iteration with the highest live load: its blocks
+// are, and what else is live has memory of its own.
 void PlanOffline(const Peer& peer, const Trace& trace, const PeerRecording& recording, uint64_t capacity,
                  PeerResult* result) {
   result->offline = true;

@@ -1,13 +1,13 @@
 // PyTorch's caching allocator as it is without options (pytorch_rules.h says where the rules come from):
-//   - sizes are rounded up to 512 bytes; up to 1 MiB is the small pool's, the rest the large pool's; each stream has pools
-//     of its own;
-//   - a request gets the smallest free chunk of its pool and stream that holds it. The rest is cut off when it is at least
-//     512 bytes (small pool) or more than 1 MiB (large pool); what is not cut off is lost to the block;
-//   - nothing fits: cudaMalloc of a segment of 2 MiB (small pool), 20 MiB (requests below 10 MiB), or of the size rounded
-//     up to 2 MiB;
+//   - sizes are rounded up to 512 bytes; up to 1 MiB is the small pool's, the rest the large pool's; each stream has
+//     pools of its own;
+//   - a request gets the smallest free chunk of its pool and stream that holds it. The rest is cut off when it is at
+//     least 512 bytes (small pool) or more than 1 MiB (large pool); what is not cut off is lost to the block;
+//   - nothing fits: cudaMalloc of a segment of 2 MiB (small pool), 20 MiB (requests below 10 MiB), or of the size
+//     rounded up to 2 MiB;
 //   - a freed chunk is joined with its free neighbours and stays cached;
-//   - cudaMalloc fails: all segments that are free as a whole are given back, of all pools and streams, and it is called
-//     once more.
+//   - cudaMalloc fails: all segments that are free as a whole are given back, of all pools and streams, and it is
+//     called once more.
 //
 //   20 MiB segment   ├── 4 MiB live ──┼── 6 MiB live ──┼──── 10 MiB free ────┤   a request of 9.5 MiB takes all of the
 //                                                                            rest: 0.5 MiB are not more than 1 MiB
@@ -48,7 +48,9 @@ class PyTorch : public SegmentPolicy {
   }
 
   // Of equal ones the lowest first.
-  Key KeyOf(int32_t chunk) const { return {segments_[chunk].stream, segments_[chunk].size, segments_[chunk].address, chunk}; }
+  Key KeyOf(int32_t chunk) const {
+    return {segments_[chunk].stream, segments_[chunk].size, segments_[chunk].address, chunk};
+  }
   void Insert(int32_t chunk) override { free_[segments_[chunk].pool].insert(KeyOf(chunk)); }
   void Erase(int32_t chunk) override { free_[segments_[chunk].pool].erase(KeyOf(chunk)); }
 

@@ -1,14 +1,14 @@
-// PyTorch's caching allocator with expandable_segments:True (pytorch_rules.h says where the rules come from). As without,
-// but:
+// PyTorch's caching allocator with expandable_segments:True (pytorch_rules.h says where the rules come from). As
+// without, but:
 //   - each stream has one segment a pool: a reservation of addresses that is mapped as far as it is needed, by granules
 //     of 2 MiB (small pool) or 20 MiB (large pool);
 //   - the rest of a chunk is always cut off, from 512 bytes on;
-//   - of the free chunks that hold a request the one before unmapped addresses counts as large as it can become, so that
-//     larger ones elsewhere may be taken first;
+//   - of the free chunks that hold a request the one before unmapped addresses counts as large as it can become, so
+//     that larger ones elsewhere may be taken first;
 //   - nothing fits: the lowest unmapped addresses, with the free chunk before them if there is one, as long as enough
 //     addresses that are free or unmapped follow; granules are mapped until the request is covered;
-//   - the device has no more: all granules that no block touches are unmapped, of all pools and streams, and it is tried
-//     once more.
+//   - the device has no more: all granules that no block touches are unmapped, of all pools and streams, and it is
+//     tried once more.
 //
 //   addresses ├─ live ─┼─ free ─┼┄┄┄┄ unmapped ┄┄┄┄┄┄┄┄┄┄►        a request larger than the free chunk:
 //             ├─ live ─┼─── live ────┼─ free ─┼┄┄ unmapped ┄┄►    granules are mapped behind it, the rest of the last is free
@@ -57,7 +57,9 @@ class PyTorchExpandable : public SegmentPolicy {
   static uint64_t Granule(uint32_t pool) { return pool == kSmall ? kSmallSegment : kLargeSegment; }
 
   // Of equal ones the lowest first.
-  Key KeyOf(int32_t chunk) const { return {segments_[chunk].stream, segments_[chunk].size, segments_[chunk].address, chunk}; }
+  Key KeyOf(int32_t chunk) const {
+    return {segments_[chunk].stream, segments_[chunk].size, segments_[chunk].address, chunk};
+  }
 
   // Chunks with memory and without go to different sets.
   void Insert(int32_t chunk) override {
@@ -98,13 +100,15 @@ class PyTorchExpandable : public SegmentPolicy {
 
   bool HasRoom(int32_t chunk, uint64_t size) const {
     uint64_t room = 0;
-    for (; chunk >= 0 && !segments_[chunk].live && room < size; chunk = segments_[chunk].next) room += segments_[chunk].size;
+    for (; chunk >= 0 && !segments_[chunk].live && room < size; chunk = segments_[chunk].next)
+      room += segments_[chunk].size;
     return room >= size;
   }
 
   // The first of the chunks, free or unmapped, that become the place of a request that no free chunk holds.
   int32_t FindPlace(Pool pool, uint32_t stream, uint64_t size) {
-    for (auto i = unmapped_[pool].lower_bound({{stream, 0}, 0}); i != unmapped_[pool].end() && i->first.first == stream; ++i) {
+    for (auto i = unmapped_[pool].lower_bound({{stream, 0}, 0}); i != unmapped_[pool].end() && i->first.first == stream;
+         ++i) {
       const int32_t prev = segments_[i->second].prev;
       const int32_t chunk = prev >= 0 && !segments_[prev].live ? prev : i->second;
       if (HasRoom(chunk, size)) return chunk;
@@ -127,8 +131,8 @@ class PyTorchExpandable : public SegmentPolicy {
     return chunk;
   }
 
-  // Gives memory to the first `size` bytes of an unmapped chunk, or to all of it, rounded up to granules. Returns the free
-  // chunk that they are part of then; -1: the device has not as much, nothing was changed.
+  // Gives memory to the first `size` bytes of an unmapped chunk, or to all of it, rounded up to granules. Returns the
+  // free chunk that they are part of then; -1: the device has not as much, nothing was changed.
   int32_t Map(int32_t chunk, uint64_t size) {
     const uint64_t granule = Granule(segments_[chunk].pool);
     const uint64_t bytes = RoundUp(std::min(size, segments_[chunk].size), granule);

@@ -64,7 +64,8 @@ class Taker {
   }
 
  private:
-  // The window's ends are requests of the iteration and of what comes after it; whoever plays the events finds them there.
+  // The window's ends are requests of the iteration and of what comes after it; whoever plays the events finds them
+  // there.
   void FollowWindow() {
     if (!reached_ && ordinal_ >= begin_) {
       reached_ = true;
@@ -95,11 +96,20 @@ PeerRecording TakeRecording(const Trace& trace) {
   int interrupted = 0;
   for (const Event& event : trace.events) {
     switch (event.kind) {
-      case EventKind::kAllocate: taker.Allocate(event, interrupted > 0); break;
-      case EventKind::kRelease: taker.Release(event); break;
-      case EventKind::kInterrupt: ++interrupted; break;
-      case EventKind::kResume: interrupted -= interrupted > 0 ? 1 : 0; break;
-      case EventKind::kMark: break;
+      case EventKind::kAllocate:
+        taker.Allocate(event, interrupted > 0);
+        break;
+      case EventKind::kRelease:
+        taker.Release(event);
+        break;
+      case EventKind::kInterrupt:
+        ++interrupted;
+        break;
+      case EventKind::kResume:
+        interrupted -= interrupted > 0 ? 1 : 0;
+        break;
+      case EventKind::kMark:
+        break;
     }
   }
   return taker.Finish();

@@ -34,8 +34,8 @@ class SegmentPolicy : public PeerPolicy {
     chunks_[request] = chunk;
   }
 
-  // Joins `chunk`, which is among no free ones, with its free neighbours that have memory (or have none) like it. Returns
-  // the chunk that it has become.
+  // Joins `chunk`, which is among no free ones, with its free neighbours that have memory (or have none) like it.
+  // Returns the chunk that it has become.
   int32_t Join(int32_t chunk) {
     const auto joins = [this, mapped = segments_[chunk].mapped](int32_t neighbour) {
       return neighbour >= 0 && !segments_[neighbour].live && segments_[neighbour].mapped == mapped;

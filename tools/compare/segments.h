@@ -13,12 +13,12 @@ namespace hotpack {
 struct Chunk {
   uint64_t address = 0;
   uint64_t size = 0;
-  uint64_t stamp = 0;    // for the policy's use
-  uint32_t stream = 0;   // the chunk's segment serves this one alone
-  uint32_t pool = 0;     // ... and this pool, numbered by the policy
+  uint64_t stamp = 0;   // for the policy's use
+  uint32_t stream = 0;  // the chunk's segment serves this one alone
+  uint32_t pool = 0;    // ... and this pool, numbered by the policy
   int32_t prev = -1, next = -1;
   bool live = false;
-  bool mapped = true;    // false: addresses without memory
+  bool mapped = true;  // false: addresses without memory
 };
 
 // Chunks are named by their index. Not thread-safe. Everything O(1).
@@ -39,7 +39,8 @@ class Segments {
     return chunk;
   }
 
-  // Cuts the first `size` bytes off into `chunk`; the rest, which is returned, differs in nothing else. 0 < size < its size.
+  // Cuts the first `size` bytes off into `chunk`; the rest, which is returned, differs in nothing else. 0 < size < its
+  // size.
   int32_t Split(int32_t chunk, uint64_t size) {
     const int32_t rest = New();
     Chunk& lower = (*this)[chunk];

@@ -6,8 +6,8 @@
 namespace hotpack {
 namespace {
 
-// The residencies of blocks that have been placed, to be asked which of them meet an interval. A tree over all residencies
-// by their begin: each node knows the last end among the placed ones below it.
+// The residencies of blocks that have been placed, to be asked which of them meet an interval. A tree over all
+// residencies by their begin: each node knows the last end among the placed ones below it.
 class PlacedResidencies {
  public:
   explicit PlacedResidencies(const Instance& instance) {

@@ -16,7 +16,9 @@ namespace {
 
 std::string FileName(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-std::string NameOf(const ProcessFacts& process) { return absl::StrCat("process ", process.pid, " (", FileName(process.program), ")"); }
+std::string NameOf(const ProcessFacts& process) {
+  return absl::StrCat("process ", process.pid, " (", FileName(process.program), ")");
+}
 
 uint64_t Calls(const ProcessFacts& process, const std::string& prefix) {
   uint64_t calls = 0;
@@ -45,7 +47,8 @@ void OfMachine(const MachineFacts& machine, Advice* advice) {
   }
   for (size_t i = 0; i < machine.devices.size(); ++i) {
     if (machine.devices[i].virtual_memory) continue;
-    advice->to_do.push_back(absl::StrCat("Device ", i, " has no virtual memory management, of which arenas are made: "
+    advice->to_do.push_back(absl::StrCat("Device ", i,
+                                         " has no virtual memory management, of which arenas are made: "
                                          "hotpack run --arena plain takes one allocation instead"));
   }
 }
@@ -57,18 +60,22 @@ void OfVariable(const std::string& name, const std::string& value, Advice* advic
   } else if (absl::StartsWith(name, "HOTPACK") && !IsKnownVariable(name.c_str(), name.size())) {
     const char* nearest = NearestVariable(name.c_str(), name.size());
     advice->to_do.push_back(absl::StrCat(name, " is no variable of hotpack's", nearest != nullptr ? ": is " : "",
-                                         nearest != nullptr ? nearest : "", nearest != nullptr ? " meant?" : ": unset it"));
+                                         nearest != nullptr ? nearest : "",
+                                         nearest != nullptr ? " meant?" : ": unset it"));
   } else if (name == "LD_AUDIT") {
     note("an auditing library may change what a name is bound to; if something is missing below, try without it");
   } else if (name == "LD_PRELOAD") {
     note("these libraries are loaded behind hotpack's, and get the calls that it hands on");
   } else if (name == "CUDA_INJECTION64_PATH") {
-    note("a profiler is injected, and CUPTI is its: hotpack gets no kernel names from it. Where it is compute-sanitizer, nothing is served");
+    note(
+        "a profiler is injected, and CUPTI is its: hotpack gets no kernel names from it. Where it is "
+        "compute-sanitizer, nothing is served");
   } else if (name == "NVTX_INJECTION64_PATH") {
     note("ranges of NVTX go to that library first");
   } else if (name == "PYTORCH_NO_CUDA_MEMORY_CACHING" && value == "0") {
-    advice->to_do.push_back("PYTORCH_NO_CUDA_MEMORY_CACHING=0 keeps PyTorch's own caching, so hotpack sees its segments and not the "
-                            "tensors: unset it");
+    advice->to_do.push_back(
+        "PYTORCH_NO_CUDA_MEMORY_CACHING=0 keeps PyTorch's own caching, so hotpack sees its segments and not the "
+        "tensors: unset it");
   } else if (name == "PYTORCH_ALLOC_CONF" || name == "PYTORCH_CUDA_ALLOC_CONF") {
     note("its settings are of PyTorch's caching, which is off under hotpack run; they do nothing there");
   }
@@ -77,37 +84,48 @@ void OfVariable(const std::string& name, const std::string& value, Advice* advic
 void OfProgram(const ProgramFacts& program, Advice* advice) {
   const std::string name = program.interpreter.empty() ? program.path : program.interpreter;
   if (program.is_static) {
-    advice->to_do.push_back(name + " is linked fully statically, so nothing can be preloaded: link it dynamically (libcudart may be static)");
+    advice->to_do.push_back(
+        name +
+        " is linked fully statically, so nothing can be preloaded: link it dynamically (libcudart may be static)");
   }
-  if (program.is_other_machine) advice->to_do.push_back(name + " is not a program for x86-64, which is all that hotpack knows");
-  if (program.is_other_library) advice->to_do.push_back(name + " uses another C library than glibc, for which hotpack is not built");
+  if (program.is_other_machine)
+    advice->to_do.push_back(name + " is not a program for x86-64, which is all that hotpack knows");
+  if (program.is_other_library)
+    advice->to_do.push_back(name + " uses another C library than glibc, for which hotpack is not built");
   if (program.is_privileged) {
-    advice->to_do.push_back(name + " is setuid, setgid or has capabilities, so the dynamic linker ignores LD_PRELOAD: start it as the user "
-                                   "that it becomes");
+    advice->to_do.push_back(
+        name +
+        " is setuid, setgid or has capabilities, so the dynamic linker ignores LD_PRELOAD: start it as the user "
+        "that it becomes");
   }
 }
 
 void OfHooks(const ProcessFacts& process, Advice* advice) {
   const std::string name = NameOf(process);
   if (!process.enabled) {
-    advice->to_do.push_back(name + " is left alone: by HOTPACK=0, HOTPACK_ONLY, HOTPACK_EXCEPT, or because a memory checker is in it");
+    advice->to_do.push_back(
+        name + " is left alone: by HOTPACK=0, HOTPACK_ONLY, HOTPACK_EXCEPT, or because a memory checker is in it");
   }
   if (const std::string path = LoadedTwice(process, "libcuda.so"); !path.empty()) {
-    advice->to_do.push_back(absl::StrCat(name, " has ", path, " loaded twice: something uses dlmopen, and what it asks its copy for passes "
+    advice->to_do.push_back(absl::StrCat(name, " has ", path,
+                                         " loaded twice: something uses dlmopen, and what it asks its copy for passes "
                                          "hotpack by; load that library by dlopen"));
   }
   if (!process.unknown_variants.empty()) {
-    // The 32-bit first versions, which hotpack leaves alone, or such as are newer than it. No harm if they are never called.
+    // The 32-bit first versions, which hotpack leaves alone, or such as are newer than it. No harm if they are never
+    // called.
     std::vector<std::string>* list = process.stats.requests == 0 ? &advice->to_do : &advice->notes;
-    list->push_back(absl::StrCat(name, " got variants of functions from the driver that hotpack does not serve: ",
-                                 absl::StrJoin(process.unknown_variants, ", "),
-                                 " (32-bit first versions, or newer than this hotpack); use the current ones, or a newer hotpack"));
+    list->push_back(
+        absl::StrCat(name, " got variants of functions from the driver that hotpack does not serve: ",
+                     absl::StrJoin(process.unknown_variants, ", "),
+                     " (32-bit first versions, or newer than this hotpack); use the current ones, or a newer hotpack"));
   }
   if (!process.not_hooked.empty()) {
     advice->notes.push_back(absl::StrCat(name, " looked up functions of this kind that hotpack does not hook: ",
                                          absl::StrJoin(process.not_hooked, ", ")));
   }
-  if (process.deepbind) advice->notes.push_back(name + " loads a library with RTLD_DEEPBIND, which hotpack takes out: its calls are seen");
+  if (process.deepbind)
+    advice->notes.push_back(name + " loads a library with RTLD_DEEPBIND, which hotpack takes out: its calls are seen");
   if (process.full) advice->notes.push_back(name + " looked up more than could be noted; the lists are not complete");
 }
 
@@ -115,27 +133,32 @@ void OfRequests(const ProcessFacts& process, Advice* advice) {
   const std::string name = NameOf(process);
   const uint64_t freed = Calls(process, "cuMemFree"), asked = Calls(process, "cuMemAlloc");
   if (freed > asked) {
-    advice->notes.push_back(absl::StrCat(name, " released at least ", freed - asked,
-                                         " blocks that were not asked for through the hooks (a graph's, another process's, or of a "
-                                         "library that passes hotpack by)"));
+    advice->notes.push_back(
+        absl::StrCat(name, " released at least ", freed - asked,
+                     " blocks that were not asked for through the hooks (a graph's, another process's, or of a "
+                     "library that passes hotpack by)"));
   }
   if (process.enabled && process.stats.requests == 0 && process.stats.passed_through > 0) {
     advice->to_do.push_back(absl::StrCat("All ", process.stats.passed_through, " requests of ", name,
                                          " were left to the driver: see docs/hooks.md, What passes through"));
   } else if (process.stats.passed_through > 0) {
-    advice->notes.push_back(absl::StrCat(process.stats.passed_through, " of ", process.stats.requests + process.stats.passed_through,
-                                         " requests of ", name, " were left to the driver"));
+    advice->notes.push_back(absl::StrCat(process.stats.passed_through, " of ",
+                                         process.stats.requests + process.stats.passed_through, " requests of ", name,
+                                         " were left to the driver"));
   }
   if (const uint64_t managed = Calls(process, "cuMemAllocManaged"); managed > 0) {
     advice->notes.push_back(absl::StrCat(name, " asked ", managed, " times for managed memory, which is the driver's"));
   }
   if (const uint64_t own = Calls(process, "cuMemCreate"); own > 0) {
-    advice->notes.push_back(absl::StrCat(name, " made ", own, " pieces of virtual memory itself (expandable segments, NCCL), which hotpack does "
-                                         "not plan"));
+    advice->notes.push_back(
+        absl::StrCat(name, " made ", own,
+                     " pieces of virtual memory itself (expandable segments, NCCL), which hotpack does "
+                     "not plan"));
   }
   for (const std::string& path : process.mapped) {
     if (!absl::StartsWith(FileName(path), "libcupti.so")) continue;
-    advice->notes.push_back(name + " has " + FileName(path) + " loaded: while the program profiles itself, CUPTI is taken");
+    advice->notes.push_back(name + " has " + FileName(path) +
+                            " loaded: while the program profiles itself, CUPTI is taken");
     break;
   }
 }
@@ -149,9 +172,10 @@ Advice Advise(const Diagnosis& diagnosis) {
   if (!diagnosis.ran) return advice;
   OfProgram(diagnosis.program, &advice);
   for (const MissedProcess& missed : diagnosis.missed) {
-    advice.to_do.push_back(absl::StrCat("process ", missed.pid, " (", FileName(missed.program),
-                                        ") has the driver and not hotpack: LD_PRELOAD was taken out of its environment, or its "
-                                        "executable cannot be preloaded"));
+    advice.to_do.push_back(
+        absl::StrCat("process ", missed.pid, " (", FileName(missed.program),
+                     ") has the driver and not hotpack: LD_PRELOAD was taken out of its environment, or its "
+                     "executable cannot be preloaded"));
   }
   bool asked = false;
   for (const ProcessFacts& process : diagnosis.processes) {
@@ -164,7 +188,8 @@ Advice Advise(const Diagnosis& diagnosis) {
     advice.to_do.push_back("No process asked for device memory: run what uses the device, for long enough");
   }
   if (diagnosis.exit_code != 0) {
-    advice.to_do.push_back(absl::StrCat("The program ended with exit code ", diagnosis.exit_code, ": see whether it does so without hotpack too"));
+    advice.to_do.push_back(absl::StrCat("The program ended with exit code ", diagnosis.exit_code,
+                                        ": see whether it does so without hotpack too"));
   }
   return advice;
 }

@@ -11,7 +11,7 @@ namespace hotpack {
 struct Diagnosis {
   MachineFacts machine;
   std::vector<std::pair<std::string, std::string>> environment;  // before hotpack changed it
-  bool ran = false;  // a program was run; the rest is of it
+  bool ran = false;                                              // a program was run; the rest is of it
   int exit_code = 0;
   ProgramFacts program;
   std::vector<ProcessFacts> processes;

@@ -29,14 +29,17 @@ const std::set<std::string>& HookedNames() {
 
 // Functions that allocate device memory or submit work, by their names; "Host" is the host's memory.
 bool LooksLikeOurs(const std::string& name) {
-  constexpr const char* kPrefixes[] = {"cuMemAlloc", "cuMemCreate", "cuMemPoolCreate", "cuLaunch", "cuMemcpy", "cuMemset",
-                                       "cuGraphLaunch", "cuStreamBeginCapture", "cuStreamEndCapture"};
+  constexpr const char* kPrefixes[] = {"cuMemAlloc",        "cuMemCreate", "cuMemPoolCreate", "cuLaunch",
+                                       "cuMemcpy",          "cuMemset",    "cuGraphLaunch",   "cuStreamBeginCapture",
+                                       "cuStreamEndCapture"};
   if (HookedNames().contains(name) || absl::StrContains(name, "Host")) return false;
   // The exported forms of copies that wait for the legacy stream: only their per-thread variants need to be seen.
   for (const char* suffix : {"_v2", "_ptds", "_ptsz"}) {
-    if (absl::EndsWith(name, suffix) && HookedNames().contains(name.substr(0, name.size() - strlen(suffix)))) return false;
+    if (absl::EndsWith(name, suffix) && HookedNames().contains(name.substr(0, name.size() - strlen(suffix))))
+      return false;
   }
-  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes), [&](const char* prefix) { return absl::StartsWith(name, prefix); });
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](const char* prefix) { return absl::StartsWith(name, prefix); });
 }
 
 ProcessFacts Read(const DoctorFile& file) {

@@ -14,8 +14,8 @@ namespace hotpack {
 struct DeviceFacts {
   std::string name;
   uint64_t bytes = 0;
-  bool virtual_memory = false;   // virtual memory management, what arenas are made of
-  bool managed_faults = false;   // concurrent managed access: --overcommit works
+  bool virtual_memory = false;  // virtual memory management, what arenas are made of
+  bool managed_faults = false;  // concurrent managed access: --overcommit works
 };
 
 struct MachineFacts {
@@ -37,12 +37,12 @@ std::vector<std::pair<std::string, std::string>> RelevantEnvironment();
 // The executable, before it runs.
 struct ProgramFacts {
   std::string path;
-  std::string interpreter;          // of a script: what is run in its place; else empty
+  std::string interpreter;  // of a script: what is run in its place; else empty
   bool is_elf = false;
-  bool is_static = false;           // no dynamic linker: nothing can be preloaded
-  bool is_other_machine = false;    // not x86-64
-  bool is_other_library = false;    // a dynamic linker that is not glibc's
-  bool is_privileged = false;       // setuid, setgid or capabilities: the linker ignores LD_PRELOAD
+  bool is_static = false;         // no dynamic linker: nothing can be preloaded
+  bool is_other_machine = false;  // not x86-64
+  bool is_other_library = false;  // a dynamic linker that is not glibc's
+  bool is_privileged = false;     // setuid, setgid or capabilities: the linker ignores LD_PRELOAD
 };
 ProgramFacts LookAtProgram(const std::string& path);
 
@@ -51,20 +51,20 @@ struct ProcessFacts {
   int pid = 0;
   std::string program;
   bool enabled = false;
-  bool driver = false;              // the driver library was in it
+  bool driver = false;  // the driver library was in it
   bool deepbind = false;
-  bool full = false;                // there was more than could be noted
+  bool full = false;  // there was more than could be noted
   int hooks_in_driver = 0;
   int hooks_looked_up = 0;
-  std::vector<std::pair<std::string, uint64_t>> handed_on;   // function, calls that were left to the driver
-  std::vector<std::string> unknown_variants;                 // of functions that are hooked
-  std::vector<std::string> not_hooked;                       // looked up, and they look as if they allocated or submitted work
+  std::vector<std::pair<std::string, uint64_t>> handed_on;  // function, calls that were left to the driver
+  std::vector<std::string> unknown_variants;                // of functions that are hooked
+  std::vector<std::string> not_hooked;  // looked up, and they look as if they allocated or submitted work
   struct Library {
     std::string path;
     uint64_t looked_up = 0, hooked = 0;
   };
-  std::vector<Library> libraries;         // that looked functions of the driver up
-  std::vector<std::string> mapped;        // shared libraries; one that is loaded twice is there twice
+  std::vector<Library> libraries;   // that looked functions of the driver up
+  std::vector<std::string> mapped;  // shared libraries; one that is loaded twice is there twice
   hotpack_stats stats = {};
 };
 

@@ -94,7 +94,8 @@ Json AskDriverInChild(const std::string& path) {
   close(ends[1]);
   std::string text;
   char piece[4096];
-  for (ssize_t got; child > 0 && (got = read(ends[0], piece, sizeof(piece))) > 0;) text.append(piece, static_cast<size_t>(got));
+  for (ssize_t got; child > 0 && (got = read(ends[0], piece, sizeof(piece))) > 0;)
+    text.append(piece, static_cast<size_t>(got));
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
   return Json::parse(text, nullptr, false);
@@ -106,7 +107,8 @@ std::string KernelModule() {
   std::string line, word;
   std::getline(file, line);
   for (std::istringstream words(line); words >> word;) {
-    if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) != 0 && absl::StrContains(word, ".")) return word;
+    if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) != 0 && absl::StrContains(word, "."))
+      return word;
   }
   return "";
 }
@@ -160,23 +162,26 @@ MachineFacts AskMachine(const RunLibraries& libraries, bool simulate) {
   facts.failure = answer["failure"];
   if (!simulate) facts.kernel_module = KernelModule();
   for (const Json& device : answer["devices"]) {
-    if (device.is_object()) facts.devices.push_back({device["name"], device["bytes"], device["virtual_memory"], device["managed_faults"]});
+    if (device.is_object())
+      facts.devices.push_back({device["name"], device["bytes"], device["virtual_memory"], device["managed_faults"]});
   }
   return facts;
 }
 
 std::vector<std::pair<std::string, std::string>> RelevantEnvironment() {
   std::vector<std::pair<std::string, std::string>> found;
-  constexpr const char* kNames[] = {"LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH",
-                                    "CUDA_VISIBLE_DEVICES"};
+  constexpr const char* kNames[] = {
+      "LD_PRELOAD",          "LD_AUDIT", "LD_LIBRARY_PATH", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH",
+      "CUDA_VISIBLE_DEVICES"};
   constexpr const char* kPrefixes[] = {"HOTPACK", "PYTORCH_", "XLA_PYTHON_CLIENT_", "SIMGPU_", "NV_SANITIZER"};
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const char* end = strchr(*entry, '=');
     if (end == nullptr || end[1] == '\0') continue;
     const std::string name(*entry, static_cast<size_t>(end - *entry));
-    const bool relevant = std::any_of(std::begin(kNames), std::end(kNames), [&](const char* known) { return name == known; }) ||
-                          std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
-                                      [&](const char* prefix) { return absl::StartsWith(name, prefix); });
+    const bool relevant =
+        std::any_of(std::begin(kNames), std::end(kNames), [&](const char* known) { return name == known; }) ||
+        std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                    [&](const char* prefix) { return absl::StartsWith(name, prefix); });
     if (relevant) found.emplace_back(name, end + 1);
   }
   std::sort(found.begin(), found.end());
@@ -207,7 +212,8 @@ ProgramFacts LookAtProgram(const std::string& path) {
   const bool known = stat(executable.c_str(), &status) == 0;
   const bool becomes_another = known && (((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid()) ||
                                          ((status.st_mode & S_ISGID) != 0 && status.st_gid != getgid()));
-  facts.is_privileged = becomes_another || (getuid() != 0 && getxattr(executable.c_str(), "security.capability", nullptr, 0) > 0);
+  facts.is_privileged =
+      becomes_another || (getuid() != 0 && getxattr(executable.c_str(), "security.capability", nullptr, 0) > 0);
   return facts;
 }
 

@@ -22,13 +22,14 @@ void PrintMachine(const MachineFacts& machine) {
   if (machine.driver.empty()) {
     Print("driver", "none");
   } else {
-    Print("driver", absl::StrCat(machine.simulated ? "simulated, " : "", "CUDA ", VersionText(machine.driver_version),
-                                 machine.kernel_module.empty() ? "" : ", module " + machine.kernel_module, ", ", machine.driver));
+    Print("driver",
+          absl::StrCat(machine.simulated ? "simulated, " : "", "CUDA ", VersionText(machine.driver_version),
+                       machine.kernel_module.empty() ? "" : ", module " + machine.kernel_module, ", ", machine.driver));
   }
   for (size_t i = 0; i < machine.devices.size(); ++i) {
     const DeviceFacts& device = machine.devices[i];
-    Print(i == 0 ? "devices" : "", absl::StrCat(i, ": ", device.name, ", ", FormatSize(device.bytes), ", virtual memory management: ",
-                                                device.virtual_memory ? "yes" : "no"));
+    Print(i == 0 ? "devices" : "", absl::StrCat(i, ": ", device.name, ", ", FormatSize(device.bytes),
+                                                ", virtual memory management: ", device.virtual_memory ? "yes" : "no"));
   }
 }
 
@@ -36,12 +37,15 @@ void PrintProcess(const ProcessFacts& process) {
   Print("process", absl::StrCat(process.pid, ", ", process.program, process.enabled ? "" : ", left alone"));
   Print("  requests", absl::StrCat(process.stats.requests, " served, ", process.stats.planned, " of them by the plan; ",
                                    process.stats.passed_through, " left to the driver"));
-  Print("  hooks", absl::StrCat(process.hooks_in_driver, " of this driver's functions; ", process.hooks_looked_up, " were looked up"));
+  Print("  hooks", absl::StrCat(process.hooks_in_driver, " of this driver's functions; ", process.hooks_looked_up,
+                                " were looked up"));
   for (const ProcessFacts::Library& library : process.libraries) {
-    Print("", absl::StrCat(FileName(library.path), " looked up ", library.looked_up, ", ", library.hooked, " of them hooked"));
+    Print("", absl::StrCat(FileName(library.path), " looked up ", library.looked_up, ", ", library.hooked,
+                           " of them hooked"));
   }
   std::string calls;
-  for (const auto& [symbol, count] : process.handed_on) absl::StrAppend(&calls, calls.empty() ? "" : ", ", symbol, " ", count);
+  for (const auto& [symbol, count] : process.handed_on)
+    absl::StrAppend(&calls, calls.empty() ? "" : ", ", symbol, " ", count);
   if (!calls.empty()) Print("  handed on", calls);
 }
 
@@ -62,7 +66,8 @@ Json ToJson(const ProcessFacts& process) {
                  {"libraries", Json::array()}};
   for (const auto& [symbol, count] : process.handed_on) object["handed_on"][symbol] = count;
   for (const ProcessFacts::Library& library : process.libraries) {
-    object["libraries"].push_back({{"path", library.path}, {"looked_up", library.looked_up}, {"hooked", library.hooked}});
+    object["libraries"].push_back(
+        {{"path", library.path}, {"looked_up", library.looked_up}, {"hooked", library.hooked}});
   }
   return object;
 }
@@ -77,8 +82,12 @@ Json ToJson(const ProgramFacts& program) {
 }
 
 Json ToJson(const MachineFacts& machine) {
-  Json object = {{"simulated", machine.simulated},     {"driver", machine.driver},   {"driver_version", machine.driver_version},
-                 {"kernel_module", machine.kernel_module}, {"failure", machine.failure}, {"devices", Json::array()}};
+  Json object = {{"simulated", machine.simulated},
+                 {"driver", machine.driver},
+                 {"driver_version", machine.driver_version},
+                 {"kernel_module", machine.kernel_module},
+                 {"failure", machine.failure},
+                 {"devices", Json::array()}};
   for (const DeviceFacts& device : machine.devices) {
     object["devices"].push_back({{"name", device.name},
                                  {"bytes", device.bytes},
@@ -106,7 +115,8 @@ void PrintDiagnosis(const Diagnosis& diagnosis, const Advice& advice) {
   for (const std::string& note : advice.notes) Print("note", note);
   for (const std::string& sentence : advice.to_do) Print("to do", sentence);
   if (advice.to_do.empty()) {
-    Print("to do", diagnosis.ran ? "nothing: hotpack serves this program" : "nothing; hotpack doctor -- CMD ... looks at a program");
+    Print("to do", diagnosis.ran ? "nothing: hotpack serves this program"
+                                 : "nothing; hotpack doctor -- CMD ... looks at a program");
   }
 }
 

@@ -34,8 +34,8 @@ std::string CommandLine(const std::string& process) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// True if it has the driver and not the preload. Between fork and exec a child of ours is a copy of this process, which may
-// have loaded the driver to see whether there is one.
+// True if it has the driver and not the preload. Between fork and exec a child of ours is a copy of this process, which
+// may have loaded the driver to see whether there is one.
 bool IsMissed(int pid) {
   static const std::string own = CommandLine("self");
   if (CommandLine(std::to_string(pid)) == own) return false;

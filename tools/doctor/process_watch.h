@@ -12,8 +12,8 @@
 
 namespace hotpack {
 
-// While one exists, the descendants of this process are looked at ten times a second: which have the driver library loaded, and
-// no libhotpack_preload. What begins and ends between two looks is not seen.
+// While one exists, the descendants of this process are looked at ten times a second: which have the driver library
+// loaded, and no libhotpack_preload. What begins and ends between two looks is not seen.
 class ProcessWatch {
  public:
   ProcessWatch();

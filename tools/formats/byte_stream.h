@@ -25,8 +25,8 @@ class ByteStream {
  public:
   explicit ByteStream(ByteSource source) : source_(std::move(source)) {}
 
-  // False at the end of the stream, and after an error of the source: status() says which. What was there before the end
-  // is lost.
+  // False at the end of the stream, and after an error of the source: status() says which. What was there before the
+  // end is lost.
   bool Read(void* to, uint64_t bytes);
   bool Skip(uint64_t bytes);
   bool ReadByte(uint8_t* byte) {

@@ -39,8 +39,9 @@ absl::StatusOr<ImportedInstance> RecordingOf(const NamedInstance& named, const s
     const Block& block = named.instance.blocks[i];
     const auto bytes = static_cast<uint64_t>(block.size);
     if (bytes > kMaxRecordedBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(name, ": block ", named.ids.empty() ? std::to_string(i) : named.ids[i], " has ", bytes,
-                                                     " bytes, more than the ", kMaxRecordedBytes, " of a recording"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": block ", named.ids.empty() ? std::to_string(i) : named.ids[i], " has ", bytes,
+                       " bytes, more than the ", kMaxRecordedBytes, " of a recording"));
     }
     imported.has_alignments = imported.has_alignments || block.alignment != 1;
     imported.gaps += block.residency.size() - 1;

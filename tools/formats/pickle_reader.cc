@@ -30,7 +30,7 @@ class Reader {
   absl::Status Error() const;
 
   template <typename T>
-  bool Number(T* value);                // little-endian; false at the end of the file
+  bool Number(T* value);  // little-endian; false at the end of the file
   bool Length(Opcode opcode, uint64_t* length);
   bool Operate(uint8_t byte);
   bool Value(Opcode opcode);
@@ -118,8 +118,10 @@ bool Reader::Length(Opcode opcode, uint64_t* length) {
 bool Reader::Text(Opcode opcode, bool is_text) {
   uint64_t length;
   if (!Length(opcode, &length)) return false;
-  const uint64_t most = std::clamp<uint64_t>(options_.text_bytes, kLongestWord, kLongestText), kept = std::min(length, most);
-  if ((length > kLongestWord && options_.text_bytes == 0) || !is_text) return stream_.Skip(length) ? Push({}) : Fail(kCut);
+  const uint64_t most = std::clamp<uint64_t>(options_.text_bytes, kLongestWord, kLongestText),
+                 kept = std::min(length, most);
+  if ((length > kLongestWord && options_.text_bytes == 0) || !is_text)
+    return stream_.Skip(length) ? Push({}) : Fail(kCut);
   char buffer[kLongestText];
   if (!stream_.Read(buffer, kept) || !stream_.Skip(length - kept)) return Fail(kCut);
   const std::string_view text(buffer, static_cast<size_t>(kept));
@@ -241,19 +243,29 @@ bool Reader::Value(Opcode opcode) {
   uint16_t u16;
   int32_t i32;
   switch (opcode) {
-    case kNewTrue: return Push({1, PickleKind::kBool});
-    case kNewFalse: return Push({0, PickleKind::kBool});
-    case kBinInt: return Number(&i32) && Push({i32, PickleKind::kInteger});
-    case kBinInt1: return Number(&u8) && Push({u8, PickleKind::kInteger});
-    case kBinInt2: return Number(&u16) && Push({u16, PickleKind::kInteger});
-    case kLong1: return Number(&u8) && Long(u8);
+    case kNewTrue:
+      return Push({1, PickleKind::kBool});
+    case kNewFalse:
+      return Push({0, PickleKind::kBool});
+    case kBinInt:
+      return Number(&i32) && Push({i32, PickleKind::kInteger});
+    case kBinInt1:
+      return Number(&u8) && Push({u8, PickleKind::kInteger});
+    case kBinInt2:
+      return Number(&u16) && Push({u16, PickleKind::kInteger});
+    case kLong1:
+      return Number(&u8) && Long(u8);
     case kLong4:
       if (!Number(&i32)) return false;
       return i32 < 0 ? Fail("malformed: an integer of a negative length") : Long(static_cast<uint64_t>(i32));
-    case kBinFloat: return stream_.Skip(8) ? Push({}) : Fail(kCut);
-    case kEmptyList: return NewList(nullptr, 0);
-    case kEmptyDict: return NewDict(nullptr, 0);
-    default: return Push({});  // None, the empty tuple
+    case kBinFloat:
+      return stream_.Skip(8) ? Push({}) : Fail(kCut);
+    case kEmptyList:
+      return NewList(nullptr, 0);
+    case kEmptyDict:
+      return NewDict(nullptr, 0);
+    default:
+      return Push({});  // None, the empty tuple
   }
 }
 
@@ -267,7 +279,8 @@ bool Reader::Collect(Opcode opcode) {
   if (opcode == kAppends || opcode == kSetItems) {
     if (mark <= (marks_.empty() ? 0 : marks_.back())) return Fail("malformed: there is nothing before the mark");
     const PickleValue to = stack_[mark - 1];
-    if (!(opcode == kAppends ? AddToList(to, stack_.data() + mark, count) : AddToDict(to, stack_.data() + mark, count))) {
+    if (!(opcode == kAppends ? AddToList(to, stack_.data() + mark, count)
+                             : AddToDict(to, stack_.data() + mark, count))) {
       return false;
     }
   }
@@ -295,10 +308,14 @@ bool Reader::Top(Opcode opcode) {
       if (!Above(1)) return false;
       stack_.pop_back();
       return true;
-    case kDup: return Above(1) && Push(PickleValue(stack_.back()));
-    case kTuple1: return Tuple(1);
-    case kTuple2: return Tuple(2);
-    default: return Tuple(3);
+    case kDup:
+      return Above(1) && Push(PickleValue(stack_.back()));
+    case kTuple1:
+      return Tuple(1);
+    case kTuple2:
+      return Tuple(2);
+    default:
+      return Tuple(3);
   }
 }
 
@@ -328,9 +345,12 @@ bool Reader::Stop() {
 
 bool Reader::Operate(uint8_t byte) {
   switch (const auto opcode = static_cast<Opcode>(byte); opcode) {
-    case kFrame: return stream_.Skip(8) || Fail(kCut);
-    case kStop: return Stop();
-    case kProto: return Fail("malformed: a second beginning");
+    case kFrame:
+      return stream_.Skip(8) || Fail(kCut);
+    case kStop:
+      return Stop();
+    case kProto:
+      return Fail("malformed: a second beginning");
     case kNone:
     case kNewTrue:
     case kNewFalse:
@@ -342,35 +362,42 @@ bool Reader::Operate(uint8_t byte) {
     case kBinFloat:
     case kEmptyTuple:
     case kEmptyList:
-    case kEmptyDict: return Value(opcode);
+    case kEmptyDict:
+      return Value(opcode);
     case kShortBinUnicode:
     case kBinUnicode:
     case kBinUnicode8:
     case kShortBinString:
-    case kBinString: return Text(opcode, true);
+    case kBinString:
+      return Text(opcode, true);
     case kShortBinBytes:
     case kBinBytes:
     case kBinBytes8:
-    case kByteArray8: return Text(opcode, false);
-    case kMark: return Mark();
+    case kByteArray8:
+      return Text(opcode, false);
+    case kMark:
+      return Mark();
     case kTuple:
     case kList:
     case kDict:
     case kAppends:
     case kSetItems:
-    case kPopMark: return Collect(opcode);
+    case kPopMark:
+      return Collect(opcode);
     case kTuple1:
     case kTuple2:
     case kTuple3:
     case kAppend:
     case kSetItem:
     case kPop:
-    case kDup: return Top(opcode);
+    case kDup:
+      return Top(opcode);
     case kMemoize:
     case kBinPut:
     case kLongBinPut:
     case kBinGet:
-    case kLongBinGet: return Memo(opcode);
+    case kLongBinGet:
+      return Memo(opcode);
   }
   if (const char* refused = RefusedOpcode(byte); refused != nullptr) {
     return Fail(absl::StrCat("it wants Python to make an object (", refused,

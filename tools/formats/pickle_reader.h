@@ -3,8 +3,8 @@
 // A pickle is a program for a small stack machine. The part of its language that builds numbers, texts, lists, tuples
 // and dictionaries is known here (protocols 2 to 5); what imports or calls something (GLOBAL, REDUCE and their like) is
 // refused. Of what is built only that is kept which the caller can ask for:
-//   - of texts, the ones the caller names ("words"); of all others, if the caller wants them, their first bytes, of equal
-//     ones once; else they are skipped as they are read
+//   - of texts, the ones the caller names ("words"); of all others, if the caller wants them, their first bytes, of
+//     equal ones once; else they are skipped as they are read
 //   - of a dictionary, the entries whose key is a word and whose value is one of the kinds below
 //   - of a list, the items of those kinds; a dictionary that has nothing in it when it is put in is not one of them
 //   - of a tuple or floating point number, nothing
@@ -59,9 +59,9 @@ inline constexpr uint64_t kPickleMemoryLimit = uint64_t{4} << 30;
 
 struct PickleOptions {
   absl::Span<const std::string_view> words;  // at most 255, of at most 32 bytes each, all different
-  uint32_t text_bytes = 0;  // 32 to 4096: so much of each text that is no word is kept; 0: nothing is
-  // Bytes of memory for what is kept and for the stack, beyond which the file is refused (up to half as much again may be
-  // taken where a list grows).
+  uint32_t text_bytes = 0;                   // 32 to 4096: so much of each text that is no word is kept; 0: nothing is
+  // Bytes of memory for what is kept and for the stack, beyond which the file is refused (up to half as much again may
+  // be taken where a list grows).
   uint64_t memory_limit = kPickleMemoryLimit;
 };
 

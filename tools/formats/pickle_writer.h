@@ -20,8 +20,8 @@ namespace hotpack {
 //   writer.EndDict();
 //   absl::Status status = writer.Finish();
 //
-// After an error of the sink nothing more is written, and Finish() returns it. The first 256 different texts are written
-// once and referred to after that. Not thread-safe.
+// After an error of the sink nothing more is written, and Finish() returns it. The first 256 different texts are
+// written once and referred to after that. Not thread-safe.
 class PickleWriter {
  public:
   explicit PickleWriter(TextSink sink);

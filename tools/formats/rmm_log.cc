@@ -44,7 +44,8 @@ std::optional<uint64_t> Fraction(std::string_view text) {
   return value;
 }
 
-// Nanoseconds since midnight ("HH:MM:SS.ffffff", "HH:MM:SS:ffffff"), or since some other moment (seconds with a fraction).
+// Nanoseconds since midnight ("HH:MM:SS.ffffff", "HH:MM:SS:ffffff"), or since some other moment (seconds with a
+// fraction).
 std::optional<uint64_t> Time(std::string_view text) {
   const size_t last = text.find_last_of(".:");
   const bool is_clock = text.size() > 8 && text[2] == ':' && text[5] == ':';
@@ -88,7 +89,7 @@ uint64_t LogReader::SinceBegin(uint64_t time) {
   if (last_time_) {
     if (time >= *last_time_) {
       elapsed_ += time - *last_time_;
-    } else if (*last_time_ < kDayNs && *last_time_ - time > kDayNs / 2) {
+    } else if (*last_time_<kDayNs&& * last_time_ - time> kDayNs / 2) {
       elapsed_ += time + kDayNs - *last_time_;
     } else {
       return elapsed_;

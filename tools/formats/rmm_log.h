@@ -26,8 +26,8 @@ struct ImportedLog {
 };
 
 // Reads a log, with its header line or without. Pointers and streams are hexadecimal ("0x7f...", also "(nil)") or
-// decimal; times are "HH:MM:SS.ffffff" (or with a third colon) of a day that may end, or seconds with a fraction. Blocks of
-// no bytes are left out. Errors are one line, "NAME:LINE:COLUMN: reason", or the source's own. O(lines).
+// decimal; times are "HH:MM:SS.ffffff" (or with a third colon) of a day that may end, or seconds with a fraction.
+// Blocks of no bytes are left out. Errors are one line, "NAME:LINE:COLUMN: reason", or the source's own. O(lines).
 absl::StatusOr<ImportedLog> ReadRmmLog(ByteSource source, std::string_view name);
 
 }  // namespace hotpack

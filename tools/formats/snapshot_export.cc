@@ -7,9 +7,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "packer/pack.h"
-#include "tools/recording/hot_iteration.h"
 #include "tools/formats/pickle_writer.h"
 #include "tools/formats/snapshot_words.h"
+#include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
 namespace {
@@ -46,7 +46,7 @@ class Exporter {
   PickleWriter writer_;
   Instance instance_;  // a block for each allocation, in their order
   Placement placement_;
-  int64_t total_ = 0;  // of the segment
+  int64_t total_ = 0;       // of the segment
   std::vector<Live> live_;  // at the end of the recording
 };
 
@@ -69,9 +69,8 @@ absl::Status Exporter::Place(ExportedSnapshot* exported) {
     if (event.kind == EventKind::kRelease) live.erase(event.id);
   }
   for (const auto& [id, block] : live) live_.push_back(block);
-  std::sort(live_.begin(), live_.end(), [this](const Live& a, const Live& b) {
-    return placement_.offsets[a.block] < placement_.offsets[b.block];
-  });
+  std::sort(live_.begin(), live_.end(),
+            [this](const Live& a, const Live& b) { return placement_.offsets[a.block] < placement_.offsets[b.block]; });
   return absl::OkStatus();
 }
 

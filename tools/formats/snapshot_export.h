@@ -18,8 +18,8 @@ struct ExportedSnapshot {
 };
 
 // Writes `trace` (a release has its allocation before it) as the history of device 0. Its blocks have the addresses of
-// a placement of the whole recording by the published best-fit, as `hotpack pack --algorithm best-fit` makes it where no
-// iteration repeats, in one segment that is allocated first and stays: the arena that would serve the recording.
+// a placement of the whole recording by the published best-fit, as `hotpack pack --algorithm best-fit` makes it where
+// no iteration repeats, in one segment that is allocated first and stays: the arena that would serve the recording.
 // `began_ns`: since 1970. Errors: the sink's, and a recording too large to be placed; one line. O(events log events).
 absl::Status WriteSnapshot(const Trace& trace, uint64_t began_ns, const TextSink& sink, ExportedSnapshot* exported);
 

@@ -7,9 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "profiler/trace_file.h"
-#include "tools/recording/recording_builder.h"
 #include "tools/formats/snapshot_stacks.h"
 #include "tools/formats/snapshot_words.h"
+#include "tools/recording/recording_builder.h"
 
 namespace hotpack {
 namespace {
@@ -49,7 +49,7 @@ class Importer {
   int64_t began_us_ = 0;
   RecordingBuilder builder_;
   SnapshotStacks stacks_;
-  std::vector<BlockStack> of_live_;  // id: among what was live before the history
+  std::vector<BlockStack> of_live_;         // id: among what was live before the history
   std::vector<BlockStack> of_allocations_;  // id: the allocation's ordinal
   ImportedSnapshot result_;
 };
@@ -79,7 +79,8 @@ absl::StatusOr<uint64_t> Importer::Size(const PickleValue& dict, Word key, std::
   const std::optional<int64_t> size = Integer(dict, key);
   if (!size) return Fault(absl::StrCat("an entry \"", std::string(of), "\" has no size"));
   if (*size < 0 || static_cast<uint64_t>(*size) > kMaxRecordedBytes) {
-    return Fault(absl::StrCat("an entry \"", std::string(of), "\" has ", *size, " bytes, not 0 to ", kMaxRecordedBytes));
+    return Fault(
+        absl::StrCat("an entry \"", std::string(of), "\" has ", *size, " bytes, not 0 to ", kMaxRecordedBytes));
   }
   return static_cast<uint64_t>(*size);
 }
@@ -183,7 +184,8 @@ Notes Importer::TakeStacks() {
   Notes notes;
   notes.names = stacks_.TakeNames();
   notes.stacks = std::move(of_live_);
-  for (const BlockStack& stack : of_allocations_) notes.stacks.push_back({builder_.live_before() + stack.id, stack.stack});
+  for (const BlockStack& stack : of_allocations_)
+    notes.stacks.push_back({builder_.live_before() + stack.id, stack.stack});
   return notes;
 }
 
@@ -192,9 +194,8 @@ absl::StatusOr<ImportedSnapshot> Importer::Run(std::optional<int> device) {
   if (pickle_.root.kind != PickleKind::kDict) return Fault("this is a pickle, but no memory snapshot");
   if (absl::Status status = ChooseDevice(device); !status.ok()) return status;
   began_us_ = std::max<int64_t>(0, Integer(history_->front(), kTimeUs).value_or(0));
-  has_requests_ = std::any_of(history_->begin(), history_->end(), [this](const PickleValue& entry) {
-    return WordOf(entry, kAction) == kFreeRequested;
-  });
+  has_requests_ = std::any_of(history_->begin(), history_->end(),
+                              [this](const PickleValue& entry) { return WordOf(entry, kAction) == kFreeRequested; });
   for (const PickleValue& entry : *history_) {
     if (absl::Status status = AddEntry(entry); !status.ok()) return status;
   }

@@ -16,8 +16,8 @@ namespace hotpack {
 
 struct ImportedSnapshot {
   Trace trace;
-  Notes notes;                    // stacks
-  uint64_t began_ns = 0;          // of the first entry, since 1970; 0 if it has no time
+  Notes notes;            // stacks
+  uint64_t began_ns = 0;  // of the first entry, since 1970; 0 if it has no time
   int device = 0;
   uint64_t allocations = 0;       // entries "alloc"
   uint64_t live_before = 0;       // blocks that were allocated before the history begins
@@ -27,8 +27,8 @@ struct ImportedSnapshot {
 };
 
 // Reads a snapshot and takes one device's history from it: that of `device`, else the longest. Errors are one line:
-// "NAME: byte N: reason" where the pickle is not one that pickle_reader.h reads, "NAME: reason" where it holds something
-// else, or no history. O(bytes); memory up to `memory_limit` and 48 bytes an event.
+// "NAME: byte N: reason" where the pickle is not one that pickle_reader.h reads, "NAME: reason" where it holds
+// something else, or no history. O(bytes); memory up to `memory_limit` and 48 bytes an event.
 absl::StatusOr<ImportedSnapshot> ReadSnapshot(ByteSource source, std::string_view name, std::optional<int> device,
                                               uint64_t memory_limit = kPickleMemoryLimit);
 

@@ -23,10 +23,12 @@ std::string_view SnapshotStacks::TextOf(const PickleValue& frame, uint8_t key) c
   const PickleValue* value = pickle_.Find(frame, key);
   if (value == nullptr) return {};
   if (value->kind == PickleKind::kWord) return kText[value->number];
-  return value->kind == PickleKind::kText ? std::string_view(pickle_.texts[static_cast<size_t>(value->number)]) : std::string_view();
+  return value->kind == PickleKind::kText ? std::string_view(pickle_.texts[static_cast<size_t>(value->number)])
+                                          : std::string_view();
 }
 
-// One line a frame, the innermost first, as PyTorch has them: "function (file:line)". Not every frame has a file ("??").
+// One line a frame, the innermost first, as PyTorch has them: "function (file:line)". Not every frame has a file
+// ("??").
 std::string SnapshotStacks::Describe(const std::vector<PickleValue>& frames) const {
   std::string text;
   for (const PickleValue& frame : frames) {
@@ -37,7 +39,8 @@ std::string SnapshotStacks::Describe(const std::vector<PickleValue>& frames) con
     if (!file.empty() && file != "??") {
       const PickleValue* number = pickle_.Find(frame, kLine);
       line.append(" (").append(file);
-      if (number != nullptr && number->kind == PickleKind::kInteger && number->number > 0) absl::StrAppend(&line, ":", number->number);
+      if (number != nullptr && number->kind == PickleKind::kInteger && number->number > 0)
+        absl::StrAppend(&line, ":", number->number);
       absl::StrAppend(&line, ")");
     }
     for (char& c : line) {

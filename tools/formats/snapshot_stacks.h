@@ -17,8 +17,8 @@ class SnapshotStacks {
   // The pickle outlives it.
   explicit SnapshotStacks(const Pickle& pickle) : pickle_(pickle) {}
 
-  // The stack that an entry of the history or a block of a segment names; kNoName if it names none. O(frames) for a list that
-  // is new, else O(1).
+  // The stack that an entry of the history or a block of a segment names; kNoName if it names none. O(frames) for a
+  // list that is new, else O(1).
   NameOrdinal Of(const PickleValue& entry);
 
   // The texts of all stacks so far; the object has none then.

@@ -43,8 +43,8 @@ enum Word : uint8_t {
 // The text of each.
 inline constexpr std::string_view kText[] = {
     "segments", "device_traces", "device", "address", "addr", "total_size", "size", "requested_size", "real_size",
-    "stream", "blocks", "history", "state", "action", "time_us", "user_metadata", "frames", "filename", "name", "line", "active_allocated", "alloc", "free",
-    "free_requested", "free_completed", "oom", "snapshot",
+    "stream", "blocks", "history", "state", "action", "time_us", "user_metadata", "frames", "filename", "name", "line",
+    "active_allocated", "alloc", "free", "free_requested", "free_completed", "oom", "snapshot",
     // Marks of a recording that was exported, as `user_metadata` of a "snapshot" entry.
     "hotpack step", "hotpack interrupt", "hotpack resume"};
 static_assert(std::size(kText) == kWords);

@@ -73,18 +73,21 @@ uint64_t MostOf(const std::vector<uint64_t>& live, uint64_t begin, uint64_t end)
   return *std::max_element(live.begin() + static_cast<ptrdiff_t>(begin), live.begin() + static_cast<ptrdiff_t>(end));
 }
 
-// Whether two stretches of `length` requests are the same step, perhaps of other sizes: nearly every request has the size it
-// has there, or is larger or smaller than the one after it as it is there. What has as many requests by chance is not.
+// Whether two stretches of `length` requests are the same step, perhaps of other sizes: nearly every request has the
+// size it has there, or is larger or smaller than the one after it as it is there. What has as many requests by chance
+// is not.
 bool AreAlike(const HistoryTail& tail, uint64_t a, uint64_t b, uint64_t length) {
   const auto order = [&](uint64_t i) { return tail.units[i] <=> tail.units[i + 1]; };
   uint64_t alike = 0;
-  for (uint64_t i = 0; i + 1 < length; ++i) alike += tail.units[a + i] == tail.units[b + i] || order(a + i) == order(b + i);
+  for (uint64_t i = 0; i + 1 < length; ++i)
+    alike += tail.units[a + i] == tail.units[b + i] || order(a + i) == order(b + i);
   return 10 * alike >= 9 * (length - 1);
 }
 
-// The highest stretch between two bounds, of those that are like the one of as many requests before or after; none if these
-// are hardly any of all. O(requests).
-std::optional<std::pair<uint64_t, uint64_t>> HighestStretch(const HistoryTail& tail, const std::vector<uint64_t>& live) {
+// The highest stretch between two bounds, of those that are like the one of as many requests before or after; none if
+// these are hardly any of all. O(requests).
+std::optional<std::pair<uint64_t, uint64_t>> HighestStretch(const HistoryTail& tail,
+                                                            const std::vector<uint64_t>& live) {
   const std::vector<uint64_t> bounds = PieceBounds(tail);
   std::map<uint64_t, size_t> last;  // by length: the piece of before
   std::vector<bool> recurs(bounds.size());

@@ -27,11 +27,12 @@ std::optional<HotIteration> MarkedIteration(const Trace& trace);
 // requests that are no part of one (an evaluation, say): up to a quarter of it is passed over. O(requests).
 std::optional<HotIteration> DetectedIteration(const Trace& trace);
 
-// The iteration with the highest live load (all live blocks, each rounded up to 512): what a page shows and a comparison
-// names, since the most held in a run is decided there. Of equally high ones the last.
+// The iteration with the highest live load (all live blocks, each rounded up to 512): what a page shows and a
+// comparison names, since the most held in a run is decided there. Of equally high ones the last.
 //   - with marks, one of the marked iterations;
-//   - without, the one that is found (DetectedIteration), or a higher stretch of the run between two places where little is
-//     live, if another stretch has as many requests: a training step whose sizes vary, before an evaluation that repeats.
+//   - without, the one that is found (DetectedIteration), or a higher stretch of the run between two places where
+//     little is live, if another stretch has as many requests: a training step whose sizes vary, before an evaluation
+//     that repeats.
 // Nothing if there is neither. O(events · log).
 struct LargestIteration {
   HotIteration hot;

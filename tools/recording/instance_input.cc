@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "profiler/trace_file.h"
-#include "tools/recording/hot_iteration.h"
 #include "tools/cli/progress.h"
+#include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
 namespace {

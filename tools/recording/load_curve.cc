@@ -20,7 +20,8 @@ constexpr const char* kEighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆
 bool LocaleIsUtf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = getenv(name);
-    if (value != nullptr && value[0] != '\0') return strcasestr(value, "utf-8") != nullptr || strcasestr(value, "utf8") != nullptr;
+    if (value != nullptr && value[0] != '\0')
+      return strcasestr(value, "utf-8") != nullptr || strcasestr(value, "utf8") != nullptr;
   }
   return false;
 }
@@ -40,7 +41,8 @@ std::vector<uint64_t> Columns(const std::vector<uint64_t>& values, size_t width)
 
 bool ShowsCurves(int fd) {
   const char* terminal = getenv("TERM");
-  return isatty(fd) != 0 && terminal != nullptr && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0 && LocaleIsUtf8();
+  return isatty(fd) != 0 && terminal != nullptr && terminal[0] != '\0' && strcmp(terminal, "dumb") != 0 &&
+         LocaleIsUtf8();
 }
 
 size_t CurveWidth(int fd, size_t indent) {
@@ -58,7 +60,8 @@ std::string CurveText(const std::vector<uint64_t>& values, size_t width, size_t 
     text.append(indent, ' ');
     for (uint64_t value : columns) {
       // In eighths of all lines, rounded up, so that what is live is seen.
-      const auto eighths = static_cast<size_t>((static_cast<double>(value) * static_cast<double>(rows) * 8) / static_cast<double>(most) + 0.999999);
+      const auto eighths = static_cast<size_t>(
+          (static_cast<double>(value) * static_cast<double>(rows) * 8) / static_cast<double>(most) + 0.999999);
       const size_t below = row * 8;
       text += kEighths[eighths <= below ? 0 : std::min<size_t>(8, eighths - below)];
     }

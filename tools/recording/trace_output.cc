@@ -21,8 +21,8 @@ void Put(std::string* out, size_t at, T value) {
   std::memcpy(out->data() + at, &value, sizeof(value));
 }
 
-// Calls record(bytes, length) -> bool for every record of a recording, in order, until one answers false. Names come first,
-// stacks behind their blocks' allocations, a launch's work behind the launch.
+// Calls record(bytes, length) -> bool for every record of a recording, in order, until one answers false. Names come
+// first, stacks behind their blocks' allocations, a launch's work behind the launch.
 template <typename Record>
 class RecordLister {
  public:

@@ -8,17 +8,17 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"
+#include "profiler/trace_file.h"
+#include "remat/core/verifier.h"
+#include "remat/files/schedule_json.h"
 #include "remat/networks/generator.h"
 #include "remat/remat_plan.h"
-#include "remat/files/schedule_json.h"
-#include "remat/core/verifier.h"
-#include "profiler/trace_file.h"
 #include "tools/cli/commands.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
-#include "tools/remat/plan_commands.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/size_text.h"
+#include "tools/remat/plan_commands.h"
 
 namespace hotpack {
 namespace {
@@ -55,7 +55,8 @@ double Overhead(const RematPlan& answer) {
   return static_cast<double>(answer.outcome.time) / static_cast<double>(answer.baseline_time);
 }
 
-// What is live at once in the program itself, which lets go of some storages later than after their last use. Null: that cannot be run.
+// What is live at once in the program itself, which lets go of some storages later than after their last use. Null:
+// that cannot be run.
 nlohmann::ordered_json ProgramPeak(const Graph& graph) {
   const absl::StatusOr<remat::Outcome> outcome = Simulate(graph, Baseline(graph, remat::Release::kAsTheProgram));
   return outcome.ok() ? nlohmann::ordered_json(outcome->live_peak) : nlohmann::ordered_json();
@@ -82,12 +83,16 @@ void PrintJson(const Graph& graph, const RematPlan& answer, Bytes budget) {
 
 void Print(const Graph& graph, const RematPlan& answer, Bytes budget) {
   printf("graph        %zu operators, %zu storages\n", graph.operators.size(), graph.storages.size());
-  if (budget > 0) printf("budget       %lld (%s)\n", static_cast<long long>(budget), FormatSize(static_cast<uint64_t>(budget)).c_str());
+  if (budget > 0)
+    printf("budget       %lld (%s)\n", static_cast<long long>(budget),
+           FormatSize(static_cast<uint64_t>(budget)).c_str());
   printf("arena        %lld (%s); live at once %s\n", static_cast<long long>(answer.arena),
-         FormatSize(static_cast<uint64_t>(answer.arena)).c_str(), FormatSize(static_cast<uint64_t>(answer.outcome.live_peak)).c_str());
-  printf("time         %.3f ms, %.4f times the program's\n", static_cast<double>(answer.outcome.time) / 1e6, Overhead(answer));
-  printf("computed     %lld operators again; %lld storages copied to the host\n", static_cast<long long>(answer.recomputed),
-         static_cast<long long>(answer.swapped));
+         FormatSize(static_cast<uint64_t>(answer.arena)).c_str(),
+         FormatSize(static_cast<uint64_t>(answer.outcome.live_peak)).c_str());
+  printf("time         %.3f ms, %.4f times the program's\n", static_cast<double>(answer.outcome.time) / 1e6,
+         Overhead(answer));
+  printf("computed     %lld operators again; %lld storages copied to the host\n",
+         static_cast<long long>(answer.recomputed), static_cast<long long>(answer.swapped));
   printf("planned in   %.3f s by %s\n", answer.seconds, answer.algorithm.c_str());
 }
 
@@ -113,15 +118,23 @@ int RunPlan(const Options& options) {
   if (!writable.ok()) return Fail(std::string(writable.message()));
   const remat::PlanOptions plan = PlanOptionsOf(options);
   if (options.sweep) {
-    return SweepPlans({.graph = options.graph, .algorithm = options.algorithm, .points = options.points, .plot = options.plot, .force = options.force}, plan);
+    return SweepPlans({.graph = options.graph,
+                       .algorithm = options.algorithm,
+                       .points = options.points,
+                       .plot = options.plot,
+                       .force = options.force},
+                      plan);
   }
   const absl::StatusOr<Graph> graph = ReadPlanGraph(options.graph);
   if (!graph.ok()) return Fail(std::string(graph.status().message()));
   const absl::StatusOr<RematPlan> answer = [&] {
-    const Progress progress(absl::StrCat("planning ", graph->operators.size(), " operators, at most ", options.time_limit));
+    const Progress progress(
+        absl::StrCat("planning ", graph->operators.size(), " operators, at most ", options.time_limit));
     return MakeRematPlan(*graph, plan);
   }();
-  if (!answer.ok()) return Fail(options.graph + ": " + std::string(answer.status().message()), absl::IsInternal(answer.status()) ? 1 : 2);
+  if (!answer.ok())
+    return Fail(options.graph + ": " + std::string(answer.status().message()),
+                absl::IsInternal(answer.status()) ? 1 : 2);
   if (!options.out.empty()) {
     const absl::Status written = WriteFile(options.out, FormatScheduleJson(*graph, answer->schedule));
     if (!written.ok()) return Fail(std::string(written.message()));
@@ -137,12 +150,13 @@ int RunPlanVerify(const Options& options) {
   if (!text.ok()) return Fail(std::string(text.status().message()));
   const absl::StatusOr<remat::Schedule> schedule = remat::ParseScheduleJson(*text, options.plan, *graph);
   if (!schedule.ok()) return Fail(std::string(schedule.status().message()));
-  if (const std::string fault = Verify(*graph, *schedule); !fault.empty()) return Fail(options.plan + ": not valid: " + fault, 1);
+  if (const std::string fault = Verify(*graph, *schedule); !fault.empty())
+    return Fail(options.plan + ": not valid: " + fault, 1);
   const absl::StatusOr<remat::Outcome> outcome = Simulate(*graph, *schedule);
   if (!outcome.ok()) return Fail(options.plan + ": not valid: " + std::string(outcome.status().message()), 1);
-  printf("valid: %lld operators again, %lld copies; live at once %lld (%s)\n", static_cast<long long>(outcome->runs_again),
-         static_cast<long long>(outcome->copies), static_cast<long long>(outcome->live_peak),
-         FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
+  printf("valid: %lld operators again, %lld copies; live at once %lld (%s)\n",
+         static_cast<long long>(outcome->runs_again), static_cast<long long>(outcome->copies),
+         static_cast<long long>(outcome->live_peak), FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
   return 0;
 }
 
@@ -150,38 +164,55 @@ int RunPlanVerify(const Options& options) {
 
 void AddPlanCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("plan", "Plans what to compute again or to move to the host, so that a step fits a budget");
+  CLI::App* command =
+      app.add_subcommand("plan", "Plans what to compute again or to move to the host, so that a step fits a budget");
   command->add_option("GRAPH", options->graph, kPlanGraphHelp);
-  command->add_option("--budget", options->budget, "Bytes of the arena, weights and all (6GiB; GB is 10^9). Without: what the step needs as it is")
-      ->check(SizeOption())->check([](const std::string& size) {
-        return ParseSize(size) > 0 ? std::string() : "a budget is at least 1";
-      });
+  command
+      ->add_option("--budget", options->budget,
+                   "Bytes of the arena, weights and all (6GiB; GB is 10^9). Without: what the step needs as it is")
+      ->check(SizeOption())
+      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a budget is at least 1"; });
   command->add_option("--algorithm", options->algorithm, std::string("One of ") + remat::kRematAlgorithmNames)
-      ->check([](const std::string& name) {
-        return remat::PlanAlgorithmFromName(name) ? std::string() : "'" + name + "' is none of " + remat::kRematAlgorithmNames;
-      }, "NAME")->capture_default_str();
+      ->check(
+          [](const std::string& name) {
+            return remat::PlanAlgorithmFromName(name) ? std::string()
+                                                      : "'" + name + "' is none of " + remat::kRematAlgorithmNames;
+          },
+          "NAME")
+      ->capture_default_str();
   command->add_flag("--swap", options->swap, "Copies to the host too, not only computing again (auto, search)");
   command->add_option("--bandwidth", options->bandwidth, "Of copies each way, 10^9 bytes a second")
-      ->check(CLI::Range(0.001, 1e6))->capture_default_str();
+      ->check(CLI::Range(0.001, 1e6))
+      ->capture_default_str();
   command->add_option("--host-memory", options->host_memory, "For copies; without: no limit")->check(SizeOption());
-  command->add_option("--time-limit", options->time_limit, "For the search")->check(DurationOption())->capture_default_str();
+  command->add_option("--time-limit", options->time_limit, "For the search")
+      ->check(DurationOption())
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "Of the search")->capture_default_str();
   AddOutputOption(command, "-o,--out", &options->out, "Write the plan to this JSON file");
   AddForceFlag(command, &options->force);
-  CLI::Option* sweep = command->add_flag("--sweep", options->sweep, "Plans for many budgets, as CSV; of --algorithm, or of all");
+  CLI::Option* sweep =
+      command->add_flag("--sweep", options->sweep, "Plans for many budgets, as CSV; of --algorithm, or of all");
   sweep->excludes("--budget")->excludes("--out");
-  command->add_option("--points", options->points, "Budgets of --sweep")->check(CLI::Range(1, 1000))->needs(sweep)->capture_default_str();
+  command->add_option("--points", options->points, "Budgets of --sweep")
+      ->check(CLI::Range(1, 1000))
+      ->needs(sweep)
+      ->capture_default_str();
   AddOutputOption(command, "--plot", &options->plot, "Write what --sweep finds as a picture (SVG)")->needs(sweep);
   command->add_flag("--list-generators", options->list, "Print the networks that GRAPH may name, and their keys");
-  command->add_flag("--json", options->json,
-                    "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
-                    "recomputed, swapped (counts), host_peak (bytes), seconds; operators (of the graph), program_peak (bytes, live at once in the "
-                    "program)");
-  command->footer("Example:\n  hotpack plan unet.log --budget 6GB --out plan.json\n  hotpack plan verify unet.log plan.json");
+  command->add_flag(
+      "--json", options->json,
+      "Print one object: algorithm, budget, time, baseline_time, lower_bound_time (ns), live_peak, arena (bytes), "
+      "recomputed, swapped (counts), host_peak (bytes), seconds; operators (of the graph), program_peak (bytes, live "
+      "at once in the "
+      "program)");
+  command->footer(
+      "Example:\n  hotpack plan unet.log --budget 6GB --out plan.json\n  hotpack plan verify unet.log plan.json");
   command->callback([command, options, exit_code] {
     if (command->get_subcommands().empty()) *exit_code = RunPlan(*options);
   });
-  CLI::App* verify = command->add_subcommand("verify", "Runs a plan step by step and looks at what every operator sees");
+  CLI::App* verify =
+      command->add_subcommand("verify", "Runs a plan step by step and looks at what every operator sees");
   AddPlanExportCommand(command, exit_code);
   verify->add_option("GRAPH", options->graph, "The graph it was made for")->required();
   verify->add_option("PLAN", options->plan, "What `hotpack plan --out` has written")->required();

@@ -11,14 +11,16 @@
 namespace hotpack {
 
 inline constexpr const char* kPlanGraphHelp =
-    "A graph as JSON (docs/planner.md), an operator log of the DTR prototype, a recording with launches, or a network such as "
+    "A graph as JSON (docs/planner.md), an operator log of the DTR prototype, a recording with launches, or a network "
+    "such as "
     "resnet:50,batch=32 (--list-generators)";
 
 // A file of any of these formats, else a generator's specification. InvalidArgument or what reading has said, one line.
 absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what);
 
-// `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on standard output; with
-// `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options` asks for. The exit code.
+// `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on
+// standard output; with `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options`
+// asks for. The exit code.
 struct SweepOptions {
   std::string graph;
   std::string algorithm;

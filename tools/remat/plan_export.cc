@@ -3,15 +3,15 @@
 #include <memory>
 #include <string>
 
+#include "profiler/trace_file.h"
+#include "remat/core/verifier.h"
 #include "remat/exact/checkmate.h"
 #include "remat/exact/solver_values.h"
 #include "remat/files/schedule_json.h"
-#include "remat/core/verifier.h"
-#include "profiler/trace_file.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
-#include "tools/remat/plan_commands.h"
 #include "tools/cli/size_text.h"
+#include "tools/remat/plan_commands.h"
 
 namespace hotpack {
 namespace {
@@ -38,7 +38,8 @@ int Export(const Options& options) {
   if (!graph.ok()) return Fail("export", std::string(graph.status().message()));
   absl::StatusOr<remat::CheckmateModel> model = BuildCheckmate(*graph, ValuesOf(*graph), *ParseSize(options.budget));
   if (!model.ok()) return Fail("export", options.graph + ": " + std::string(model.status().message()));
-  const remat::LinearProgram program = options.relaxed ? remat::Relaxed(std::move(model->program)) : std::move(model->program);
+  const remat::LinearProgram program =
+      options.relaxed ? remat::Relaxed(std::move(model->program)) : std::move(model->program);
   const remat::ProgramFormat format = options.format == "mps" ? remat::ProgramFormat::kMps : remat::ProgramFormat::kLp;
   const std::string text = FormatProgram(program, format);
   if (options.out.empty()) {
@@ -64,37 +65,47 @@ int Solved(const Options& options) {
   if (!model.ok()) return Fail("solved", options.graph + ": " + std::string(model.status().message()));
   const absl::StatusOr<remat::Schedule> schedule = ScheduleOfSolution(*graph, values, *model, *solution);
   if (!schedule.ok()) return Fail("solved", options.solution + ": " + std::string(schedule.status().message()));
-  if (const std::string fault = Verify(*graph, *schedule); !fault.empty()) return Fail("solved", options.solution + ": no plan: " + fault, 1);
+  if (const std::string fault = Verify(*graph, *schedule); !fault.empty())
+    return Fail("solved", options.solution + ": no plan: " + fault, 1);
   const absl::StatusOr<remat::Outcome> outcome = Simulate(*graph, *schedule);
-  if (!outcome.ok()) return Fail("solved", options.solution + ": no plan: " + std::string(outcome.status().message()), 1);
+  if (!outcome.ok())
+    return Fail("solved", options.solution + ": no plan: " + std::string(outcome.status().message()), 1);
   if (!options.out.empty()) {
     const absl::Status written = WriteFile(options.out, FormatScheduleJson(*graph, *schedule));
     if (!written.ok()) return Fail("solved", std::string(written.message()));
   }
-  printf("%s%s: %lld operators again, %.3f ms, live at once %lld (%s)\n", solution->status.c_str(), solution->optimal ? "" : " (not proved)",
-         static_cast<long long>(outcome->runs_again), static_cast<double>(outcome->time) / 1e6, static_cast<long long>(outcome->live_peak),
+  printf("%s%s: %lld operators again, %.3f ms, live at once %lld (%s)\n", solution->status.c_str(),
+         solution->optimal ? "" : " (not proved)", static_cast<long long>(outcome->runs_again),
+         static_cast<double>(outcome->time) / 1e6, static_cast<long long>(outcome->live_peak),
          FormatSize(static_cast<uint64_t>(outcome->live_peak)).c_str());
   return 0;
 }
 
 CLI::Option* AddBudget(CLI::App* command, Options* options) {
-  return command->add_option("--budget", options->budget, "Bytes that may be live at once")->required()->check(SizeOption())->check(
-      [](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a budget is at least 1"; });
+  return command->add_option("--budget", options->budget, "Bytes that may be live at once")
+      ->required()
+      ->check(SizeOption())
+      ->check([](const std::string& size) { return ParseSize(size) > 0 ? std::string() : "a budget is at least 1"; });
 }
 
 }  // namespace
 
 void AddPlanExportCommand(CLI::App* plan, int* exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = plan->add_subcommand("export", "Writes Checkmate's mixed-integer program (Jain et al. 2020) for a solver");
+  CLI::App* command =
+      plan->add_subcommand("export", "Writes Checkmate's mixed-integer program (Jain et al. 2020) for a solver");
   command->add_option("GRAPH", options->graph, kPlanGraphHelp)->required();
   AddBudget(command, options.get());
-  command->add_option("--format", options->format, "lp or mps")->check(CLI::IsMember({"lp", "mps"}))->capture_default_str();
+  command->add_option("--format", options->format, "lp or mps")
+      ->check(CLI::IsMember({"lp", "mps"}))
+      ->capture_default_str();
   command->add_flag("--relaxed", options->relaxed, "Without integers: its optimum is a bound");
   AddOutputOption(command, "-o,--out", &options->out, "Write to this file; else to standard output");
   AddForceFlag(command, &options->force);
-  command->footer("Example:\n  hotpack plan export graph.json --budget 6GiB --out model.lp\n  cbc model.lp solve solution model.sol\n"
-                  "  hotpack plan solved graph.json model.sol --budget 6GiB --out plan.json");
+  command->footer(
+      "Example:\n  hotpack plan export graph.json --budget 6GiB --out model.lp\n  cbc model.lp solve solution "
+      "model.sol\n"
+      "  hotpack plan solved graph.json model.sol --budget 6GiB --out plan.json");
   command->callback([options, exit_code] { *exit_code = Export(*options); });
 
   auto solved_options = std::make_shared<Options>();

@@ -1,9 +1,9 @@
 #include <filesystem>
 
+#include "profiler/trace_file.h"
 #include "remat/files/dtr_log.h"
 #include "remat/files/graph_json.h"
 #include "remat/networks/generator.h"
-#include "profiler/trace_file.h"
 #include "tools/remat/plan_commands.h"
 #include "tools/remat/trace_graph.h"
 

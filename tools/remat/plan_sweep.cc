@@ -7,15 +7,15 @@
 #include "remat/exact/bounds.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/remat/plan_commands.h"
 #include "tools/remat/plan_plot.h"
-#include "tools/cli/progress.h"
 
 namespace hotpack {
 namespace {
 
-using remat::RematPlan;
 using remat::PlanOptions;
+using remat::RematPlan;
 
 int Fail(const std::string& message, int code = 2) {
   fprintf(stderr, "hotpack plan: %s\n", message.c_str());
@@ -31,7 +31,8 @@ std::vector<std::string> Algorithms(const SweepOptions& sweep, const PlanOptions
 
 void PrintRow(const std::string& algorithm, Bytes budget, Bytes program, const absl::StatusOr<RematPlan>& answer) {
   if (!answer.ok()) {
-    printf("%s,%lld,%.6f,,,,,,,\n", algorithm.c_str(), static_cast<long long>(budget), static_cast<double>(budget) / static_cast<double>(program));
+    printf("%s,%lld,%.6f,,,,,,,\n", algorithm.c_str(), static_cast<long long>(budget),
+           static_cast<double>(budget) / static_cast<double>(program));
     return;
   }
   const double own = static_cast<double>(std::max<remat::Nanoseconds>(1, answer->baseline_time));
@@ -53,7 +54,8 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
   if (!program.ok()) return Fail(sweep.graph + ": " + std::string(program.status().message()));
   const Bytes most = program->arena;
   Bytes least = remat::LeastMemory(*graph, options.swap);
-  if (!options.swap) least = std::max(least, remat::LeastBytes(*graph, remat::ValuesOf(*graph), {.time_limit_ns = 1'000'000'000}));
+  if (!options.swap)
+    least = std::max(least, remat::LeastBytes(*graph, remat::ValuesOf(*graph), {.time_limit_ns = 1'000'000'000}));
   std::vector<Bytes> budgets;
   for (int i = 1; i <= sweep.points; ++i) {
     budgets.push_back(least + static_cast<Bytes>(static_cast<double>(most - least) * i / sweep.points));
@@ -65,17 +67,20 @@ int SweepPlans(const SweepOptions& sweep, const PlanOptions& options) {
     one.algorithm = *remat::PlanAlgorithmFromName(name);
     std::vector<absl::StatusOr<RematPlan>> answers;
     {
-      const Progress progress(absl::StrCat(name, ": ", budgets.size(), " budgets of ", graph->operators.size(), " operators"));
+      const Progress progress(
+          absl::StrCat(name, ": ", budgets.size(), " budgets of ", graph->operators.size(), " operators"));
       answers = MakePlans(*graph, one, budgets);
     }
     PlotLine& line = lines.emplace_back();
     line.name = name;
     for (size_t i = 0; i < budgets.size(); ++i) {
-      if (absl::IsInternal(answers[i].status())) return Fail(sweep.graph + ": " + std::string(answers[i].status().message()), 1);
+      if (absl::IsInternal(answers[i].status()))
+        return Fail(sweep.graph + ": " + std::string(answers[i].status().message()), 1);
       PrintRow(name, budgets[i], most, answers[i]);
       if (!answers[i].ok() || answers[i]->baseline_time == 0) continue;
-      line.points.push_back({static_cast<double>(budgets[i]) / static_cast<double>(most),
-                             static_cast<double>(answers[i]->outcome.time) / static_cast<double>(answers[i]->baseline_time)});
+      line.points.push_back(
+          {static_cast<double>(budgets[i]) / static_cast<double>(most),
+           static_cast<double>(answers[i]->outcome.time) / static_cast<double>(answers[i]->baseline_time)});
     }
     fflush(stdout);
   }

@@ -49,12 +49,18 @@ Window FindWindow(const Trace& trace) {
 class Maker {
  public:
   Maker(const TraceFile& file, const TraceGraphOptions& options)
-      : notes_(file.notes), options_(options), uses_(FindUses(file.trace, file.notes)), window_(FindWindow(file.trace)) {}
+      : notes_(file.notes),
+        options_(options),
+        uses_(FindUses(file.trace, file.notes)),
+        window_(FindWindow(file.trace)) {}
 
   absl::StatusOr<Graph> Make(std::string_view name) {
-    const auto error = [name](const char* reason) { return absl::InvalidArgumentError(absl::StrCat(std::string(name), ": ", reason)); };
+    const auto error = [name](const char* reason) {
+      return absl::InvalidArgumentError(absl::StrCat(std::string(name), ": ", reason));
+    };
     if (notes_.launches.empty()) return error("the recording has no launches (hotpack run --trace FILE --launches)");
-    if (notes_.launch_blocks.empty()) return error("no launch of the recording names a block (that takes a driver of CUDA 12.4)");
+    if (notes_.launch_blocks.empty())
+      return error("no launch of the recording names a block (that takes a driver of CUDA 12.4)");
     AddOperators();
     if (graph_.operators.empty()) return error("no launch lies in the recording's iteration");
     AddStorages();
@@ -63,7 +69,8 @@ class Maker {
     for (size_t i = 0; i < costless_.size(); ++i) {
       if (costless_[i]) graph_.operators[i].cost = CostOf(graph_.operators[i]);
     }
-    if (absl::Status status = Check(graph_); !status.ok()) return absl::InternalError(absl::StrCat(std::string(name), ": ", std::string(status.message())));
+    if (absl::Status status = Check(graph_); !status.ok())
+      return absl::InternalError(absl::StrCat(std::string(name), ": ", std::string(status.message())));
     return std::move(graph_);
   }
 
@@ -86,14 +93,16 @@ class Maker {
 
   // Operators that run before the event at `position`.
   OperatorId OperatorsBefore(uint64_t position) const {
-    return static_cast<OperatorId>(std::upper_bound(positions_.begin(), positions_.end(), position) - positions_.begin());
+    return static_cast<OperatorId>(std::upper_bound(positions_.begin(), positions_.end(), position) -
+                                   positions_.begin());
   }
 
   void AddStorages() {
     std::vector<Bytes> unnamed(graph_.operators.size() + 1);  // changes of what lives without being named
     for (const BlockUses& block : uses_.blocks) {
       if (block.allocated >= window_.end || block.released <= window_.begin) continue;
-      const OperatorId begin = OperatorsBefore(block.allocated), end = OperatorsBefore(std::min(block.released, window_.end));
+      const OperatorId begin = OperatorsBefore(block.allocated),
+                       end = OperatorsBefore(std::min(block.released, window_.end));
       std::vector<OperatorId> named;
       for (uint64_t u = block.first; u < block.first + block.count; ++u) {
         const OperatorId op = operator_of_[uses_.launches[u]];
@@ -145,9 +154,9 @@ class Maker {
   const Uses uses_;
   const Window window_;
   Graph graph_;
-  std::vector<OperatorId> operator_of_;           // by launch of the recording, -1: not in the window
-  std::vector<uint64_t> positions_;               // by operator
-  std::vector<bool> costless_, of_graph_;         // by operator
+  std::vector<OperatorId> operator_of_;            // by launch of the recording, -1: not in the window
+  std::vector<uint64_t> positions_;                // by operator
+  std::vector<bool> costless_, of_graph_;          // by operator
   std::vector<std::vector<OperatorId>> named_by_;  // by storage, ascending
 };
 

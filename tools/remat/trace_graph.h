@@ -1,7 +1,9 @@
-// A recording with launches as a graph for planners: each launch of one iteration an operator, each block that one names a storage.
+// A recording with launches as a graph for planners: each launch of one iteration an operator, each block that one
+// names a storage.
 //
-// What a recording knows is which blocks a launch names. It does not know which of them it reads and which it writes, what it draws or
-// counts by itself, and what it reaches by pointers in device memory. So the graph says what is right in any case:
+// What a recording knows is which blocks a launch names. It does not know which of them it reads and which it writes,
+// what it draws or counts by itself, and what it reaches by pointers in device memory. So the graph says what is right
+// in any case:
 //
 //   a fresh block       the first launch that names it makes it: what was there before is nobody's
 //   any other naming    reads and changes the block in place
@@ -16,8 +18,8 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "remat/core/graph.h"
 #include "profiler/trace_file.h"
+#include "remat/core/graph.h"
 
 namespace hotpack {
 
@@ -25,9 +27,10 @@ struct TraceGraphOptions {
   double bytes_per_ns = 1000;  // of a launch without times: its cost is the bytes of what it names over this
 };
 
-// The last marked iteration, else the last one that is found to repeat, else the whole recording. Launches of all streams, in the
-// order of their submission. Errors, InvalidArgument with one line, "NAME: reason": no launches, none in the iteration, or none that
-// names a block. O(events + launches + what they name · log). Thread-safe.
-absl::StatusOr<remat::Graph> GraphFromTrace(const TraceFile& file, std::string_view name, const TraceGraphOptions& options = {});
+// The last marked iteration, else the last one that is found to repeat, else the whole recording. Launches of all
+// streams, in the order of their submission. Errors, InvalidArgument with one line, "NAME: reason": no launches, none
+// in the iteration, or none that names a block. O(events + launches + what they name · log). Thread-safe.
+absl::StatusOr<remat::Graph> GraphFromTrace(const TraceFile& file, std::string_view name,
+                                            const TraceGraphOptions& options = {});
 
 }  // namespace hotpack

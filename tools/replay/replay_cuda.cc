@@ -17,10 +17,12 @@ namespace {
 // that are looked up.
 #define HOTPACK_STRING(name) #name
 #define HOTPACK_SYMBOL(name) HOTPACK_STRING(name)
-#define HOTPACK_DRIVER_FUNCTIONS(F)                                                                                   \
-  F(cuInit) F(cuDeviceGet) F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize) F(cuGetErrorString)      \
-  F(cuMemAlloc) F(cuMemFree) F(cuMemAllocHost) F(cuMemHostGetDevicePointer) F(cuMemsetD8Async) F(cuModuleLoadData)     \
-  F(cuModuleGetFunction) F(cuLaunchKernel) F(cuStreamCreate) F(cuEventCreate) F(cuEventRecord) F(cuStreamWaitEvent)
+#define HOTPACK_DRIVER_FUNCTIONS(F)                                                                                 \
+  F(cuInit)                                                                                                         \
+  F(cuDeviceGet)                                                                                                    \
+  F(cuDevicePrimaryCtxRetain) F(cuCtxSetCurrent) F(cuCtxSynchronize) F(cuGetErrorString) F(cuMemAlloc) F(cuMemFree) \
+      F(cuMemAllocHost) F(cuMemHostGetDevicePointer) F(cuMemsetD8Async) F(cuModuleLoadData) F(cuModuleGetFunction)  \
+          F(cuLaunchKernel) F(cuStreamCreate) F(cuEventCreate) F(cuEventRecord) F(cuStreamWaitEvent)
 struct Driver {
 #define HOTPACK_MEMBER(name) decltype(&::name) name##_ = nullptr;
   HOTPACK_DRIVER_FUNCTIONS(HOTPACK_MEMBER)
@@ -107,7 +109,7 @@ class CudaReplayDevice : public ReplayDevice {
   ReplayApi api_;
   Driver driver_;
   Runtime runtime_;
-  CUfunction fill_ = nullptr;   // null: no module could be loaded
+  CUfunction fill_ = nullptr;  // null: no module could be loaded
   CUfunction check_ = nullptr;
   volatile uint32_t* count_ = nullptr;  // of mismatches, in host memory that the device writes to
   CUdeviceptr device_count_ = 0;
@@ -129,7 +131,9 @@ std::string CudaReplayDevice::RuntimeText(const char* call, int result) const {
 
 // The primary context, made current: by the runtime's first call, or by hand.
 absl::Status CudaReplayDevice::OpenContext() {
-  auto check = [](const std::string& error) { return error.empty() ? absl::OkStatus() : absl::UnavailableError(error); };
+  auto check = [](const std::string& error) {
+    return error.empty() ? absl::OkStatus() : absl::UnavailableError(error);
+  };
   if (api_ != ReplayApi::kDriver) {
     if (absl::Status status = check(RuntimeText("cudaFree(0)", runtime_.free(nullptr))); !status.ok()) return status;
   }
@@ -137,7 +141,8 @@ absl::Status CudaReplayDevice::OpenContext() {
   CUcontext context = nullptr;
   absl::Status status = check(Text("cuInit", driver_.cuInit_(0)));
   if (status.ok()) status = check(Text("cuDeviceGet", driver_.cuDeviceGet_(&device, 0)));
-  if (status.ok()) status = check(Text("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain_(&context, device)));
+  if (status.ok())
+    status = check(Text("cuDevicePrimaryCtxRetain", driver_.cuDevicePrimaryCtxRetain_(&context, device)));
   if (status.ok()) status = check(Text("cuCtxSetCurrent", driver_.cuCtxSetCurrent_(context)));
   return status;
 }
@@ -226,7 +231,8 @@ std::string CudaReplayDevice::Launch(CUfunction kernel, const ReplayBlock& block
   uint64_t address = block.address, bytes = block.bytes, id = block.id;
   CUdeviceptr count = device_count_;
   void* parameters[] = {&address, &bytes, &id, &count};  // the filling kernel takes the first three
-  return Text("cuLaunchKernel", driver_.cuLaunchKernel_(kernel, 1, 1, 1, 1, 1, 1, 0, lane->stream, parameters, nullptr));
+  return Text("cuLaunchKernel",
+              driver_.cuLaunchKernel_(kernel, 1, 1, 1, 1, 1, 1, 0, lane->stream, parameters, nullptr));
 }
 
 std::string CudaReplayDevice::SetEnds(const ReplayBlock& block) {

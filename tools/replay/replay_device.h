@@ -10,8 +10,8 @@ namespace hotpack {
 struct ReplayBlock {
   uint64_t address = 0;  // 0: none
   uint64_t bytes = 0;
-  uint64_t id = 0;       // different for every block of a run
-  uint32_t stream = 0;   // ordinal of the stream that asked for it, 0: the default one
+  uint64_t id = 0;      // different for every block of a run
+  uint32_t stream = 0;  // ordinal of the stream that asked for it, 0: the default one
 };
 
 // All functions return an empty string, or why they failed.

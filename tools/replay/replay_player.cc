@@ -11,7 +11,8 @@ namespace {
 
 uint64_t Now() {
   return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 // The step that optimizer state is allocated in: the first marked one with requests, else the first one at all.
@@ -24,7 +25,8 @@ size_t FirstStep(const RecordedSteps& recorded) {
 
 }  // namespace
 
-Player::Player(const RecordedSteps& recorded, const PlayOptions& options, const ReplayHooks& hooks, ReplayDevice* device)
+Player::Player(const RecordedSteps& recorded, const PlayOptions& options, const ReplayHooks& hooks,
+               ReplayDevice* device)
     : recorded_(recorded), options_(options), hooks_(hooks), device_(device) {}
 
 bool Player::Fail(const std::string& what, const std::string& reason) {
@@ -94,7 +96,8 @@ bool Player::PlayEvent(const PlayedEvent& event, uint64_t generation) {
     case EventKind::kResume:
       if (hooks_.resume != nullptr) hooks_.resume();
       return true;
-    case EventKind::kMark: return true;
+    case EventKind::kMark:
+      return true;
   }
   return true;
 }

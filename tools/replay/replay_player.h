@@ -31,8 +31,8 @@ struct PlayResult {
 
 // A release of the steady step that belongs to a request of an earlier step is repeated as such: in each repetition it
 // releases the block that was asked for as many steps before. What follows the steady step in the recording is played
-// after the repetitions. A whole pass begins with nothing live but weights and optimizer state: the end of the pass before
-// it releases what the recording did not. Everything is released at the end.
+// after the repetitions. A whole pass begins with nothing live but weights and optimizer state: the end of the pass
+// before it releases what the recording did not. Everything is released at the end.
 class Player {
  public:
   // All must outlive the player.
@@ -74,7 +74,7 @@ class Player {
   uint64_t next_id_ = 0;
   uint64_t live_bytes_ = 0;
   uint64_t steps_played_ = 0;
-  bool in_step_ = false;           // between two boundaries
+  bool in_step_ = false;  // between two boundaries
   uint64_t step_begin_ns_ = 0;
 };
 

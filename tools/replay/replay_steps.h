@@ -19,8 +19,8 @@ struct RecordedBlock {
 struct PlayedEvent {
   EventKind kind = EventKind::kAllocate;
   uint32_t stream = 0;
-  uint64_t bytes = 0;  // allocations and releases
-  RecordedBlock block;   // allocations and releases
+  uint64_t bytes = 0;   // allocations and releases
+  RecordedBlock block;  // allocations and releases
 };
 
 // Step 0 is what comes before the first mark (perhaps nothing), step i what comes after the i-th. Marks themselves are

@@ -66,7 +66,8 @@ class OpenRanges {
   uint16_t last_thread_ = 0;
 };
 
-void SetRanges(const TraceFile& file, const std::vector<uint64_t>& events, Names* names, std::vector<BlockNotes>* blocks) {
+void SetRanges(const TraceFile& file, const std::vector<uint64_t>& events, Names* names,
+               std::vector<BlockNotes>* blocks) {
   OpenRanges open;
   size_t next = 0;
   for (size_t i = 0; i < events.size(); ++i) {
@@ -89,7 +90,8 @@ std::vector<BlockNotes> NotesOfBlocks(const TraceFile& file, const std::vector<u
   absl::flat_hash_map<uint64_t, size_t> by_id;
   for (size_t i = 0; i < events.size(); ++i) by_id[file.trace.events[events[i]].id] = i;
   for (const Launch& launch : notes.launches) {
-    for (uint64_t k = launch.first_block; k < launch.first_block + launch.blocks && k < notes.launch_blocks.size(); ++k) {
+    for (uint64_t k = launch.first_block; k < launch.first_block + launch.blocks && k < notes.launch_blocks.size();
+         ++k) {
       const auto found = by_id.find(notes.launch_blocks[k]);
       if (found == by_id.end()) continue;
       BlockNotes& block = blocks[found->second];

@@ -21,14 +21,17 @@ constexpr size_t kPieceBytes = size_t{1} << 16;
 
 class ChromeWriter {
  public:
-  ChromeWriter(const TraceFile& file, const TextSink& sink, ChromeCounts* counts) : file_(file), sink_(sink), counts_(counts) {
+  ChromeWriter(const TraceFile& file, const TextSink& sink, ChromeCounts* counts)
+      : file_(file), sink_(sink), counts_(counts) {
     const auto& events = file.trace.events;
     counts->times = std::any_of(events.begin(), events.end(), [](const Event& event) { return event.time_ns > 0; });
   }
 
   absl::Status Write() {
     piece_ = "{\"displayTimeUnit\":\"ms\",\"otherData\":" +
-             Json{{"program", file_.origin.program}, {"times", counts_->times ? "recorded" : "none: one event is one microsecond"}}.dump(-1, ' ', false, Json::error_handler_t::replace) +
+             Json{{"program", file_.origin.program},
+                  {"times", counts_->times ? "recorded" : "none: one event is one microsecond"}}
+                 .dump(-1, ' ', false, Json::error_handler_t::replace) +
              ",\"traceEvents\":[\n";
     Name("process_name", kProgram, 0, file_.origin.program.empty() ? "program" : file_.origin.program);
     if (!file_.notes.launches.empty()) Name("process_name", kDevice, 0, "device");
@@ -77,7 +80,8 @@ class ChromeWriter {
   }
 
   void Block(const char* phase, uint64_t id, double time, const Json& arguments) {
-    Json object = {{"ph", phase}, {"cat", "block"}, {"name", FormatSize(live_[id])}, {"id", id}, {"pid", kProgram}, {"tid", 0}, {"ts", time}};
+    Json object = {{"ph", phase}, {"cat", "block"}, {"name", FormatSize(live_[id])}, {"id", id}, {"pid", kProgram},
+                   {"tid", 0},    {"ts", time}};
     if (!arguments.is_null()) object["args"] = arguments;
     Add(object);
   }
@@ -88,7 +92,8 @@ class ChromeWriter {
     const uint64_t rounded = uint64_t{UnitsOf(event.bytes)} * kBlockUnit;
     if (event.kind == EventKind::kAllocate) {
       live_[event.id] = event.bytes;
-      Block("b", event.id, time, {{"request", counts_->blocks}, {"bytes", event.bytes}, {"stream", event.stream}, {"thread", event.thread}});
+      Block("b", event.id, time,
+            {{"request", counts_->blocks}, {"bytes", event.bytes}, {"stream", event.stream}, {"thread", event.thread}});
       ++counts_->blocks;
       live_bytes_ += rounded;
     } else if (event.kind == EventKind::kRelease) {
@@ -109,17 +114,30 @@ class ChromeWriter {
     const Json arguments = {{"blocks", launch.blocks}};
     if (launch.end_ns > launch.start_ns && counts_->times) {
       NameThread(kDevice, launch.stream, absl::StrCat("stream ", launch.stream));
-      Add({{"ph", "X"}, {"cat", "launch"}, {"name", Noted(launch.name, "kernel")}, {"pid", kDevice}, {"tid", launch.stream},
-           {"ts", static_cast<double>(launch.start_ns) / 1e3}, {"dur", static_cast<double>(launch.end_ns - launch.start_ns) / 1e3}, {"args", arguments}});
+      Add({{"ph", "X"},
+           {"cat", "launch"},
+           {"name", Noted(launch.name, "kernel")},
+           {"pid", kDevice},
+           {"tid", launch.stream},
+           {"ts", static_cast<double>(launch.start_ns) / 1e3},
+           {"dur", static_cast<double>(launch.end_ns - launch.start_ns) / 1e3},
+           {"args", arguments}});
       return;
     }
-    Add({{"ph", "i"}, {"s", "t"}, {"cat", "launch"}, {"name", Noted(launch.name, "kernel")}, {"pid", kProgram}, {"tid", launch.thread},
-         {"ts", Time(launch.time_ns, launch.position)}, {"args", arguments}});
+    Add({{"ph", "i"},
+         {"s", "t"},
+         {"cat", "launch"},
+         {"name", Noted(launch.name, "kernel")},
+         {"pid", kProgram},
+         {"tid", launch.thread},
+         {"ts", Time(launch.time_ns, launch.position)},
+         {"args", arguments}});
   }
 
   void AddRange(const RangeEdge& edge) {
     const double time = Time(edge.time_ns, edge.position);
-    Json object = {{"cat", "range"}, {"name", Noted(edge.name, "range")}, {"pid", kProgram}, {"tid", edge.thread}, {"ts", time}};
+    Json object = {
+        {"cat", "range"}, {"name", Noted(edge.name, "range")}, {"pid", kProgram}, {"tid", edge.thread}, {"ts", time}};
     switch (edge.kind) {
       case RangeKind::kPush:
         ++depth_[edge.thread];

@@ -13,9 +13,9 @@ struct ChromeCounts {
   bool times = false;  // false: none are recorded, and one event is one microsecond
 };
 
-// Live bytes as a counter, each block as an asynchronous slice, each launch whose times on the device are known as a slice
-// of its stream and else as an instant of its thread, and the program's ranges as slices of their threads. Process 1 is
-// the program, process 2 the device. Errors: those of `sink`. O(events + notes).
+// Live bytes as a counter, each block as an asynchronous slice, each launch whose times on the device are known as a
+// slice of its stream and else as an instant of its thread, and the program's ranges as slices of their threads.
+// Process 1 is the program, process 2 the device. Errors: those of `sink`. O(events + notes).
 absl::Status WriteChromeTrace(const TraceFile& file, const TextSink& sink, ChromeCounts* counts);
 
 }  // namespace hotpack

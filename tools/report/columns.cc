@@ -72,7 +72,8 @@ absl::StatusOr<std::vector<uint64_t>> ReadColumn(const Json& column) {
   if (type == "same") return std::vector<uint64_t>(count, column.value("value", uint64_t{0}));
   if (type == "steps") {
     std::vector<uint64_t> values(count);
-    for (size_t i = 0; i < count; ++i) values[i] = column.value("first", uint64_t{0}) + i * column.value("step", uint64_t{0});
+    for (size_t i = 0; i < count; ++i)
+      values[i] = column.value("first", uint64_t{0}) + i * column.value("step", uint64_t{0});
     return values;
   }
   std::string bytes;

@@ -38,7 +38,8 @@ PlacementCurves CurvesOf(const Instance& instance, const Placement& placement) {
     }
   }
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
-  std::sort(beginnings.begin(), beginnings.end(), [](const Beginning& a, const Beginning& b) { return a.begin < b.begin; });
+  std::sort(beginnings.begin(), beginnings.end(),
+            [](const Beginning& a, const Beginning& b) { return a.begin < b.begin; });
   PlacementCurves curves;
   std::priority_queue<Resident> resident;  // those that have ended leave when they are the highest
   Bytes load = 0;

@@ -20,8 +20,8 @@ struct PlacementCurves {
 // O(n log n).
 PlacementCurves CurvesOf(const Instance& instance, const Placement& placement);
 
-// Live bytes (each block rounded up to 512) along a run in `columns` equal pieces of its events, or one an event: the least
-// and the most in each.
+// Live bytes (each block rounded up to 512) along a run in `columns` equal pieces of its events, or one an event: the
+// least and the most in each.
 struct RunCurve {
   uint64_t events = 0;
   std::vector<uint64_t> least;

@@ -34,7 +34,8 @@ void CutAtMarks(const std::vector<uint64_t>& marks, std::vector<RunIteration>* i
   std::vector<RunIteration> cut;
   for (RunIteration rest : *iterations) {
     const uint64_t end = rest.first_request + rest.requests;
-    for (auto mark = std::upper_bound(marks.begin(), marks.end(), rest.first_request); mark != marks.end() && *mark < end; ++mark) {
+    for (auto mark = std::upper_bound(marks.begin(), marks.end(), rest.first_request);
+         mark != marks.end() && *mark < end; ++mark) {
       if (rest.state != IterationState::kDiffers) break;
       rest.requests = *mark - rest.first_request;
       cut.push_back(rest);
@@ -59,13 +60,16 @@ std::vector<RunIteration> Cut(const std::vector<uint32_t>& text, const std::vect
   const std::vector<uint64_t> found = Occurrences(text, pattern);
   uint64_t done = 0;
   for (uint64_t at : found) {
-    const bool tail = done == 0 && at < pattern.size() && std::equal(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), pattern.end() - static_cast<ptrdiff_t>(at));
+    const bool tail =
+        done == 0 && at < pattern.size() &&
+        std::equal(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), pattern.end() - static_cast<ptrdiff_t>(at));
     add(done, at, tail ? IterationState::kPart : IterationState::kDiffers);
     add(at, at + pattern.size(), IterationState::kEqual);
     done = at + pattern.size();
   }
   const uint64_t rest = text.size() - done;
-  const bool head = rest < pattern.size() && std::equal(pattern.begin(), pattern.begin() + static_cast<ptrdiff_t>(rest), text.end() - static_cast<ptrdiff_t>(rest));
+  const bool head = rest < pattern.size() && std::equal(pattern.begin(), pattern.begin() + static_cast<ptrdiff_t>(rest),
+                                                        text.end() - static_cast<ptrdiff_t>(rest));
   add(done, text.size(), head ? IterationState::kPart : IterationState::kDiffers);
   return iterations;
 }

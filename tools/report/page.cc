@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "tools/report/page_parts.h"
-#include "tools/report/svg.h"
-#include "tools/report/show_plan.h"
 #include "tools/cli/size_text.h"
+#include "tools/report/page_parts.h"
+#include "tools/report/show_plan.h"
+#include "tools/report/svg.h"
 
 namespace hotpack {
 namespace {
@@ -39,16 +39,19 @@ std::string Subtitle(const PageInput& input) {
   const ReportModel& picture = *input.picture;
   std::string text;
   if (!input.command.empty()) absl::StrAppend(&text, "<code>", EscapeHtml(input.command), "</code> · ");
-  absl::StrAppend(&text, EscapeHtml(picture.what), " · ", picture.blocks.size(), picture.blocks.size() == 1 ? " block" : " blocks");
+  absl::StrAppend(&text, EscapeHtml(picture.what), " · ", picture.blocks.size(),
+                  picture.blocks.size() == 1 ? " block" : " blocks");
   if (!picture.iterations.empty()) {
-    const auto equal = std::count_if(picture.iterations.begin(), picture.iterations.end(),
-                                     [](const RunIteration& iteration) { return iteration.state == IterationState::kEqual; });
+    const auto equal =
+        std::count_if(picture.iterations.begin(), picture.iterations.end(),
+                      [](const RunIteration& iteration) { return iteration.state == IterationState::kEqual; });
     absl::StrAppend(&text, ", ", equal, equal == 1 ? " time" : " times");
   }
   if (input.file == nullptr) return text;
   const TraceOrigin& origin = input.file->origin;
   if (origin.created_ns > 0) absl::StrAppend(&text, " · <time>", UtcText(origin.created_ns), "</time>");
-  if (input.command.empty()) absl::StrAppend(&text, " · ", EscapeHtml(std::filesystem::path(input.name).filename().string()));
+  if (input.command.empty())
+    absl::StrAppend(&text, " · ", EscapeHtml(std::filesystem::path(input.name).filename().string()));
   return text;
 }
 
@@ -66,12 +69,14 @@ void AddHeldCards(const Comparison& comparison, Card card) {
   const uint64_t ours = comparison.hotpack.reserved_peak;
   card("hotpack held at most", FormatSize(ours), "its engine, in the whole run");
   for (const PeerResult& peer : comparison.peers) {
-    if (peer.name == "pytorch") card("PyTorch held at most", FormatSize(peer.reserved_peak), AgainstHotpack(peer.reserved_peak, ours));
+    if (peer.name == "pytorch")
+      card("PyTorch held at most", FormatSize(peer.reserved_peak), AgainstHotpack(peer.reserved_peak, ours));
     if (peer.name == "pytorch-expandable") {
       card("... with expandable segments", FormatSize(peer.reserved_peak), AgainstHotpack(peer.reserved_peak, ours));
     }
   }
-  if (comparison.held_while_served > 0) card("hotpack held while served", FormatSize(comparison.held_while_served), "once its plan was in force");
+  if (comparison.held_while_served > 0)
+    card("hotpack held while served", FormatSize(comparison.held_while_served), "once its plan was in force");
 }
 
 std::string Cards(const PageInput& input) {
@@ -79,20 +84,31 @@ std::string Cards(const PageInput& input) {
   const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
   std::string cards;
   auto card = [&](absl::string_view term, const std::string& value, const std::string& below) {
-    absl::StrAppend(&cards, "<div class=\"card\"><dl style=\"margin:0\"><dt>", term, "</dt><dd>", value, "</dd></dl><p>", below, "</p></div>\n");
+    absl::StrAppend(&cards, "<div class=\"card\"><dl style=\"margin:0\"><dt>", term, "</dt><dd>", value,
+                    "</dd></dl><p>", below, "</p></div>\n");
   };
   AddHeldCards(input.comparison, card);
-  card("Plan", SizeText(height), absl::StrFormat("of this iteration, %.4f of its lower bound%s", bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
-                                                  picture.packed.proven_optimal ? ", optimal" : ""));
+  card("Plan", SizeText(height),
+       absl::StrFormat("of this iteration, %.4f of its lower bound%s",
+                       bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
+                       picture.packed.proven_optimal ? ", optimal" : ""));
   card("Lower bound", SizeText(bound), "no placement of this iteration is lower");
   const Bytes unplanned = picture.unplanned.most;
-  if (unplanned > 0) card("Not in the plan", SizeText(unplanned), absl::StrCat(picture.unplanned.blocks, picture.unplanned.blocks == 1 ? " block" : " blocks", ", such as weights"));
+  if (unplanned > 0)
+    card("Not in the plan", SizeText(unplanned),
+         absl::StrCat(picture.unplanned.blocks, picture.unplanned.blocks == 1 ? " block" : " blocks",
+                      ", such as weights"));
   Bytes in_all = 0;
   for (const Block& block : picture.instance.blocks) in_all += block.size;
-  card("Blocks", std::to_string(picture.blocks.size()), absl::StrCat(SizeText(in_all), " in all, ", absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0), " times the bound"));
+  card("Blocks", std::to_string(picture.blocks.size()),
+       absl::StrCat(SizeText(in_all), " in all, ",
+                    absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0),
+                    " times the bound"));
   if (input.stats.is_object() && input.stats.value("requests", uint64_t{0}) > 0) {
-    const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) / static_cast<double>(input.stats.value("requests", uint64_t{1}));
-    card("Served by the plan", EscapeHtml(PercentText(share)), absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
+    const double share = 100.0 * static_cast<double>(input.stats.value("planned", uint64_t{0})) /
+                         static_cast<double>(input.stats.value("requests", uint64_t{1}));
+    card("Served by the plan", EscapeHtml(PercentText(share)),
+         absl::StrCat("of ", input.stats.value("requests", uint64_t{0}), " requests in this run"));
   }
   return cards;
 }
@@ -102,8 +118,9 @@ std::string Notices(const PageInput& input) {
   std::string notices;
   auto notice = [&](const std::string& text) { absl::StrAppend(&notices, "<p class=\"notice\">", text, "</p>\n"); };
   if (picture.blocks.size() > input.block_limit) {
-    notice(absl::StrCat("There are ", picture.blocks.size(), " blocks; the ", input.block_limit,
-                        " with the largest area (size times life) are drawn and listed. Curves and figures are of all of them."));
+    notice(absl::StrCat(
+        "There are ", picture.blocks.size(), " blocks; the ", input.block_limit,
+        " with the largest area (size times life) are drawn and listed. Curves and figures are of all of them."));
   }
   if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kNotClosed) {
     notice("The program ended without closing the recording, or was still running: what came later is not in it.");
@@ -124,19 +141,26 @@ std::string Fallback(const PageInput& input) {
   std::iota(order.begin(), order.end(), 0);
   constexpr size_t kMax = 20;
   const size_t shown = std::min(kMax, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(), [&](uint32_t a, uint32_t b) {
-    const Bytes size_a = picture.instance.blocks[a].size, size_b = picture.instance.blocks[b].size;
-    return size_a != size_b ? size_a > size_b : a < b;
-  });
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(),
+                    [&](uint32_t a, uint32_t b) {
+                      const Bytes size_a = picture.instance.blocks[a].size, size_b = picture.instance.blocks[b].size;
+                      return size_a != size_b ? size_a > size_b : a < b;
+                    });
   std::string rows;
   for (size_t k = 0; k < shown; ++k) {
     const Block& block = picture.instance.blocks[order[k]];
-    absl::StrAppend(&rows, "<tr><td>", picture.blocks[order[k]].request, "</td><td>", SizeText(block.size), "</td><td>[", block.residency[0].begin,
-                    ", ", block.residency[0].end, ")</td><td>", picture.packed.placement.offsets[order[k]], "</td></tr>\n");
+    absl::StrAppend(&rows, "<tr><td>", picture.blocks[order[k]].request, "</td><td>", SizeText(block.size),
+                    "</td><td>[", block.residency[0].begin, ", ", block.residency[0].end, ")</td><td>",
+                    picture.packed.placement.offsets[order[k]], "</td></tr>\n");
   }
-  return absl::StrCat("<style>.paper { display: block } .stage, .tools, .help, #peers-section, #run-section, .columns { display: none }</style>\n"
-                      "<section><p class=\"notice\">This page draws with a script, which is off here: there is the picture alone.</p>\n<h2>Largest blocks</h2><table><thead><tr><th>request</th><th>size</th><th>residency</th><th>offset</th></tr></thead><tbody>\n",
-                      rows, "</tbody></table></section>");
+  return absl::StrCat(
+      "<style>.paper { display: block } .stage, .tools, .help, #peers-section, #run-section, .columns { display: none "
+      "}</style>\n"
+      "<section><p class=\"notice\">This page draws with a script, which is off here: there is the picture "
+      "alone.</p>\n<h2>Largest "
+      "blocks</h2><table><thead><tr><th>request</th><th>size</th><th>residency</th><th>offset</th></tr></"
+      "thead><tbody>\n",
+      rows, "</tbody></table></section>");
 }
 
 }  // namespace
@@ -148,14 +172,23 @@ std::string EscapeHtml(absl::string_view text) {
 std::string Page(const PageInput& input) {
   using Handler = nlohmann::ordered_json::error_handler_t;
   // "<" cannot end the element that holds the data, nor begin a comment in it, when it is written as an escape.
-  const std::string data = absl::StrReplaceAll(PageData(input).dump(-1, ' ', false, Handler::replace), {{"<", "\\u003c"}});
+  const std::string data =
+      absl::StrReplaceAll(PageData(input).dump(-1, ' ', false, Handler::replace), {{"<", "\\u003c"}});
   const std::string heading = EscapeHtml(Heading(input));
   const std::pair<absl::string_view, std::string> parts[] = {
-      {"@TITLE@", heading + " · hotpack report"}, {"@STYLE@", kPageCss}, {"@HEADING@", heading}, {"@SUBTITLE@", Subtitle(input)},
-      {"@NOTICES@", Notices(input)}, {"@CARDS@", Cards(input)}, {"@PAPER@", Svg(*input.picture, SvgOptions{1120, 430})}, {"@FALLBACK@", Fallback(input)},
-      {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) + ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +
-           (input.picture->period > 0 ? "requests of the iteration." : "requests and releases.")},
-      {"@DATA@", data}, {"@SCRIPT@", kPageScript}};
+      {"@TITLE@", heading + " · hotpack report"},
+      {"@STYLE@", kPageCss},
+      {"@HEADING@", heading},
+      {"@SUBTITLE@", Subtitle(input)},
+      {"@NOTICES@", Notices(input)},
+      {"@CARDS@", Cards(input)},
+      {"@PAPER@", Svg(*input.picture, SvgOptions{1120, 430})},
+      {"@FALLBACK@", Fallback(input)},
+      {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) +
+                       ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +
+                       (input.picture->period > 0 ? "requests of the iteration." : "requests and releases.")},
+      {"@DATA@", data},
+      {"@SCRIPT@", kPageScript}};
   std::string page;
   absl::string_view rest = kPageHtml;
   for (const auto& [name, text] : parts) {  // in the order of the template; what is put in is not looked at again

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tools/recording/trace_facts.h"
 #include "tools/report/columns.h"
 #include "tools/report/page.h"
 #include "tools/report/palette.h"
 #include "tools/report/show_plan.h"
-#include "tools/recording/trace_facts.h"
 
 namespace hotpack {
 namespace {
@@ -64,11 +64,14 @@ Json NumberColumn(const std::vector<T>& numbers, uint64_t unit = 1) {
   return Column(values);
 }
 
-// Residencies beyond the second (no recording has them) are left to the load curve. A name is its ordinal + 1, 0 for none.
+// Residencies beyond the second (no recording has them) are left to the load curve. A name is its ordinal + 1, 0 for
+// none.
 Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown, uint64_t unit) {
   const auto& instance = picture.instance.blocks;
   const auto& facts = picture.blocks;
-  auto second = [&](uint32_t i) { return instance[i].residency.size() > 1 ? instance[i].residency[1] : Residency{0, 0}; };
+  auto second = [&](uint32_t i) {
+    return instance[i].residency.size() > 1 ? instance[i].residency[1] : Residency{0, 0};
+  };
   auto name = [](NameOrdinal ordinal) { return ordinal == kNoName ? uint64_t{0} : uint64_t{ordinal} + 1; };
   return {
       {"index", BlockColumn(shown, [&](uint32_t i) { return i; })},
@@ -76,7 +79,9 @@ Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown
       {"end", BlockColumn(shown, [&](uint32_t i) { return instance[i].residency[0].end; })},
       {"begin2", BlockColumn(shown, [&](uint32_t i) { return second(i).begin; })},
       {"end2", BlockColumn(shown, [&](uint32_t i) { return second(i).end; })},
-      {"offset", BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(picture.packed.placement.offsets[i]) / unit; })},
+      {"offset",
+       BlockColumn(shown,
+                   [&](uint32_t i) { return static_cast<uint64_t>(picture.packed.placement.offsets[i]) / unit; })},
       {"size", BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(instance[i].size) / unit; })},
       {"asked", BlockColumn(shown, [&](uint32_t i) { return facts[i].asked; })},
       {"request", BlockColumn(shown, [&](uint32_t i) { return facts[i].request; })},
@@ -128,7 +133,8 @@ Json Figures(const ReportModel& picture, const std::vector<uint32_t>& shown) {
       {"unplanned_requests", picture.unplanned_requests},
       {"lower_bound", picture.packed.lower_bound},
       {"height", picture.packed.placement.height},
-      {"peak", picture.curves.load.empty() ? 0 : *std::max_element(picture.curves.load.begin(), picture.curves.load.end())},
+      {"peak",
+       picture.curves.load.empty() ? 0 : *std::max_element(picture.curves.load.begin(), picture.curves.load.end())},
       {"proven_optimal", picture.packed.proven_optimal},
       {"algorithm", picture.packed.algorithm},  // but not how long it took: the same recording gives the same page
   };
@@ -184,12 +190,9 @@ Json IterationColumns(const std::vector<RunIteration>& iterations) {
     state.push_back(static_cast<uint64_t>(iterations[k].state));
     longer.push_back(iterations[k].longer_lives);
   }
-  return {{"count", iterations.size()},
-          {"first_request", Column(first_request)},
-          {"requests", Column(requests)},
-          {"first_event", Column(first_event)},
-          {"live_peak", Column(live_peak)},
-          {"state", Column(state)},
+  return {{"count", iterations.size()},     {"first_request", Column(first_request)},
+          {"requests", Column(requests)},   {"first_event", Column(first_event)},
+          {"live_peak", Column(live_peak)}, {"state", Column(state)},
           {"longer_lives", Column(longer)}};
 }
 
@@ -214,7 +217,8 @@ Json PageData(const PageInput& input) {
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;
   data["live_steady"] = input.comparison.live_steady;
-  data["held_while_served"] = input.comparison.held_while_served > 0 ? Json(input.comparison.held_while_served) : Json();
+  data["held_while_served"] =
+      input.comparison.held_while_served > 0 ? Json(input.comparison.held_while_served) : Json();
   data["run"] = input.file != nullptr ? RunFacts(input) : Json();
   data["iterations"] = IterationColumns(picture.iterations);
   data["stats"] = input.stats;

@@ -3,7 +3,7 @@
 
 namespace hotpack {
 
-extern const char kPageHtml[];    // with @NAME@ where page.cc puts something
+extern const char kPageHtml[];  // with @NAME@ where page.cc puts something
 extern const char kPageCss[];
 extern const char kPageScript[];
 

@@ -19,7 +19,8 @@ absl::Status PackBlocks(const PictureOptions& options, ReportModel* picture) {
   pack_options.clock = &clock;
   pack_options.time_limit_ns = options.time_limit_ns;
   picture->packed = Pack(picture->instance, pack_options);
-  if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" && picture->instance.blocks.size() > 1) {
+  if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" &&
+      picture->instance.blocks.size() > 1) {
     // Time was up before the first solver was done, so that no block shares its place: that is no plan to be shown. One
     // pass of best-fit takes some microseconds a block.
     pack_options.algorithm = Algorithm::kBestFit;
@@ -65,7 +66,8 @@ std::optional<uint64_t> RequestOf(const TraceFile& file, const RecordedRequests&
   for (uint64_t ordinal = occurrence + i;; ordinal -= profile.period) {
     if (ordinal < requests.monitored.size()) {
       const RecordedRequest& request = requests.all[requests.monitored[ordinal]];
-      if (UnitsOf(file.trace.events[request.event].bytes) == profile.blocks[i].units) return requests.monitored[ordinal];
+      if (UnitsOf(file.trace.events[request.event].bytes) == profile.blocks[i].units)
+        return requests.monitored[ordinal];
     }
     if (ordinal < profile.period) return std::nullopt;
   }
@@ -139,7 +141,8 @@ absl::StatusOr<ReportModel> MakePicture(const TraceFile& file, const PictureOpti
   const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
   if (largest) {
     const HotIteration& hot = largest->hot;
-    picture.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ", hot.profile.period, " requests");
+    picture.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ",
+                                hot.profile.period, " requests");
     if (hot.profile.unroll > 1) absl::StrAppend(&picture.what, ", unrolled ", hot.profile.unroll, " times");
     FillIteration(file, hot, &picture);
   } else {
@@ -149,7 +152,8 @@ absl::StatusOr<ReportModel> MakePicture(const TraceFile& file, const PictureOpti
   return picture;
 }
 
-absl::StatusOr<ReportModel> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options) {
+absl::StatusOr<ReportModel> MakePicture(Instance instance, std::vector<std::string> ids,
+                                        const PictureOptions& options) {
   ReportModel picture;
   picture.what = "a packing instance";
   picture.instance = std::move(instance);

@@ -11,15 +11,15 @@ namespace hotpack {
 inline constexpr uint64_t kNever = UINT64_MAX;
 
 struct RecordedRequest {
-  uint64_t event = 0;           // an index into Trace::events
-  uint64_t release = kNever;    // the same of the release; kNever if there is none
-  uint32_t age = 0;             // in requests, as profiler/history.h counts them; 0 if not released
-  bool interrupted = false;     // made between interrupt and resume: it has no ordinal
+  uint64_t event = 0;         // an index into Trace::events
+  uint64_t release = kNever;  // the same of the release; kNever if there is none
+  uint32_t age = 0;           // in requests, as profiler/history.h counts them; 0 if not released
+  bool interrupted = false;   // made between interrupt and resume: it has no ordinal
 };
 
 struct RecordedRequests {
-  std::vector<RecordedRequest> all;      // in the order of the recording
-  std::vector<uint32_t> monitored;       // by ordinal: an index into `all`, those that were not interrupted
+  std::vector<RecordedRequest> all;  // in the order of the recording
+  std::vector<uint32_t> monitored;   // by ordinal: an index into `all`, those that were not interrupted
 };
 
 // The releases of a trace have their allocations before them (profiler/trace_file.h). O(events).

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 struct Figures {
   uint64_t requests = 0;  // of the cycle
   uint64_t planned = 0;
-  uint64_t bytes = 0;     // planned, of all requests
+  uint64_t bytes = 0;  // planned, of all requests
   uint64_t load = 0;
 };
 
@@ -44,7 +44,8 @@ uint64_t Others(const Opening& opening) {
 }
 
 std::string Version(uint32_t version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 
 Json ToJson(const Script& script) {
@@ -105,7 +106,8 @@ void PrintText(const SavedPlan& plan) {
     printf("script %zu%s\n", k + 1, k == plan.opening.script ? ", which a run begins with" : "");
     printf("  requests     %u", script.profile.period);
     if (script.profile.unroll > 1) printf(", planned %u iterations at a time", script.profile.unroll);
-    printf("; %llu of %llu planned, %s in all\n", u(figures.planned), u(figures.requests), FormatSize(figures.bytes).c_str());
+    printf("; %llu of %llu planned, %s in all\n", u(figures.planned), u(figures.requests),
+           FormatSize(figures.bytes).c_str());
     printf("  carried      %u blocks, %s\n", script.profile.carried_blocks,
            FormatSize(script.profile.carried_units * kBlockUnit).c_str());
     printf("  peak         %llu (%s)\n", u(figures.load), FormatSize(figures.load).c_str());

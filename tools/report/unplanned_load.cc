@@ -48,7 +48,8 @@ UnplannedLoad UnplannedLoadOf(const Trace& trace, const RecordedRequests& reques
   for (const Step& step : Steps(requests)) {
     if (!step.release && !requests.all[step.request].interrupted) ++ordinal;
     if (!planned[step.request]) {
-      const auto size = static_cast<Bytes>(uint64_t{UnitsOf(trace.events[requests.all[step.request].event].bytes)} * kBlockUnit);
+      const auto size =
+          static_cast<Bytes>(uint64_t{UnitsOf(trace.events[requests.all[step.request].event].bytes)} * kBlockUnit);
       live += step.release ? -size : size;
       blocks += step.release ? uint64_t{0} - 1 : 1;
     }
@@ -76,7 +77,8 @@ Bytes LivePeak(const PlacementCurves& curves, const UnplannedLoad& unplanned) {
     const Clock end = i + 1 < curves.at.size() ? curves.at[i + 1] : curves.end;
     while (k + 1 < unplanned.at.size() && unplanned.at[k + 1] <= curves.at[i]) ++k;
     peak = std::max(peak, curves.load[i] + (unplanned.bytes.empty() ? 0 : unplanned.bytes[k]));
-    for (size_t j = k + 1; j < unplanned.at.size() && unplanned.at[j] < end; k = j++) peak = std::max(peak, curves.load[i] + unplanned.bytes[j]);
+    for (size_t j = k + 1; j < unplanned.at.size() && unplanned.at[j] < end; k = j++)
+      peak = std::max(peak, curves.load[i] + unplanned.bytes[j]);
   }
   return peak;
 }

@@ -11,12 +11,12 @@
 
 namespace hotpack {
 
-// From at[i] to at[i + 1], on the clock of the hot iteration, bytes[i] (each block rounded up to 512) are live that the plan
-// has no place for. Empty: there is no iteration, so nothing is beside the plan.
+// From at[i] to at[i + 1], on the clock of the hot iteration, bytes[i] (each block rounded up to 512) are live that the
+// plan has no place for. Empty: there is no iteration, so nothing is beside the plan.
 struct UnplannedLoad {
   std::vector<Clock> at;
   std::vector<Bytes> bytes;
-  Bytes most = 0;       // what `hotpack compare` calls not planned
+  Bytes most = 0;  // what `hotpack compare` calls not planned
   Bytes least = 0;
   uint64_t blocks = 0;  // live when the most is
 };

@@ -10,14 +10,15 @@
 #include "packer/timeline.h"
 #include "runtime/persist/plan_file.h"
 #include "tools/cli/file_sink.h"
-#include "tools/recording/hot_iteration.h"
 #include "tools/cli/size_text.h"
+#include "tools/recording/hot_iteration.h"
 
 namespace hotpack {
 namespace {
 
-// Some microseconds a request and policy; offline policies look at each pair of blocks that meet several times. A page need not
-// wait for minutes. By what there is to do and not by the clock, so that the same recording gives the same page.
+// Some microseconds a request and policy; offline policies look at each pair of blocks that meet several times. A page
+// need not wait for minutes. By what there is to do and not by the clock, so that the same recording gives the same
+// page.
 constexpr size_t kOnlineEvents = 4'000'000;
 constexpr int64_t kOfflinePairs = 25'000'000;
 
@@ -28,7 +29,9 @@ void AddPeers(const Trace& trace, PageInput* input) {
   std::vector<std::string> names = PeerNames();
   if (!offline) std::erase_if(names, [](const std::string& name) { return name == "tflite" || name == "xla"; });
   input->comparison = Compare(trace, names, 0);
-  if (!offline) absl::StrAppend(&input->peers_note, "The offline planners of TFLite and XLA take long for so many blocks: hotpack compare has them.");
+  if (!offline)
+    absl::StrAppend(&input->peers_note,
+                    "The offline planners of TFLite and XLA take long for so many blocks: hotpack compare has them.");
 }
 
 }  // namespace
@@ -37,7 +40,8 @@ absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const Pic
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
   if (IsPlanFile(reinterpret_cast<const uint8_t*>(contents->data()), contents->size())) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": a plan file has no recording in it; hotpack show prints its figures"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a plan file has no recording in it; hotpack show prints its figures"));
   }
   ReadPictureResult result;
   absl::StatusOr<ReportModel> picture;
@@ -75,9 +79,11 @@ absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
   const ReportModel& picture = read->picture;
   const auto height = static_cast<uint64_t>(picture.packed.placement.height);
   *summary = absl::StrCat(picture.what, ": ", picture.blocks.size(), " blocks packed into ", FormatSize(height), ", ",
-                          absl::StrFormat("%.4f of the lower bound", static_cast<double>(height) /
-                                                                          static_cast<double>(std::max<Bytes>(1, picture.packed.lower_bound))));
-  if (picture.blocks.size() > options.block_limit) absl::StrAppend(summary, "; ", options.block_limit, " of them are in the page");
+                          absl::StrFormat("%.4f of the lower bound",
+                                          static_cast<double>(height) /
+                                              static_cast<double>(std::max<Bytes>(1, picture.packed.lower_bound))));
+  if (picture.blocks.size() > options.block_limit)
+    absl::StrAppend(summary, "; ", options.block_limit, " of them are in the page");
   return status;
 }
 

@@ -9,19 +9,19 @@
 #include "preload/process/option_table.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"
+#include "tools/report/show_plan.h"
 #include "tools/run/run_linked.h"
 #include "tools/run/run_program.h"
 #include "tools/run/run_report.h"
 #include "tools/run/run_setup.h"
-#include "tools/report/show_plan.h"
 
 namespace hotpack {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The flags that are the library's own options, from the table that it reads them by. --trace and --plan are more than a
-// variable.
+// The flags that are the library's own options, from the table that it reads them by. --trace and --plan are more than
+// a variable.
 bool IsPlainOption(const OptionRow& row) {
   return row.flag[0] != '\0' && std::string_view(row.flag) != "--trace" && std::string_view(row.flag) != "--plan";
 }
@@ -32,7 +32,8 @@ void AddOptionFlags(CLI::App* command, RunOptions* options) {
     std::string meaning = row.meaning;
     std::erase(meaning, '`');
     if (std::string_view(row.values) == "0 or 1") {
-      command->add_flag_callback(row.flag, [options, &row] { options->variables[row.variable] = "1"; }, meaning);
+      command->add_flag_callback(
+          row.flag, [options, &row] { options->variables[row.variable] = "1"; }, meaning);
       continue;
     }
     command->add_option(row.flag, options->variables[row.variable], meaning + " (" + row.values + ")")
@@ -57,8 +58,8 @@ std::string CheckOptionFlags(const CLI::App& command, RunOptions* options) {
   return "";
 }
 
-// Empty, or why a plan can neither be read from `path` nor saved there. One that cannot be used is the library's affair: it
-// is replaced.
+// Empty, or why a plan can neither be read from `path` nor saved there. One that cannot be used is the library's
+// affair: it is replaced.
 std::string CheckPlanFile(const std::string& path) {
   const std::string reason = CheckWritable(path);
   std::error_code error;
@@ -93,20 +94,26 @@ std::string CheckOutputs(const RunOptions& options) {
     if (!reason.empty()) return "--plan " + options.plan + ": " + reason;
   }
   const auto launches = options.variables.find("HOTPACK_LAUNCHES");
-  if (options.trace.empty() && options.report.empty() && launches != options.variables.end() && launches->second == "1") {
+  if (options.trace.empty() && options.report.empty() && launches != options.variables.end() &&
+      launches->second == "1") {
     return "--launches needs --trace FILE or --report FILE: launches are recorded there";
   }
-  return SameOutput({{"--trace", options.trace}, {"--json-stats", options.json_stats}, {"--report", options.report}, {"--plan", options.plan}});
+  return SameOutput({{"--trace", options.trace},
+                     {"--json-stats", options.json_stats},
+                     {"--report", options.report},
+                     {"--plan", options.plan}});
 }
 
-// A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say why.
+// A program with NVIDIA's runtime inside fails with whatever its runtime calls it, or goes on without a device: say
+// why.
 void ExplainFailure(const RunOptions& options, const RunLibraries& libraries, const std::string& program,
                     const std::vector<ProcessStats>& processes, int code) {
   const bool asked = !processes.empty() && processes.front().stats.requests > 0;
   if (!options.simulate || (asked && code == 0) || !HasNvidiaRuntimeInside(program)) return;
-  FailRun(options, code, options.command.front() + " has NVIDIA's runtime linked in (libcudart_static), which the simulated device " +
-                             "cannot run; link it with -cudart shared, or with -L" + libraries.simgpu_directory +
-                             " (libcudart_static.a there)");
+  FailRun(options, code,
+          options.command.front() + " has NVIDIA's runtime linked in (libcudart_static), which the simulated device " +
+              "cannot run; link it with -cudart shared, or with -L" + libraries.simgpu_directory +
+              " (libcudart_static.a there)");
 }
 
 // Says why an output could not be written. The program's own exit code is kept where it says that something failed.
@@ -115,7 +122,8 @@ int FailedOutput(const RunOptions& options, const std::string& reason, int code)
   return code == 0 ? 2 : code;
 }
 
-int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes, int code) {
+int Report(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
+           int code) {
   const CheckerTotals totals = options.simulate ? ReadCheckerFile(CheckerReportPath(directory)) : CheckerTotals{};
   const CheckerTotals* checker = options.simulate ? &totals : nullptr;
   hotpack_stats none = {};
@@ -123,7 +131,8 @@ int Report(const RunOptions& options, const std::string& directory, const std::v
   const std::string json = StatsJson(processes.empty() ? none : processes.front().stats, checker);
   std::string reason;
   const RunReport report = WriteRunReport(options, directory, processes, json, &reason);
-  fprintf(stderr, "%s\n", SummaryLine(options, processes, checker, report, PytorchWouldHold(options, directory, processes)).c_str());
+  fprintf(stderr, "%s\n",
+          SummaryLine(options, processes, checker, report, PytorchWouldHold(options, directory, processes)).c_str());
   fputs(LoadCurve(options, directory, processes).c_str(), stderr);
   if (report == RunReport::kFailed) code = FailedOutput(options, "--report " + options.report + ": " + reason, code);
   if (!options.json_stats.empty()) {
@@ -154,15 +163,18 @@ void AddRunCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--keep-caching", options->keep_caching,
                     "leave PyTorch's and JAX's own caching on, which hotpack.enable() replaces anyway");
   AddOutputOption(command, "--trace", &options->trace, "record the program's allocations in this file");
-  AddOutputOption(command, "--report", &options->report, "write a page that shows the packed iteration and the run (hotpack report)");
+  AddOutputOption(command, "--report", &options->report,
+                  "write a page that shows the packed iteration and the run (hotpack report)");
   AddOutputOption(command, "--json-stats", &options->json_stats, "write the figures of the run to this file");
   AddForceFlag(command, &options->force)->description("write over files that are there");
   AddOptionFlags(command, options.get());
-  AddOutputOption(command, "--plan", &options->plan, "begin with the plan that an earlier run left in this file, and leave one");
+  AddOutputOption(command, "--plan", &options->plan,
+                  "begin with the plan that an earlier run left in this file, and leave one");
   CLI::Option* first = AddProgram(command);
-  command->footer("The exit code is the program's; 128 and the number of the signal that ended it.\n"
-                  "Example:\n  hotpack run --simulate --trace job.trace -- python train.py\n"
-                  "  hotpack run --simulate --report out.html -- python train.py");
+  command->footer(
+      "The exit code is the program's; 128 and the number of the signal that ended it.\n"
+      "Example:\n  hotpack run --simulate --trace job.trace -- python train.py\n"
+      "  hotpack run --simulate --report out.html -- python train.py");
   command->callback([command, first, options, exit_code] {
     std::string reason = TakeProgram(*command, *first, options.get());
     if (reason.empty()) reason = CheckOptionFlags(*command, options.get());

@@ -52,7 +52,8 @@ int WaitFor(pid_t pid) {
 
 }  // namespace
 
-int RunChild(const std::string& path, const std::vector<std::string>& arguments, bool output_to_stderr, std::string* error) {
+int RunChild(const std::string& path, const std::vector<std::string>& arguments, bool output_to_stderr,
+             std::string* error) {
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) {
     *error = strerror(errno);

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 std::string CheckDevice(const RunOptions& options, const RunLibraries& libraries) {
   if (libraries.preload.empty()) return "libhotpack_preload.so.0 was not found next to this command (../lib)";
   if (options.simulate) {
-    if (libraries.simgpu_directory.empty()) return "the simulated device was not found next to this command (../lib/simgpu)";
+    if (libraries.simgpu_directory.empty())
+      return "the simulated device was not found next to this command (../lib/simgpu)";
     return "";
   }
   if (HasDriver()) return "";

@@ -11,7 +11,8 @@
 
 namespace hotpack {
 
-// A directory of our own for what the processes leave; removed with what is in it, also by a signal that ends this process.
+// A directory of our own for what the processes leave; removed with what is in it, also by a signal that ends this
+// process.
 class TemporaryDirectory {
  public:
   TemporaryDirectory();
@@ -37,13 +38,13 @@ std::string TakeProgram(const CLI::App& command, const CLI::Option& first, RunOp
 int FailRun(const RunOptions& options, int code, const std::string& message);
 
 struct FinishedProgram {
-  std::string path;         // of the executable
+  std::string path;  // of the executable
   RunLibraries libraries;
-  int code = 0;             // its exit code, or 128 + signal
+  int code = 0;  // its exit code, or 128 + signal
 };
 
-// Runs the program of `options` to its end. `directory`: what PrepareEnvironment takes. Nothing, and *code, if it could not
-// be started, which has been said.
+// Runs the program of `options` to its end. `directory`: what PrepareEnvironment takes. Nothing, and *code, if it could
+// not be started, which has been said.
 std::optional<FinishedProgram> RunProgram(const RunOptions& options, const std::string& directory, int* code);
 
 }  // namespace hotpack

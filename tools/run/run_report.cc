@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
-#include "tools/recording/load_curve.h"
 #include "tools/compare/peers.h"
+#include "tools/recording/load_curve.h"
 #include "tools/report/write_report.h"
 
 namespace hotpack {
@@ -30,7 +30,8 @@ std::string Size(uint64_t bytes) {
 
 std::string Percent(uint64_t part, uint64_t whole) {
   char text[32];
-  snprintf(text, sizeof(text), "%.1f %%", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+  snprintf(text, sizeof(text), "%.1f %%",
+           whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
   return text;
 }
 
@@ -67,7 +68,8 @@ bool NothingServed(const std::vector<ProcessStats>& processes) {
 
 // The recording of the process with most requests: the first process that asks for memory has the name itself, others
 // have their process id behind it.
-std::string BusiestRecording(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+std::string BusiestRecording(const RunOptions& options, const std::string& directory,
+                             const std::vector<ProcessStats>& processes) {
   std::string path = RecordingPath(options, directory);
   const std::string own = path + "." + std::to_string(processes.front().pid);
   std::error_code error;
@@ -153,19 +155,22 @@ std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) 
 std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std::string& directory,
                                             const std::vector<ProcessStats>& processes) {
   constexpr uint64_t kMaxBytes = 64 << 20;  // some seconds
-  if (NothingServed(processes) || options.keep_caching || RecordingPath(options, directory).empty()) return std::nullopt;
+  if (NothingServed(processes) || options.keep_caching || RecordingPath(options, directory).empty())
+    return std::nullopt;
   if (processes.front().stats.passed_through > 0) return std::nullopt;  // these are not in the recording
   const std::string path = BusiestRecording(options, directory, processes);
   std::error_code error;
-  if (std::filesystem::exists(path + ".2", error)) return std::nullopt;  // of another context, whose arena is in the figures too
+  if (std::filesystem::exists(path + ".2", error))
+    return std::nullopt;  // of another context, whose arena is in the figures too
   if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
-  return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak, SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
+  return PytorchHeld{SimulatePeer("pytorch", file->trace).reserved_peak,
+                     SimulatePeer("pytorch-expandable", file->trace).reserved_peak};
 }
 
-std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes, const CheckerTotals* totals,
-                        RunReport report, const std::optional<PytorchHeld>& pytorch) {
+std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStats>& processes,
+                        const CheckerTotals* totals, RunReport report, const std::optional<PytorchHeld>& pytorch) {
   const bool any = totals != nullptr && totals->reports > 0;
   const std::string checker = any ? "; the checker has " + std::to_string(totals->reports) + " reports" : std::string();
   if (NothingServed(processes)) {
@@ -180,16 +185,18 @@ std::string SummaryLine(const RunOptions& options, const std::vector<ProcessStat
   const hotpack_stats& stats = processes.front().stats;
   std::string line = "hotpack: held at most " + Size(stats.reserved_peak);
   if (pytorch) {
-    line += " (PyTorch would have held " + Size(pytorch->usual) + ", with expandable segments " + Size(pytorch->expandable) + ")";
+    line += " (PyTorch would have held " + Size(pytorch->usual) + ", with expandable segments " +
+            Size(pytorch->expandable) + ")";
   }
   if (stats.steady_iteration >= 0) line += ", held while served " + Size(stats.reserved_steady);
   return line + ", live peak " + Size(stats.live_peak) + "; " + Percent(stats.planned, stats.requests) + " of " +
          std::to_string(stats.requests) + " requests by the plan" + Others(processes) + checker + Next(options, report);
 }
 
-std::string LoadCurve(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes) {
+std::string LoadCurve(const RunOptions& options, const std::string& directory,
+                      const std::vector<ProcessStats>& processes) {
   constexpr uint64_t kMaxBytes = 64 << 20;  // of a recording that is read for its curve alone
-  constexpr size_t kIndent = 9;              // below what follows "hotpack: "
+  constexpr size_t kIndent = 9;             // below what follows "hotpack: "
   if (processes.empty() || !ShowsCurves(STDERR_FILENO)) return "";
   const size_t width = CurveWidth(STDERR_FILENO, kIndent);
   if (!processes.front().load.empty()) return CurveText(processes.front().load, width, 2, kIndent);
@@ -202,8 +209,8 @@ std::string LoadCurve(const RunOptions& options, const std::string& directory, c
   return CurveText(LoadWorthShowing(file->trace), width, 2, kIndent);
 }
 
-RunReport WriteRunReport(const RunOptions& options, const std::string& directory, const std::vector<ProcessStats>& processes,
-                         const std::string& stats, std::string* reason) {
+RunReport WriteRunReport(const RunOptions& options, const std::string& directory,
+                         const std::vector<ProcessStats>& processes, const std::string& stats, std::string* reason) {
   if (options.report.empty()) return RunReport::kNotWanted;
   ReportOptions report;
   if (!processes.empty()) report.path = BusiestRecording(options, directory, processes);

@@ -44,19 +44,20 @@ std::string Join(const std::vector<std::string>& parts) {
 // A page shows no more of a run than some tens of millions of events.
 constexpr char kReportTraceMebibytes[] = "256";
 
-// What makes frameworks ask the driver for every tensor, instead of large pieces that they divide themselves. What the user
-// has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
+// What makes frameworks ask the driver for every tensor, instead of large pieces that they divide themselves. What the
+// user has set stays. (CuPy has no such variable: hotpack.enable_cupy().)
 constexpr const char* kNoCaching[][2] = {
     {"PYTORCH_NO_CUDA_MEMORY_CACHING", "1"},
-    {"XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async"},  // by cuMemAllocFromPoolAsync; "platform" maps memory itself (JAX 0.10)
+    {"XLA_PYTHON_CLIENT_ALLOCATOR",
+     "cuda_async"},  // by cuMemAllocFromPoolAsync; "platform" maps memory itself (JAX 0.10)
     {"XLA_PYTHON_CLIENT_PREALLOCATE", "false"},
 };
 
 // Where the program's ranges matter, ours is the injection library and hands on to the one that was there.
 void PrepareRanges(const RunOptions& options, const RunLibraries& libraries) {
   const bool wanted = !options.trace.empty() || options.variables.contains("HOTPACK_ITERATION_RANGE") ||
-                      options.variables.contains("HOTPACK_INTERRUPT_RANGE") || getenv("HOTPACK_ITERATION_RANGE") != nullptr ||
-                      getenv("HOTPACK_INTERRUPT_RANGE") != nullptr;
+                      options.variables.contains("HOTPACK_INTERRUPT_RANGE") ||
+                      getenv("HOTPACK_ITERATION_RANGE") != nullptr || getenv("HOTPACK_INTERRUPT_RANGE") != nullptr;
   if (!wanted || libraries.nvtx.empty()) return;
   const std::string there = Environment("NVTX_INJECTION64_PATH");
   std::error_code error;
@@ -118,7 +119,7 @@ std::string CheckerReportPath(const std::string& directory) { return directory +
 std::string RecordingPath(const RunOptions& options, const std::string& directory) {
   if (options.trace.empty()) return options.report.empty() ? "" : directory + "/job.trace";
   std::error_code error;
-  const fs::path absolute = fs::absolute(options.trace, error);  // the program may change its directory
+  const fs::path absolute = fs::absolute(options.trace, error);     // the program may change its directory
   const fs::path followed = fs::weakly_canonical(absolute, error);  // what a link leads to is replaced
   return (error ? absolute : followed).string();
 }
@@ -133,7 +134,8 @@ std::string PrepareEnvironment(const RunOptions& options, const RunLibraries& li
     preload.insert(preload.end(), libraries.simgpu_others.begin(), libraries.simgpu_others.end());
   }
   for (const std::string& path : preload) {
-    if (path.find_first_of(": ") != std::string::npos) return "LD_PRELOAD cannot hold a path with a colon or a space: " + path;
+    if (path.find_first_of(": ") != std::string::npos)
+      return "LD_PRELOAD cannot hold a path with a colon or a space: " + path;
   }
   preload.push_back(Environment("LD_PRELOAD"));
   setenv("LD_PRELOAD", Join(preload).c_str(), 1);

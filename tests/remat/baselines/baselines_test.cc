@@ -9,9 +9,9 @@
 #include "remat/baselines/memonger.h"
 #include "remat/baselines/superneurons.h"
 #include "remat/baselines/tflms.h"
-#include "remat/networks/generator.h"
 #include "remat/core/schedule_builder.h"
 #include "remat/core/verifier.h"
+#include "remat/networks/generator.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
@@ -24,13 +24,18 @@ struct Named {
   Baseline plan;
 };
 const Named kBaselines[] = {
-    {"memonger", [](const Graph& graph, const Values& values, Bytes budget) { return ScheduleByMemonger(graph, values, budget); }},
-    {"superneurons", [](const Graph& graph, const Values& values, Bytes budget) { return ScheduleBySuperNeurons(graph, values, budget); }},
-    {"tflms", [](const Graph& graph, const Values& values, Bytes budget) { return ScheduleByTflms(graph, values, budget); }},
+    {"memonger",
+     [](const Graph& graph, const Values& values, Bytes budget) { return ScheduleByMemonger(graph, values, budget); }},
+    {"superneurons", [](const Graph& graph, const Values& values,
+                        Bytes budget) { return ScheduleBySuperNeurons(graph, values, budget); }},
+    {"tflms",
+     [](const Graph& graph, const Values& values, Bytes budget) { return ScheduleByTflms(graph, values, budget); }},
 };
 
 Bytes PeakOf(const Graph& graph, const Values& values) {
-  return Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule)->live_peak;
+  return Simulate(graph,
+                  BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule)
+      ->live_peak;
 }
 
 // True if there is a plan.
@@ -111,8 +116,8 @@ TEST(SuperNeuronsTest, HeavyResultsAreCopiedAndCheapOnesMadeAgain) {
     return *Simulate(graph, schedule);
   };
   const Bytes peak = PeakOf(graph, values);
-  const Outcome recompute = outcome(SuperNeuronsMode::kRecompute, peak), swap = outcome(SuperNeuronsMode::kSwap, peak - 2000),
-                both = outcome(SuperNeuronsMode::kBoth, 5000);
+  const Outcome recompute = outcome(SuperNeuronsMode::kRecompute, peak),
+                swap = outcome(SuperNeuronsMode::kSwap, peak - 2000), both = outcome(SuperNeuronsMode::kBoth, 5000);
   EXPECT_EQ(recompute.copies, 0);
   EXPECT_EQ(recompute.runs_again, 7);  // all eight that are cheap, but for the last one, which is used at once
   EXPECT_EQ(swap.runs_again, 0);
@@ -123,7 +128,8 @@ TEST(SuperNeuronsTest, HeavyResultsAreCopiedAndCheapOnesMadeAgain) {
   EXPECT_LT(both.live_peak, recompute.live_peak);
   // The least recently used goes first: x1.
   const Schedule schedule = ScheduleWithSuperNeurons(graph, values, SuperNeuronsMode::kSwap, peak - 1000);
-  const auto copy = std::find_if(schedule.actions.begin(), schedule.actions.end(), [](const Action& action) { return action.kind == ActionKind::kOffload; });
+  const auto copy = std::find_if(schedule.actions.begin(), schedule.actions.end(),
+                                 [](const Action& action) { return action.kind == ActionKind::kOffload; });
   ASSERT_NE(copy, schedule.actions.end());
   EXPECT_EQ(copy->target, 1);
 }
@@ -160,7 +166,8 @@ TEST(TflmsTest, CopiesBackBeginSoManyOperatorsAhead) {
   const Machine machine = {.bytes_per_ns_to_host = 12, .bytes_per_ns_to_device = 4};  // 250 ns back
   Nanoseconds before = INT64_MAX;
   for (const int ahead : {1, 2, 3}) {
-    const Outcome outcome = *Simulate(graph, ScheduleWithTflms(graph, values, {.tensors = 1, .ahead = ahead}, INT64_MAX, machine), machine);
+    const Outcome outcome =
+        *Simulate(graph, ScheduleWithTflms(graph, values, {.tensors = 1, .ahead = ahead}, INT64_MAX, machine), machine);
     EXPECT_LT(outcome.time, before) << ahead;
     before = outcome.time;
   }

@@ -20,7 +20,8 @@ TEST(WaitForMemoryTest, ADropWaitsForItsCopy) {
   const Machine machine = {.bytes_per_ns_to_host = 2, .bytes_per_ns_to_device = 2};  // 50 ns for each storage
   std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (values.values[static_cast<size_t>(values.gaps[g].value)].storage == 1 && values.gaps[g].after == 1) ways[g] = GapAction::kOffload;
+    if (values.values[static_cast<size_t>(values.gaps[g].value)].storage == 1 && values.gaps[g].after == 1)
+      ways[g] = GapAction::kOffload;
   }
   const Schedule schedule = BuildSchedule(graph, values, ways, machine).schedule;
   const Outcome before = *Simulate(graph, schedule, machine);
@@ -41,7 +42,8 @@ TEST(WaitForMemoryTest, CopiesThatEndTooLateAreWaitedForToo) {
   const Machine slow = {.bytes_per_ns_to_host = 0.1, .bytes_per_ns_to_device = 0.1};
   std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
   for (size_t g = 0; g < ways.size(); ++g) {
-    if (graph.operators[static_cast<size_t>(std::max(0, values.gaps[g].after))].phase == Phase::kForward) ways[g] = GapAction::kOffload;
+    if (graph.operators[static_cast<size_t>(std::max(0, values.gaps[g].after))].phase == Phase::kForward)
+      ways[g] = GapAction::kOffload;
   }
   const Schedule schedule = BuildSchedule(graph, values, ways, slow).schedule;
   const Bytes before = Simulate(graph, schedule, slow)->live_peak;
@@ -60,7 +62,8 @@ TEST(WaitForMemoryTest, NeverMoreMemoryAndTheSameContents) {
     const Values values = ValuesOf(graph);
     const Machine machine = {.bytes_per_ns_to_host = i % 2 == 0 ? 1.0 : 20.0, .bytes_per_ns_to_device = 5};
     std::vector<GapAction> ways(values.gaps.size(), GapAction::kKeep);
-    for (GapAction& way : ways) way = random() % 3 == 0 ? GapAction::kKeep : random() % 4 == 0 ? GapAction::kRecompute : GapAction::kOffload;
+    for (GapAction& way : ways)
+      way = random() % 3 == 0 ? GapAction::kKeep : random() % 4 == 0 ? GapAction::kRecompute : GapAction::kOffload;
     const Schedule schedule = BuildSchedule(graph, values, ways, machine).schedule;
     const Bytes before = Simulate(graph, schedule, machine)->live_peak;
     const Schedule waits = WaitForMemory(graph, schedule, before * 7 / 10);

@@ -93,7 +93,8 @@ void ExpectApart(const Graph& graph, const Allocation& allocation) {
     for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
       for (StorageId id : *used) {
         if (tag(id) < 0) continue;
-        ASSERT_EQ(owner[tag(id)], id) << op.name << " finds other contents in " << graph.storages[static_cast<size_t>(id)].name;
+        ASSERT_EQ(owner[tag(id)], id) << op.name << " finds other contents in "
+                                      << graph.storages[static_cast<size_t>(id)].name;
       }
     }
     std::map<int32_t, StorageId> made;
@@ -123,7 +124,8 @@ TEST(AllocationTest, NothingIsOverwrittenThatIsReadLater) {
   for (int i = 0; i < 5000; ++i) {
     const Graph graph = RandomGraph(random, 2 + i % 40);
     if (!Check(graph).ok()) continue;
-    const Allocation each[] = {Allocate(graph, Sharing::kNone), Allocate(graph, Sharing::kInPlace), Allocate(graph, Sharing::kAll)};
+    const Allocation each[] = {Allocate(graph, Sharing::kNone), Allocate(graph, Sharing::kInPlace),
+                               Allocate(graph, Sharing::kAll)};
     for (const Allocation& allocation : each) ExpectApart(graph, allocation);
     if (HasFatalFailure()) return;
     EXPECT_GE(each[0].bytes, each[1].bytes);

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "remat/chen/segments.h"
 #include "remat/chen/mirror.h"
 #include "remat/chen/plans.h"
+#include "remat/chen/segments.h"
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
@@ -39,7 +39,8 @@ TEST(Algorithm1Test, ByHand) {
 TEST(Algorithm1Test, TwoForwardPasses) {
   for (int side : {2, 5, 10, 20}) {
     const Graph graph = Chain(side * side, 1000, 10);
-    const absl::StatusOr<Schedule> schedule = ScheduleByAlgorithm1(graph, ValuesOf(graph), EndsEvery(graph, static_cast<size_t>(side)));
+    const absl::StatusOr<Schedule> schedule =
+        ScheduleByAlgorithm1(graph, ValuesOf(graph), EndsEvery(graph, static_cast<size_t>(side)));
     ASSERT_TRUE(schedule.ok());
     const absl::StatusOr<Outcome> outcome = Simulate(graph, *schedule);
     ASSERT_TRUE(outcome.ok());
@@ -66,7 +67,8 @@ TEST(Algorithm1Test, Algorithm2RunsLess) {
 TEST(Algorithm1Test, WhatIsNoChain) {
   Graph graph = Chain(6);
   graph.operators[4].reads.push_back(2);
-  EXPECT_EQ(ScheduleByAlgorithm1(graph, ValuesOf(graph), EndsEvery(graph, 3)).status().message(), "no chain: f5 reads what f2 has made");
+  EXPECT_EQ(ScheduleByAlgorithm1(graph, ValuesOf(graph), EndsEvery(graph, 3)).status().message(),
+            "no chain: f5 reads what f2 has made");
   Graph once = Chain(6);
   once.operators[1].once = true;
   const absl::Status refused = ScheduleByAlgorithm1(once, ValuesOf(once), EndsEvery(once, 3)).status();

@@ -9,16 +9,17 @@
 #include "remat/chen/mirror.h"
 #include "remat/chen/plans.h"
 #include "remat/chen/recursion.h"
+#include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/networks/recurrent.h"
 #include "remat/networks/training_graph.h"
-#include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
 namespace {
 
-// Two results side by side, as an unrolled cell's h and c: at each step both are read and made anew, and in between there is more.
+// Two results side by side, as an unrolled cell's h and c: at each step both are read and made anew, and in between
+// there is more.
 Graph TwoStates(int steps) {
   Graph graph;
   std::vector<StorageId> there;
@@ -27,7 +28,8 @@ Graph TwoStates(int steps) {
     graph.storages.back().name = absl::StrCat("s", graph.storages.size());
     return static_cast<StorageId>(graph.storages.size()) - 1;
   };
-  const auto add = [&](const std::string& name, std::vector<StorageId> reads, std::vector<StorageId> writes, Phase phase) {
+  const auto add = [&](const std::string& name, std::vector<StorageId> reads, std::vector<StorageId> writes,
+                       Phase phase) {
     Operator& op = graph.operators.emplace_back();
     op.name = name;
     op.cost = 10;
@@ -54,7 +56,8 @@ Graph TwoStates(int steps) {
   add("loss", {h}, {gradient}, Phase::kBackward);
   for (int i = steps - 1; i >= 0; --i) {
     const StorageId next = storage(100);
-    add("backward", {gradient, made[static_cast<size_t>(i)].gates, made[static_cast<size_t>(i)].c}, {next}, Phase::kBackward);
+    add("backward", {gradient, made[static_cast<size_t>(i)].gates, made[static_cast<size_t>(i)].c}, {next},
+        Phase::kBackward);
     gradient = next;
   }
   graph.storages.back().kept = true;
@@ -82,7 +85,8 @@ TEST(CutsTest, SegmentsKeepAllThatGoesOver) {
   const Segments each = PlanSegments(graph, cuts, 0);
   EXPECT_EQ(each.x, 600);
   EXPECT_EQ(each.y, 600);
-  EXPECT_EQ(std::vector<bool>(each.again.begin(), each.again.begin() + 6), (std::vector<bool>{true, false, false, true, false, false}));
+  EXPECT_EQ(std::vector<bool>(each.again.begin(), each.again.begin() + 6),
+            (std::vector<bool>{true, false, false, true, false, false}));
   const Segments second = PlanSegments(graph, cuts, 600);
   EXPECT_EQ(second.x, 200);
   EXPECT_EQ(second.y, 1200);
@@ -142,7 +146,8 @@ TEST(CutsTest, LongSequencesNeedTheSquareRoot) {
 }
 
 TEST(CutsTest, AnLstmsAreBetweenItsCells) {
-  const absl::StatusOr<Network> network = Lstm({.layers = 2, .hidden = 32, .steps = 32, .batch = 4, .inputs = 8, .classes = 10});
+  const absl::StatusOr<Network> network =
+      Lstm({.layers = 2, .hidden = 32, .steps = 32, .batch = 4, .inputs = 8, .classes = 10});
   ASSERT_TRUE(network.ok());
   TrainingOptions options;
   options.weights = false;

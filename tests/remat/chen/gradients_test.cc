@@ -8,15 +8,15 @@
 #include <string>
 
 #include "absl/strings/str_split.h"
-#include "remat/chen/segments.h"
+#include "remat/baselines/dtr.h"
+#include "remat/baselines/echo.h"
 #include "remat/chen/chain.h"
 #include "remat/chen/plans.h"
 #include "remat/chen/recursion.h"
-#include "remat/baselines/dtr.h"
-#include "remat/baselines/echo.h"
+#include "remat/chen/segments.h"
+#include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/remat_plan.h"
-#include "remat/core/verifier.h"
 #include "tests/remat/chen/numeric.h"
 
 namespace hotpack::remat {
@@ -54,15 +54,30 @@ Network DrawnNetwork(uint64_t seed) {
   const TensorId labels = net.Data("labels", {kRows});
   std::vector<TensorId> made = {net.FullyConnected(net.Data("images", {kRows, kWidth}), kWidth)};
   for (uint64_t layers = 3 + random() % 15; layers > 0; --layers) {
-    const TensorId x = made[made.size() - 1 - random() % std::min<size_t>(made.size(), 2)], other = made[random() % made.size()];
+    const TensorId x = made[made.size() - 1 - random() % std::min<size_t>(made.size(), 2)],
+                   other = made[random() % made.size()];
     switch (random() % 7) {
-      case 0: made.push_back(net.FullyConnected(x, kWidth)); break;
-      case 1: made.push_back(net.BatchNorm(x)); break;
-      case 2: made.push_back(net.Relu(x)); break;
-      case 3: made.push_back(net.Tanh(x)); break;
-      case 4: made.push_back(net.Dropout(x)); break;
-      case 5: made.push_back(other == x ? net.Tanh(x) : net.Sum(x, other)); break;
-      default: made.push_back(net.Multiply(x, net.Tanh(other))); break;  // no larger than x
+      case 0:
+        made.push_back(net.FullyConnected(x, kWidth));
+        break;
+      case 1:
+        made.push_back(net.BatchNorm(x));
+        break;
+      case 2:
+        made.push_back(net.Relu(x));
+        break;
+      case 3:
+        made.push_back(net.Tanh(x));
+        break;
+      case 4:
+        made.push_back(net.Dropout(x));
+        break;
+      case 5:
+        made.push_back(other == x ? net.Tanh(x) : net.Sum(x, other));
+        break;
+      default:
+        made.push_back(net.Multiply(x, net.Tanh(other)));
+        break;  // no larger than x
     }
   }
   net.Result(net.Softmax(net.FullyConnected(net.BatchNorm(made.back()), kClasses)), labels);
@@ -188,14 +203,16 @@ TEST(GradientsTest, AreThoseOfTheLoss) {
                                     [&](const auto& each) { return each.first == training.storage_of[t]; });
     ASSERT_NE(given, step.given.end());
     float& weight = given->second[given->second.size() / 2];
-    const float gradient = kept[static_cast<size_t>(training.gradient_of[t])][given->second.size() / 2], before = weight;
+    const float gradient = kept[static_cast<size_t>(training.gradient_of[t])][given->second.size() / 2],
+                before = weight;
     float losses[2];
     for (int side : {0, 1}) {
       weight = before + (side == 0 ? -0.01f : 0.01f);
       losses[side] = Execute(step, Baseline(step.graph))[static_cast<size_t>(loss)][0];
     }
     weight = before;
-    EXPECT_NEAR((losses[1] - losses[0]) / 0.02f, gradient, 0.02f + 0.05f * std::abs(gradient)) << network.tensors[t].name;
+    EXPECT_NEAR((losses[1] - losses[0]) / 0.02f, gradient, 0.02f + 0.05f * std::abs(gradient))
+        << network.tensors[t].name;
     ++looked_at;
   }
   EXPECT_GE(looked_at, 12);
@@ -216,7 +233,8 @@ TEST(GradientsTest, OfEveryPlannerAreTheProgramsOwn) {
 }
 
 TEST(GradientsTest, OfEveryPlannersName) {
-  const Computable step = MakeComputable(ChainNetwork(256), Options(true), 11);  // of which the weights are a small part
+  const Computable step =
+      MakeComputable(ChainNetwork(256), Options(true), 11);  // of which the weights are a small part
   Same same(step);
   for (int percent : {90, 85, 75, 70, 65}) ExpectPlansByName(step, percent, &same);
   for (const std::string& name : PlannerNames()) {
@@ -251,7 +269,8 @@ TEST(GradientsTest, OfTheMirroredGraph) {
     ExpectMirrored(step, std::vector<int32_t>(step.graph.operators.size(), 1), expected);
     ExpectMirrored(step, RecursivePlan(step.graph, values, 1, 3), expected);
     ExpectMirrored(step, CountsOf(CheapOperators(step.graph)), expected);
-    for (const MirrorPlan& plan : SearchMirrors(step.graph, values)) ExpectMirrored(step, CountsOf(plan.segments.again), expected);
+    for (const MirrorPlan& plan : SearchMirrors(step.graph, values))
+      ExpectMirrored(step, CountsOf(plan.segments.again), expected);
   }
 }
 

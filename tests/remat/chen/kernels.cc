@@ -86,7 +86,8 @@ class LayerRun {
         if (layer_.kind == "relu") made[i] = At(y)[i] > 0 ? gradient[i] : 0;
         if (layer_.kind == "tanh") made[i] = gradient[i] * (1 - At(y)[i] * At(y)[i]);
         if (layer_.kind == "sum") made[i] = other[i] = gradient[i];
-        if (layer_.kind == "multiply") made[i] = gradient[i] * At(layer_.inputs[1])[i], other[i] = gradient[i] * At(x)[i];
+        if (layer_.kind == "multiply")
+          made[i] = gradient[i] * At(layer_.inputs[1])[i], other[i] = gradient[i] * At(x)[i];
       }
     }
     Give(x, made);
@@ -112,8 +113,8 @@ class LayerRun {
     return std::nanf("");
   }
 
-  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be added;
-  // nothing if nobody wants it.
+  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be
+  // added; nothing if nobody wants it.
   void Give(TensorId tensor, const Numbers& gradient) {
     StorageId id = step_.training.gradient_of[static_cast<size_t>(tensor)];
     const bool adds = std::find(op_.updates.begin(), op_.updates.end(), id) != op_.updates.end();
@@ -121,8 +122,9 @@ class LayerRun {
     if (!operands_.contains(id)) {
       const std::vector<Storage>& storages = step_.training.graph.storages;
       const std::string part = storages[static_cast<size_t>(id)].name + ".";
-      const auto found = std::find_if(op_.writes.begin(), op_.writes.end(),
-                                      [&](StorageId each) { return storages[static_cast<size_t>(each)].name.starts_with(part); });
+      const auto found = std::find_if(op_.writes.begin(), op_.writes.end(), [&](StorageId each) {
+        return storages[static_cast<size_t>(each)].name.starts_with(part);
+      });
       if (found == op_.writes.end()) return;
       id = *found;
     }
@@ -156,7 +158,8 @@ class LayerRun {
     for (size_t c = 0; c < channels; ++c) {
       float mean = 0, square = 0;
       for (size_t r = 0; r < rows; ++r) mean += At(x)[r * channels + c] / static_cast<float>(rows);
-      for (size_t r = 0; r < rows; ++r) square += std::pow(At(x)[r * channels + c] - mean, 2.0f) / static_cast<float>(rows);
+      for (size_t r = 0; r < rows; ++r)
+        square += std::pow(At(x)[r * channels + c] - mean, 2.0f) / static_cast<float>(rows);
       statistics[c] = mean;
       statistics[channels + c] = std::sqrt(square + 1e-5f);
       for (size_t r = 0; r < rows; ++r) {
@@ -172,13 +175,16 @@ class LayerRun {
     const float* statistics = At(layer_.outputs[1]);
     Numbers of_x(rows * channels), of_scale(2 * channels);
     for (size_t c = 0; c < channels; ++c) {
-      const auto normal = [&](size_t r) { return (At(x)[r * channels + c] - statistics[c]) / statistics[channels + c]; };
+      const auto normal = [&](size_t r) {
+        return (At(x)[r * channels + c] - statistics[c]) / statistics[channels + c];
+      };
       for (size_t r = 0; r < rows; ++r) {
         of_scale[c] += gradient[r * channels + c] * normal(r);
         of_scale[channels + c] += gradient[r * channels + c];
       }
       for (size_t r = 0; r < rows; ++r) {
-        const float centred = gradient[r * channels + c] - (of_scale[channels + c] + normal(r) * of_scale[c]) / static_cast<float>(rows);
+        const float centred =
+            gradient[r * channels + c] - (of_scale[channels + c] + normal(r) * of_scale[c]) / static_cast<float>(rows);
         of_x[r * channels + c] = At(layer_.weights[0])[c] / statistics[channels + c] * centred;
       }
     }
@@ -205,7 +211,8 @@ Kernel LossKernel(const std::shared_ptr<const Step>& step, const Result& result)
       const auto label = static_cast<size_t>(operands.at(storage(result.labels))[r]);
       const float p = operands.at(storage(result.tensor))[r * classes + label];
       loss -= std::log(p) / static_cast<float>(rows);
-      for (size_t c = 0; c < classes; ++c) gradient[r * classes + c] = c == label ? -1 / (p * static_cast<float>(rows)) : 0;
+      for (size_t c = 0; c < classes; ++c)
+        gradient[r * classes + c] = c == label ? -1 / (p * static_cast<float>(rows)) : 0;
     }
     for (const auto& [id, at] : operands) {
       const bool is_loss = id != gradient_id && id != storage(result.tensor) && id != storage(result.labels);

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "remat/chen/segments.h"
 #include "remat/chen/plans.h"
-#include "remat/networks/residual.h"
-#include "remat/networks/training_graph.h"
+#include "remat/chen/segments.h"
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
+#include "remat/networks/residual.h"
+#include "remat/networks/training_graph.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
@@ -134,7 +134,8 @@ void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, 
 TEST(MirrorTest, TheSameAsRebuildOnChains) {
   for (int layers : {1, 2, 7, 40}) {
     const Graph graph = Chain(layers, 100);
-    for (Bytes budget : {0, 150, 350, 1000}) ExpectLikeRebuild(graph, std::vector<bool>(graph.operators.size(), true), budget);
+    for (Bytes budget : {0, 150, 350, 1000})
+      ExpectLikeRebuild(graph, std::vector<bool>(graph.operators.size(), true), budget);
   }
 }
 

@@ -27,17 +27,26 @@ void Poison(Numbers* numbers) { std::fill(numbers->begin(), numbers->end(), kPoi
 
 std::vector<Numbers> Execute(const Computable& step, const Schedule& schedule) {
   std::vector<Cell> cells(step.graph.storages.size());
-  for (size_t id = 0; id < cells.size(); ++id) cells[id].device.assign(step.elements[id], step.graph.storages[id].given ? 0 : kPoison);
+  for (size_t id = 0; id < cells.size(); ++id)
+    cells[id].device.assign(step.elements[id], step.graph.storages[id].given ? 0 : kPoison);
   for (const auto& [id, numbers] : step.given) cells[static_cast<size_t>(id)].device = numbers;
   uint64_t generator = 42;
   std::map<OperatorId, uint64_t> saved;
   for (const Action& action : schedule.actions) {
     Cell& cell = cells[static_cast<size_t>(action.kind == ActionKind::kRun ? 0 : action.target)];
     switch (action.kind) {
-      case ActionKind::kDrop: Poison(&cell.device); break;
-      case ActionKind::kOffload: cell.host = cell.device; break;
-      case ActionKind::kPrefetch: cell.device = cell.host; break;
-      case ActionKind::kForget: Poison(&cell.host); break;
+      case ActionKind::kDrop:
+        Poison(&cell.device);
+        break;
+      case ActionKind::kOffload:
+        cell.host = cell.device;
+        break;
+      case ActionKind::kPrefetch:
+        cell.device = cell.host;
+        break;
+      case ActionKind::kForget:
+        Poison(&cell.host);
+        break;
       case ActionKind::kRun: {
         const Operator& op = step.graph.operators[static_cast<size_t>(action.target)];
         for (int32_t pair : action.in_place) {
@@ -50,7 +59,8 @@ std::vector<Numbers> Execute(const Computable& step, const Schedule& schedule) {
           operands[read] = operands[made];
           Poison(&cells[static_cast<size_t>(read)].device);
         }
-        const bool keeps = op.random && std::binary_search(schedule.saved_states.begin(), schedule.saved_states.end(), action.target);
+        const bool keeps =
+            op.random && std::binary_search(schedule.saved_states.begin(), schedule.saved_states.end(), action.target);
         uint64_t* random = &generator;
         uint64_t state = generator;
         if (keeps && saved.contains(action.target)) {
@@ -75,7 +85,8 @@ bool SameNumbers(const std::vector<Numbers>& a, const std::vector<Numbers>& b) {
   if (a.size() != b.size()) return false;
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].empty() && b[i].empty()) continue;  // nothing to be compared, and nowhere
-    if (a[i].size() != b[i].size() || std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
+    if (a[i].size() != b[i].size() || std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0)
+      return false;
   }
   return true;
 }
@@ -90,8 +101,9 @@ Computable MirroredComputable(const Computable& step, const MirroredGraph& mirro
   for (size_t i = 0; i < mirrored.graph.operators.size(); ++i) {
     const auto number = static_cast<size_t>(mirrored.operator_of[i]);
     const bool is_copy = mirrored.is_copy[i];
-    result.kernels.push_back([op = mirrored.graph.operators[i], program = step.graph.operators[number], kernel = step.kernels[number],
-                              state = mirrored.state_of[i], is_copy](const Operands& operands, uint64_t* random) {
+    result.kernels.push_back([op = mirrored.graph.operators[i], program = step.graph.operators[number],
+                              kernel = step.kernels[number], state = mirrored.state_of[i],
+                              is_copy](const Operands& operands, uint64_t* random) {
       Operands named;
       const auto name = [&](const std::vector<StorageId>& theirs, const std::vector<StorageId>& ours) {
         for (size_t k = 0; k < ours.size(); ++k) named[ours[k]] = operands.at(theirs[k]);

@@ -1,5 +1,5 @@
-// Training steps that are computed: a schedule is followed action by action on arrays of numbers. What was dropped, or taken
-// over in place, is NaN, so that a plan that is wrong shows in the gradients.
+// Training steps that are computed: a schedule is followed action by action on arrays of numbers. What was dropped, or
+// taken over in place, is NaN, so that a plan that is wrong shows in the gradients.
 #pragma once
 
 #include <functional>
@@ -21,17 +21,17 @@ using Kernel = std::function<void(const Operands& operands, uint64_t* random)>;
 
 struct Computable {
   Graph graph;
-  std::vector<Kernel> kernels;                            // by operator
-  std::vector<size_t> elements;                           // by storage
-  std::vector<std::pair<StorageId, Numbers>> given;       // the rest of what is given is 0
+  std::vector<Kernel> kernels;                       // by operator
+  std::vector<size_t> elements;                      // by storage
+  std::vector<std::pair<StorageId, Numbers>> given;  // the rest of what is given is 0
 };
 
-// The training step of a network of fully connected layers, batch normalisation, relu, tanh, dropout, sums, products and
-// softmax; weights and images are drawn by `seed`.
+// The training step of a network of fully connected layers, batch normalisation, relu, tanh, dropout, sums, products
+// and softmax; weights and images are drawn by `seed`.
 Computable MakeComputable(const Network& network, const TrainingOptions& options, uint64_t seed);
 
-// The mirrored graph of the same step: copies do what the operators do of which they are copies; random ones begin with the
-// state that they read.
+// The mirrored graph of the same step: copies do what the operators do of which they are copies; random ones begin with
+// the state that they read.
 Computable MirroredComputable(const Computable& step, const MirroredGraph& mirrored);
 
 // What is in the storages that are kept, by storage; of the others nothing.

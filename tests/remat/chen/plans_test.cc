@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "packer/pack.h"
+#include "remat/core/verifier.h"
 #include "remat/files/dtr_log.h"
 #include "remat/networks/residual.h"
 #include "remat/networks/training_graph.h"
-#include "remat/core/verifier.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
@@ -27,8 +27,8 @@ TrainingOptions FeatureMapsAlone() {
   return options;
 }
 
-// What section 5.1's lines have to be when the sums of the feature maps are known: an independent simulation's 126.7, 46.0 and
-// 28.7 GiB.
+// What section 5.1's lines have to be when the sums of the feature maps are known: an independent simulation's 126.7,
+// 46.0 and 28.7 GiB.
 TEST(ChenPlansTest, LinesOfAThousandConvolutions) {
   Network network = ThousandConvolutions();
   const Bytes forward = FeatureMapBytes(network);
@@ -93,7 +93,8 @@ TEST(ChenPlansTest, ForABudget) {
 // Recorded steps: operators in place, gradients that are added up, nothing that says what a splitting point is.
 TEST(ChenPlansTest, RecordedSteps) {
   const char* shared = std::getenv("HOTPACK_SHARED");
-  const std::filesystem::path folder = std::filesystem::path(shared != nullptr ? shared : HOTPACK_SOURCE_DIR "/../shared") / "dtr";
+  const std::filesystem::path folder =
+      std::filesystem::path(shared != nullptr ? shared : HOTPACK_SOURCE_DIR "/../shared") / "dtr";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no logs: HOTPACK_SHARED names their folder";
   for (const char* file : {"unet-6.log", "resnet32-56.log", "transformer-10.log"}) {
     std::ostringstream text;
@@ -121,7 +122,8 @@ TEST(ChenPlansTest, AnyGraph) {
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
     const Bytes whole = Simulate(graph, Baseline(graph))->live_peak;
-    for (Bytes budget : {Bytes{1} << 20, 2 * whole, whole + 512, whole}) {  // sizes are rounded up: the arena is more than the peak
+    for (Bytes budget :
+         {Bytes{1} << 20, 2 * whole, whole + 512, whole}) {  // sizes are rounded up: the arena is more than the peak
       const absl::StatusOr<Schedule> schedule = ScheduleByChen(graph, values, budget);
       if (!schedule.ok()) continue;
       EXPECT_EQ(Verify(graph, *schedule), "");

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "remat/chen/segments.h"
 #include "remat/chen/mirror.h"
-#include "remat/networks/residual.h"
-#include "remat/networks/training_graph.h"
+#include "remat/chen/segments.h"
 #include "remat/core/simulator.h"
 #include "remat/core/verifier.h"
+#include "remat/networks/residual.h"
+#include "remat/networks/training_graph.h"
 #include "tests/remat/small_graphs.h"
 
 namespace hotpack::remat {
@@ -30,8 +30,8 @@ TEST(RecursionTest, CountsByHand) {
   EXPECT_EQ(first(RecursiveCounts(uneven, All(uneven), 1, 1), 4), (std::vector<int32_t>{0, 1, 1, 0}));
 }
 
-// n = (k+1)^levels layers: equations 2 and 3. Each level but the first runs k/(k+1) of the forward pass again; k·levels results
-// are kept.
+// n = (k+1)^levels layers: equations 2 and 3. Each level but the first runs k/(k+1) of the forward pass again; k·levels
+// results are kept.
 TEST(RecursionTest, MemoryIsLogarithmic) {
   for (int k : {1, 2, 3}) {
     for (int levels = 1, n = k + 1; n <= 1024; ++levels, n *= k + 1) {
@@ -61,7 +61,8 @@ TEST(RecursionTest, AResidualNetworkNeedsLessEachLevel) {
   Bytes before = INT64_MAX;
   Nanoseconds time = TotalCost(*graph);
   for (int levels : {1, 2, 3, 4}) {
-    const absl::StatusOr<Schedule> schedule = ScheduleByMirror(*graph, values, RecursivePlan(*graph, values, 2, levels));
+    const absl::StatusOr<Schedule> schedule =
+        ScheduleByMirror(*graph, values, RecursivePlan(*graph, values, 2, levels));
     ASSERT_TRUE(schedule.ok());
     EXPECT_EQ(Verify(*graph, *schedule), "");
     const absl::StatusOr<Outcome> outcome = Simulate(*graph, *schedule);

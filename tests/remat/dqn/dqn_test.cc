@@ -14,14 +14,18 @@ namespace {
 // A chain with heavy and cheap layers, in microseconds, so that transfers matter.
 Graph Layers(int layers) {
   Graph graph = Chain(layers, 1'200'000, 50'000);
-  for (size_t i = 0; i < graph.operators.size(); i += 2) graph.operators[i].cost = 300'000, graph.operators[i].heavy = true;
+  for (size_t i = 0; i < graph.operators.size(); i += 2)
+    graph.operators[i].cost = 300'000, graph.operators[i].heavy = true;
   return graph;
 }
 
 TEST(DqnTest, PlansFitAndCompute) {
   const Graph graph = Layers(16);
   const Values values = ValuesOf(graph);
-  const Bytes peak = Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule)->live_peak;
+  const Bytes peak =
+      Simulate(graph,
+               BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule)
+          ->live_peak;
   for (const int percent : {100, 80, 60, 50}) {
     const Bytes budget = peak * percent / 100;
     const absl::StatusOr<DqnPlan> plan = PlanByDqn(graph, values, budget, {.learning = {.episodes = 30}});
@@ -53,7 +57,8 @@ TEST(DqnTest, PlansOfDrawnGraphs) {
     const Values values = ValuesOf(graph);
     const Bytes peak = Simulate(graph, Baseline(graph))->live_peak;
     const Bytes budget = peak * (70 + i % 30) / 100;
-    const absl::StatusOr<DqnPlan> plan = PlanByDqn(graph, values, budget, {.learning = {.episodes = 4, .seed = static_cast<uint64_t>(i)}});
+    const absl::StatusOr<DqnPlan> plan =
+        PlanByDqn(graph, values, budget, {.learning = {.episodes = 4, .seed = static_cast<uint64_t>(i)}});
     if (!plan.ok()) continue;
     ++planned;
     changed += plan->outcome.runs_again + plan->outcome.copies > 0 ? 1 : 0;
@@ -64,7 +69,8 @@ TEST(DqnTest, PlansOfDrawnGraphs) {
   EXPECT_GT(changed, testing::Runs(15));
 }
 
-// "We can train a DQN on a small graph and fine-tune on a large graph" (section 4.4.2): weights do not depend on the number of nodes.
+// "We can train a DQN on a small graph and fine-tune on a large graph" (section 4.4.2): weights do not depend on the
+// number of nodes.
 TEST(DqnTest, WhatWasLearntWithASmallGraphStartsALargeOne) {
   const Graph small = Layers(8), large = Layers(40);
   const Values of_small = ValuesOf(small), of_large = ValuesOf(large);

@@ -19,8 +19,8 @@ Environment AtNode(const Sequence& sequence, Bytes limit, int node) {
   return environment;
 }
 
-// Section 4.6: "If we choose an action which is doing nothing or removing, the agent will be in the 4th node. If the action is offloading, the
-// agent will be in the 5th node."
+// Section 4.6: "If we choose an action which is doing nothing or removing, the agent will be in the 4th node. If the
+// action is offloading, the agent will be in the 5th node."
 TEST(EnvironmentTest, NothingAndRemovingGoToTheNextNodeOffloadingRoundsUp) {
   const Sequence sequence = WorkedExample();
   const Environment start = AtNode(sequence, 100, 3);
@@ -37,7 +37,8 @@ TEST(EnvironmentTest, NothingAndRemovingGoToTheNextNodeOffloadingRoundsUp) {
   EXPECT_EQ(offload.usage(), 11);  // y
 }
 
-// "... and the current memory usage is equal to the memory limit, the agent will be in the 4th node ... overhead ... 0.5 seconds".
+// "... and the current memory usage is equal to the memory limit, the agent will be in the 4th node ... overhead ...
+// 0.5 seconds".
 TEST(EnvironmentTest, AtTheLimitTheNextNodeWaitsForTheOffload) {
   const Sequence sequence = WorkedExample();
   Environment environment = AtNode(sequence, 11, 3);
@@ -74,8 +75,8 @@ TEST(EnvironmentTest, WhatIsOffloadedCannotBeRemovedAndTheReverse) {
   }
 }
 
-// Section 4.7: removing costs the time to make x again; offloading the pauses before and behind: 0.5 s, and 1.5 s for the transfer back, which
-// cannot begin before y has gone.
+// Section 4.7: removing costs the time to make x again; offloading the pauses before and behind: 0.5 s, and 1.5 s for
+// the transfer back, which cannot begin before y has gone.
 TEST(EnvironmentTest, RewardsAreWhatIsMadeAgainAndWhatIsWaitedFor) {
   const Sequence sequence = WorkedExample();
   Environment remove = AtNode(sequence, 11, 3), offload = remove, nothing = remove;
@@ -110,7 +111,9 @@ TEST(EnvironmentTest, TransfersBackComeInTheOrderOfTheirUse) {
     sequence.memories = {{1, 0, 0}, {10, kSecond, 2 * kSecond}, {10, kSecond, 2 * kSecond}, {20, 0, 0}};
     sequence.variables = {{0, -1}, {1, -1}, {2, -1}, {3, -1}};
     sequence.given = {0, 1, 2};
-    const auto add = [&](OperationKind kind, int32_t variable) { sequence.operations.push_back({kind, variable, kSecond}); };
+    const auto add = [&](OperationKind kind, int32_t variable) {
+      sequence.operations.push_back({kind, variable, kSecond});
+    };
     add(kRead, 0);
     add(kRead, 1);
     add(kRead, 2);

@@ -14,7 +14,8 @@ Experience SomeExperience(std::mt19937_64& random, size_t nodes, bool terminal) 
   Experience experience;
   experience.valid.resize(nodes);
   experience.next_valid.resize(nodes);
-  for (size_t v = 0; v < nodes; ++v) experience.valid[v] = random() % 2 == 0, experience.next_valid[v] = random() % 2 == 0;
+  for (size_t v = 0; v < nodes; ++v)
+    experience.valid[v] = random() % 2 == 0, experience.next_valid[v] = random() % 2 == 0;
   experience.next_valid[1] = true;
   experience.current = static_cast<int32_t>(random() % nodes);
   experience.next_current = static_cast<int32_t>(random() % nodes);
@@ -36,7 +37,8 @@ TEST(LearningTest, Targets) {
   Embed(graph, weights, inner.next_valid, &scratch);
   double most = -INFINITY;
   for (size_t v = 0; v < nodes; ++v) {
-    if (inner.next_valid[v]) most = std::max(most, QValue(weights, scratch, inner.next_current, static_cast<int32_t>(v)));
+    if (inner.next_valid[v])
+      most = std::max(most, QValue(weights, scratch, inner.next_current, static_cast<int32_t>(v)));
   }
   EXPECT_EQ(Target(graph, weights, inner, 0.9, &scratch), -0.25 + 0.9 * most);
 }
@@ -94,11 +96,12 @@ TEST(LearningTest, TheBestEpisodeIsKept) {
   int asked = 0;
   const Judge none = [&](const Episode&) { return ++asked, std::nullopt; };
   EXPECT_FALSE(Learn(&environment, {.episodes = 30}, nullptr, none).best);
-  EXPECT_EQ(asked, std::count_if(learning.overheads.begin(), learning.overheads.end(), [](Nanoseconds each) { return each < INT64_MAX; }));
+  EXPECT_EQ(asked, std::count_if(learning.overheads.begin(), learning.overheads.end(),
+                                 [](Nanoseconds each) { return each < INT64_MAX; }));
 }
 
-// ε = episode / l: from chance alone to what was learnt alone. In the last episode nothing is left to chance: with no rate to learn at, the
-// same weights choose the same actions, whatever was drawn before.
+// ε = episode / l: from chance alone to what was learnt alone. In the last episode nothing is left to chance: with no
+// rate to learn at, the same weights choose the same actions, whatever was drawn before.
 TEST(LearningTest, TheLastEpisodeIsGreedy) {
   std::mt19937_64 random(9);
   const Sequence sequence = RandomChain(random, 10);

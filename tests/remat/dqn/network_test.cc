@@ -19,7 +19,9 @@ struct Edges {
 Edges EdgesOf(const Sequence& sequence) {
   Edges edges;
   const size_t nodes = sequence.operations.size();
-  const auto memory = [&](size_t v) { return sequence.variables[static_cast<size_t>(sequence.operations[v].variable)].memory; };
+  const auto memory = [&](size_t v) {
+    return sequence.variables[static_cast<size_t>(sequence.operations[v].variable)].memory;
+  };
   edges.neighbours.resize(nodes);
   Nanoseconds time = 0;
   for (size_t v = 0; v < nodes; ++v) {
@@ -52,7 +54,8 @@ TEST(NetworkTest, SumsAndLagsAreThoseOfTheEdges) {
     double lags = 0;
     for (size_t u : edges.neighbours[v]) {
       sum += states.col(static_cast<Eigen::Index>(u));
-      lags += static_cast<double>(std::abs(edges.begins[u] - edges.begins[v])) / static_cast<double>(edges.begins.back());
+      lags +=
+          static_cast<double>(std::abs(edges.begins[u] - edges.begins[v])) / static_cast<double>(edges.begins.back());
     }
     EXPECT_NEAR((sum - sums.col(static_cast<Eigen::Index>(v))).norm(), 0, 1e-12) << v;
     EXPECT_NEAR(lags, graph.lags()(static_cast<Eigen::Index>(v)), 1e-12) << v;
@@ -77,10 +80,12 @@ TEST(NetworkTest, EquationsAsTheyAreWritten) {
       QWeights::Column sum = QWeights::Column::Zero(), lags = QWeights::Column::Zero();
       for (size_t u : edges.neighbours[v]) {
         sum += states[u];
-        const double w = static_cast<double>(std::abs(edges.begins[u] - edges.begins[v])) / static_cast<double>(edges.begins.back());
+        const double w =
+            static_cast<double>(std::abs(edges.begins[u] - edges.begins[v])) / static_cast<double>(edges.begins.back());
         lags += (weights.w4() * w).cwiseMax(0.0);
       }
-      next.push_back((weights.w1() * x.col(static_cast<Eigen::Index>(v)) + weights.w2() * sum + weights.w3() * lags).cwiseMax(0.0));
+      next.push_back((weights.w1() * x.col(static_cast<Eigen::Index>(v)) + weights.w2() * sum + weights.w3() * lags)
+                         .cwiseMax(0.0));
     }
     states = next;
   }
@@ -139,17 +144,17 @@ TEST(NetworkTest, SixFeatures) {
   valid[3] = true;
   NodeFeatures features;
   graph.Features(valid, &features);
-  EXPECT_EQ(features(0, 3), 1);     // the largest
+  EXPECT_EQ(features(0, 3), 1);  // the largest
   EXPECT_EQ(features(0, 0), 0.1);
-  EXPECT_EQ(features(1, 3), 1);     // transfers
+  EXPECT_EQ(features(1, 3), 1);  // transfers
   EXPECT_EQ(features(1, 4), 2.0 / 3);
-  EXPECT_EQ(features(2, 3), 1);     // made again
-  EXPECT_EQ(features(2, 4), 0);     // cannot be
-  EXPECT_EQ(features(3, 3), 1);     // used again after 5 s, more than any other
+  EXPECT_EQ(features(2, 3), 1);  // made again
+  EXPECT_EQ(features(2, 4), 0);  // cannot be
+  EXPECT_EQ(features(3, 3), 1);  // used again after 5 s, more than any other
   EXPECT_EQ(features(3, 4), 0.2);
   EXPECT_EQ(features(3, 9), 0);
-  EXPECT_EQ(features(4, 3), 1);     // offloads
-  EXPECT_EQ(features(4, 1), -1);    // removes
+  EXPECT_EQ(features(4, 3), 1);   // offloads
+  EXPECT_EQ(features(4, 1), -1);  // removes
   EXPECT_EQ(features(4, 0), 0);
   EXPECT_EQ(features(5, 3), 1);
   EXPECT_EQ(features(5, 1), 0);

@@ -18,8 +18,9 @@ TEST(OperationsTest, AChainByHand) {
   std::vector<OperationKind> kinds;
   for (const Operation& operation : sequence.operations) kinds.push_back(operation.kind);
   // f1, f2, loss; x2 goes after the loss; b2, b1, each with what goes after it
-  const std::vector<OperationKind> expected = {kMalloc, kRead, kWrite, kMalloc, kRead, kWrite, kMalloc, kRead, kWrite, kFree,
-                                               kMalloc, kRead, kRead, kWrite, kFree, kFree, kMalloc, kRead, kRead, kWrite, kFree, kFree};
+  const std::vector<OperationKind> expected = {kMalloc, kRead, kWrite,  kMalloc, kRead, kWrite, kMalloc, kRead,
+                                               kWrite,  kFree, kMalloc, kRead,   kRead, kWrite, kFree,   kFree,
+                                               kMalloc, kRead, kRead,   kWrite,  kFree, kFree};
   EXPECT_EQ(kinds, expected);
   EXPECT_EQ(sequence.operations[2].duration, 10);
   EXPECT_EQ(sequence.operations[1].duration, 0);
@@ -51,7 +52,8 @@ TEST(OperationsTest, NoNodeStandsForTwoActions) {
       for (int32_t node : {absence.offload_node, absence.remove_node}) {
         if (node < 0) continue;
         EXPECT_TRUE(stands.insert(node).second) << node;
-        const Variable& of = sequence.variables[static_cast<size_t>(sequence.operations[static_cast<size_t>(node)].variable)];
+        const Variable& of =
+            sequence.variables[static_cast<size_t>(sequence.operations[static_cast<size_t>(node)].variable)];
         EXPECT_EQ(of.memory, sequence.variables[static_cast<size_t>(absence.variable)].memory);
       }
     }
@@ -68,7 +70,8 @@ TEST(OperationsTest, TheProgramAsItIs) {
     if (!Check(graph).ok()) continue;
     const Values values = ValuesOf(graph);
     const Sequence sequence = SequenceOf(graph, values);
-    const absl::StatusOr<Outcome> outcome = Simulate(graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
+    const absl::StatusOr<Outcome> outcome = Simulate(
+        graph, BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule);
     ASSERT_TRUE(outcome.ok());
     const Environment environment(sequence, INT64_MAX);
     EXPECT_EQ(environment.peak(), outcome->live_peak) << i;
@@ -97,7 +100,8 @@ TEST(OperationsTest, WhatIsMadeAgainAsTheSimulatorHasIt) {
       environment.Step(actions.back());
     }
     Environment again(sequence, INT64_MAX - 1);
-    const absl::StatusOr<Outcome> outcome = Simulate(graph, BuildSchedule(graph, values, WaysOf(sequence, values, actions)).schedule);
+    const absl::StatusOr<Outcome> outcome =
+        Simulate(graph, BuildSchedule(graph, values, WaysOf(sequence, values, actions)).schedule);
     ASSERT_TRUE(outcome.ok());
     EXPECT_EQ(environment.duration() + environment.overhead(), outcome->time) << i;
     EXPECT_LE(environment.peak(), outcome->live_peak) << i;  // of what is left of the step

@@ -9,8 +9,8 @@ Sequence WorkedExample() {
   sequence.makers = {{2 * kSecond, {0}, {1}}};
   sequence.given = {0};
   using enum OperationKind;
-  const std::pair<OperationKind, int32_t> nodes[] = {{kRead, 0}, {kMalloc, 1}, {kWrite, 1}, {kRead, 1}, {kMalloc, 2},
-                                                     {kWrite, 2}, {kRead, 2}, {kFree, 2}, {kRead, 1}, {kFree, 1}};
+  const std::pair<OperationKind, int32_t> nodes[] = {{kRead, 0},  {kMalloc, 1}, {kWrite, 1}, {kRead, 1}, {kMalloc, 2},
+                                                     {kWrite, 2}, {kRead, 2},   {kFree, 2},  {kRead, 1}, {kFree, 1}};
   for (const auto& [kind, variable] : nodes) sequence.operations.push_back({kind, variable, kSecond});
   sequence.absences = {{.variable = 1, .access = 3, .open = 3, .after = 3, .before = 8}};
   AssignActions(&sequence);
@@ -18,7 +18,9 @@ Sequence WorkedExample() {
 }
 
 Sequence RandomChain(std::mt19937_64& random, int layers) {
-  const auto draw = [&random](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  const auto draw = [&random](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
   Sequence sequence;
   const auto variable = [&](Bytes bytes, int32_t maker) {
     sequence.memories.push_back({bytes, bytes * draw(1, 3), bytes * draw(1, 3)});

@@ -5,8 +5,8 @@
 
 #include "remat/baselines/dtr.h"
 #include "remat/core/cut.h"
-#include "remat/exact/knapsack.h"
 #include "remat/core/load.h"
+#include "remat/exact/knapsack.h"
 #include "remat/search/search.h"
 #include "tests/remat/exact/brute_force.h"
 #include "tests/remat/small_graphs.h"
@@ -43,18 +43,19 @@ TEST(BoundsTest, NothingAgainWhereTheBudgetIsEnough) {
   EXPECT_TRUE(bound->points.empty());
 }
 
-// At the loss of a chain of 40 layers, x0 to x39 are wanted behind it, x40 and g40 are there: of 42 storages what the budget does not
-// hold is made again.
+// At the loss of a chain of 40 layers, x0 to x39 are wanted behind it, x40 and g40 are there: of 42 storages what the
+// budget does not hold is made again.
 TEST(BoundsTest, OfAChainEachLayerThatDoesNotFitRunsAgain) {
   const Graph graph = Chain(40);
-  for (int held : {42, 41, 40, 30, 12}) EXPECT_EQ(Bound(graph, held * 100, {.points = 1}), TotalCost(graph) + (42 - held) * 10) << held;
+  for (int held : {42, 41, 40, 30, 12})
+    EXPECT_EQ(Bound(graph, held * 100, {.points = 1}), TotalCost(graph) + (42 - held) * 10) << held;
   // x0 is given, so that one layer fewer than would fill the budget may be away.
   EXPECT_GE(Bound(graph, 1200), Bound(graph, 1200, {.points = 1}));
 }
 
 // Cheap and large first, and half of a layer is half of its time, rounded up.
 TEST(BoundsTest, TheCheapestForItsBytes) {
-  Graph graph = Chain(4);  // at the loss: x0 to x3 wanted, x4 and g4 there
+  Graph graph = Chain(4);          // at the loss: x0 to x3 wanted, x4 and g4 there
   graph.operators[0].cost = 7;     // x1
   graph.operators[1].cost = 1000;  // x2
   graph.operators[2].cost = 100;   // x3
@@ -75,7 +76,8 @@ TEST(BoundsTest, TheCheapestForItsBytes) {
   EXPECT_EQ(again(450, 8, 20), 1007);
 }
 
-// What has to be made again for something to be made again counts, unless it is held instead: y needs h, which nothing else wants.
+// What has to be made again for something to be made again counts, unless it is held instead: y needs h, which nothing
+// else wants.
 TEST(BoundsTest, WhatIsNeededToMakeItAgainCounts) {
   Graph graph;
   for (const char* name : {"x", "h", "y", "z", "e"}) graph.storages.push_back({name, 100});
@@ -83,16 +85,17 @@ TEST(BoundsTest, WhatIsNeededToMakeItAgainCounts) {
   const auto add = [&](Nanoseconds cost, std::vector<StorageId> reads, std::vector<StorageId> writes) {
     graph.operators.push_back({.name = "o", .cost = cost, .reads = std::move(reads), .writes = std::move(writes)});
   };
-  add(50, {0}, {1});      // x → h
-  add(5, {1}, {2});       // h → y
-  add(1, {2}, {3});       // y → z
+  add(50, {0}, {1});  // x → h
+  add(5, {1}, {2});   // h → y
+  add(1, {2}, {3});   // y → z
   graph.operators.back().workspace = 200;
-  add(1, {2, 3}, {4});    // y, z → e
+  add(1, {2, 3}, {4});             // y, z → e
   graph.operators[2].reads = {0};  // x → z: y is not needed there
   ASSERT_TRUE(Check(graph).ok());
   // At z: x and z are there, with the workspace; y is wanted: held, or made again with h.
   EXPECT_EQ(Bound(graph, 500, {.keeps_order = true}), TotalCost(graph));
-  EXPECT_EQ(Bound(graph, 499, {.keeps_order = true, .branches = 0}), TotalCost(graph) + 1);  // a hundredth of 55, rounded up
+  EXPECT_EQ(Bound(graph, 499, {.keeps_order = true, .branches = 0}),
+            TotalCost(graph) + 1);  // a hundredth of 55, rounded up
   EXPECT_EQ(Bound(graph, 499, {.keeps_order = true}), TotalCost(graph) + 55);
   // In another order nothing is made again: z first.
   EXPECT_EQ(Bound(graph, 499), TotalCost(graph));
@@ -119,7 +122,8 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
     for (Operator& op : graph.operators) {
       op.workspace /= 64;
       std::erase_if(op.in_place, [&](const InPlace& pair) {
-        return graph.storages[static_cast<size_t>(pair.read)].bytes < graph.storages[static_cast<size_t>(pair.made)].bytes;
+        return graph.storages[static_cast<size_t>(pair.read)].bytes <
+               graph.storages[static_cast<size_t>(pair.made)].bytes;
       });
     }
     if (!Check(graph).ok() || graph.storages.size() > 9) continue;
@@ -140,7 +144,8 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
         EXPECT_LE(LeastBytes(graph, ValuesOf(graph), {.keeps_order = keeps_order}), budget) << i;
         ++compared;
         EXPECT_LE(bound->time, *all.time) << i << " " << budget << " " << keeps_order;
-        EXPECT_GE(bound->time, LeastTime(graph, ValuesOf(graph), budget, {.keeps_order = keeps_order, .branches = 0})->time);
+        EXPECT_GE(bound->time,
+                  LeastTime(graph, ValuesOf(graph), budget, {.keeps_order = keeps_order, .branches = 0})->time);
         above_total += bound->time > TotalCost(graph) ? 1 : 0;
         tight += bound->time == *all.time && bound->time > TotalCost(graph) ? 1 : 0;
         in_order_above += keeps_order && bound->time > LeastTime(graph, ValuesOf(graph), budget)->time ? 1 : 0;
@@ -150,8 +155,8 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
   RecordProperty("compared", compared);
   RecordProperty("above_total", above_total);
   RecordProperty("tight", tight);
-  printf("%d compared, %d bounds above one run each, %d of them reached, %d higher in order, %d impossible\n", compared, above_total, tight,
-         in_order_above, impossible);
+  printf("%d compared, %d bounds above one run each, %d of them reached, %d higher in order, %d impossible\n", compared,
+         above_total, tight, in_order_above, impossible);
   EXPECT_GT(compared, testing::Runs(500));
   EXPECT_GT(above_total, testing::Runs(20));
   EXPECT_GT(tight, above_total / 2);
@@ -161,7 +166,9 @@ TEST(BoundsTest, BelowTheBestPlanOfSmallGraphs) {
 // Chains are where most has to run again: with uneven sizes and costs, against all plans.
 TEST(BoundsTest, BelowTheBestPlanOfSmallChains) {
   std::mt19937_64 random(7);
-  const auto draw = [&random](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  const auto draw = [&random](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
   int above_total = 0, tight = 0;
   for (int i = 0; i < testing::Runs(150); ++i) {
     Graph graph = Chain(3);
@@ -201,14 +208,16 @@ TEST(BoundsTest, BelowEveryPlanner) {
         const Found plan = search.Run({.budget = least + (most - least) * part / kParts, .swap = swap, .steps = 100});
         if (!plan.fits) continue;
         const absl::StatusOr<TimeBound> any = LeastTime(graph, values, plan.peak, {.swap = swap, .machine = machine});
-        const absl::StatusOr<TimeBound> ordered = LeastTime(graph, values, plan.peak, {.keeps_order = true, .swap = swap, .machine = machine});
+        const absl::StatusOr<TimeBound> ordered =
+            LeastTime(graph, values, plan.peak, {.keeps_order = true, .swap = swap, .machine = machine});
         ASSERT_TRUE(any.ok() && ordered.ok()) << i << any.status() << ordered.status();
         EXPECT_LE(ordered->time, plan.time) << i << " " << plan.peak << " " << swap;
         EXPECT_LE(any->time, ordered->time) << i;
         ++compared;
         with_copies += swap && ordered->time > TotalCost(graph) ? 1 : 0;
         if (swap) continue;
-        for (const absl::StatusOr<Schedule>& schedule : {ScheduleByDtr(graph, values, plan.peak), ScheduleByKnapsack(graph, values, plan.peak)}) {
+        for (const absl::StatusOr<Schedule>& schedule :
+             {ScheduleByDtr(graph, values, plan.peak), ScheduleByKnapsack(graph, values, plan.peak)}) {
           if (!schedule.ok()) continue;
           EXPECT_LE(LeastTime(graph, values, plan.peak, {.keeps_order = true})->time, Simulate(graph, *schedule)->time);
         }
@@ -228,7 +237,8 @@ TEST(BoundsTest, FallsWithTheBudgetAndWithCopies) {
     const Nanoseconds time = Bound(graph, budget, {.keeps_order = true, .points = 1});
     EXPECT_LE(time, before) << budget;
     before = time;
-    const Machine slow = {.bytes_per_ns_to_host = 0.001, .bytes_per_ns_to_device = 0.001}, fast = {.bytes_per_ns_to_host = 1e6, .bytes_per_ns_to_device = 1e6};
+    const Machine slow = {.bytes_per_ns_to_host = 0.001, .bytes_per_ns_to_device = 0.001},
+                  fast = {.bytes_per_ns_to_host = 1e6, .bytes_per_ns_to_device = 1e6};
     EXPECT_LE(Bound(graph, budget, {.keeps_order = true, .swap = true, .machine = slow, .points = 1}), time);
     EXPECT_EQ(Bound(graph, budget, {.swap = true, .machine = fast}), TotalCost(graph));
   }

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "remat/exact/runs.h"
 #include "remat/core/simulator.h"
+#include "remat/exact/runs.h"
 
 namespace hotpack::remat {
 namespace {
@@ -22,7 +22,8 @@ struct State {
 
 class Search {
  public:
-  Search(const Graph& graph, Bytes budget, const BruteForceOptions& options) : graph_(graph), budget_(budget), options_(options) {
+  Search(const Graph& graph, Bytes budget, const BruteForceOptions& options)
+      : graph_(graph), budget_(budget), options_(options) {
     std::vector<int> now(graph.storages.size(), kNoMemory);
     for (size_t s = 0; s < now.size(); ++s) {
       if (graph.storages[s].given) now[s] = kGivenContents;
@@ -122,7 +123,9 @@ class Search {
   }
 
   struct Later {
-    bool operator()(const std::pair<Nanoseconds, State>& a, const std::pair<Nanoseconds, State>& b) const { return a.first > b.first; }
+    bool operator()(const std::pair<Nanoseconds, State>& a, const std::pair<Nanoseconds, State>& b) const {
+      return a.first > b.first;
+    }
   };
 
   const Graph& graph_;
@@ -136,7 +139,9 @@ class Search {
 
 }  // namespace
 
-BruteForceAnswer BruteForce(const Graph& graph, Bytes budget, const BruteForceOptions& options) { return Search(graph, budget, options).Run(); }
+BruteForceAnswer BruteForce(const Graph& graph, Bytes budget, const BruteForceOptions& options) {
+  return Search(graph, budget, options).Run();
+}
 
 std::optional<Nanoseconds> BruteForceOfStages(const Graph& graph, const Values& values, Bytes budget) {
   const size_t operators = graph.operators.size(), choices = operators * (operators + 1) / 2;

@@ -13,16 +13,16 @@ struct BruteForceOptions {
 };
 
 struct BruteForceAnswer {
-  bool complete = false;              // it looked at all states
-  std::optional<Nanoseconds> time;    // nothing: no plan fits
+  bool complete = false;            // it looked at all states
+  std::optional<Nanoseconds> time;  // nothing: no plan fits
 };
 
-// States are what each storage holds, with how much memory, and which operators have run; Dijkstra's algorithm over runs (in place or not)
-// and drops, by the rules of the simulator and the verifier, with neither's code.
+// States are what each storage holds, with how much memory, and which operators have run; Dijkstra's algorithm over
+// runs (in place or not) and drops, by the rules of the simulator and the verifier, with neither's code.
 BruteForceAnswer BruteForce(const Graph& graph, Bytes budget, const BruteForceOptions& options = {});
 
-// The least time of the plans of Checkmate's form: before each first run, in the program's order, any of the operators before it once, in
-// order; and after the last one. 2^(n (n + 1) / 2) of them.
+// The least time of the plans of Checkmate's form: before each first run, in the program's order, any of the operators
+// before it once, in order; and after the last one. 2^(n (n + 1) / 2) of them.
 std::optional<Nanoseconds> BruteForceOfStages(const Graph& graph, const Values& values, Bytes budget);
 
 }  // namespace hotpack::remat

@@ -1,4 +1,5 @@
-// The model for solvers: CBC's and HiGHS's optima are those of all plans of its form. Skipped where a solver is not installed.
+// The model for solvers: CBC's and HiGHS's optima are those of all plans of its form. Skipped where a solver is not
+// installed.
 #include "remat/exact/checkmate.h"
 
 #include <gmock/gmock.h>
@@ -12,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "remat/exact/runs.h"
 #include "remat/core/load.h"
 #include "remat/core/verifier.h"
+#include "remat/exact/runs.h"
+#include "tests/preload/subprocess.h"
 #include "tests/remat/exact/brute_force.h"
 #include "tests/remat/small_graphs.h"
-#include "tests/preload/subprocess.h"
 #include "tests/runs.h"
 #include "tests/tools/highs.h"
 
@@ -33,7 +34,8 @@ struct Case {
   Bytes budget;
 };
 
-// Chains, some of them in place backwards, with a second result of the first layer, or with a layer that runs once only; and drawn graphs.
+// Chains, some of them in place backwards, with a second result of the first layer, or with a layer that runs once
+// only; and drawn graphs.
 Graph SmallGraph(std::mt19937_64& random, int kind) {
   if (kind > 3) return RandomGraph(random, 3 + kind % 3);
   Graph graph = Chain(2);  // operators f1 f2 loss b2 b1; storages x0 x1 x2 g2 g1 g0
@@ -49,8 +51,8 @@ Graph SmallGraph(std::mt19937_64& random, int kind) {
   return graph;
 }
 
-// Small graphs and budgets between what every plan needs and what the program does, some of which nothing fits. Memory is taken over in place
-// only where the model knows of it: operators with one result of the same size.
+// Small graphs and budgets between what every plan needs and what the program does, some of which nothing fits. Memory
+// is taken over in place only where the model knows of it: operators with one result of the same size.
 std::vector<Case> SmallCases(int count) {
   std::mt19937_64 random(1);
   std::vector<Case> cases;
@@ -59,7 +61,8 @@ std::vector<Case> SmallCases(int count) {
     for (Operator& op : graph.operators) {
       if (op.writes.size() + op.updates.size() > 1) op.in_place.clear();
       std::erase_if(op.in_place, [&](const InPlace& pair) {
-        return graph.storages[static_cast<size_t>(pair.read)].bytes != graph.storages[static_cast<size_t>(pair.made)].bytes;
+        return graph.storages[static_cast<size_t>(pair.read)].bytes !=
+               graph.storages[static_cast<size_t>(pair.made)].bytes;
       });
       while (op.in_place.size() > 1) op.in_place.pop_back();
     }
@@ -74,22 +77,28 @@ std::vector<Case> SmallCases(int count) {
 
 class CheckmateTest : public ::testing::Test {
  protected:
-  std::string Path(size_t i, const std::string& suffix) const { return folder_.path() + "/" + std::to_string(i) + suffix; }
+  std::string Path(size_t i, const std::string& suffix) const {
+    return folder_.path() + "/" + std::to_string(i) + suffix;
+  }
 
   void Write(size_t i, const LinearProgram& program, ProgramFormat format) {
     std::ofstream(Model(i, format)) << FormatProgram(program, format);
   }
-  std::string Model(size_t i, ProgramFormat format) const { return Path(i, format == ProgramFormat::kLp ? ".lp" : ".mps"); }
+  std::string Model(size_t i, ProgramFormat format) const {
+    return Path(i, format == ProgramFormat::kLp ? ".lp" : ".mps");
+  }
   static ProgramFormat FormatOf(size_t i) { return i % 2 == 0 ? ProgramFormat::kLp : ProgramFormat::kMps; }
 
   absl::StatusOr<SolverValues> Cbc(size_t i, ProgramFormat format) {
     const std::string out = Path(i, ".cbc");
-    EXPECT_TRUE(Runs({"/bin/sh", "-c", "exec timeout 60 cbc \"$0\" ratioGap 0 allowableGap 0 solve solution \"$1\"", Model(i, format), out}));
+    EXPECT_TRUE(Runs({"/bin/sh", "-c", "exec timeout 60 cbc \"$0\" ratioGap 0 allowableGap 0 solve solution \"$1\"",
+                      Model(i, format), out}));
     return ParseSolverValues(hotpack_test::ReadFile(out), out);
   }
 
   // The solver's plan is valid, within the budget, takes what the solver says, and no plan of the form takes less.
-  void ExpectOptimum(const Case& one, const CheckmateModel& model, const absl::StatusOr<SolverValues>& solution, size_t i) {
+  void ExpectOptimum(const Case& one, const CheckmateModel& model, const absl::StatusOr<SolverValues>& solution,
+                     size_t i) {
     ASSERT_TRUE(solution.ok()) << solution.status();
     const Values values = ValuesOf(one.graph);
     const std::optional<Nanoseconds> best = BruteForceOfStages(one.graph, values, one.budget);
@@ -120,7 +129,8 @@ TEST_F(CheckmateTest, CbcFindsTheBestPlansOfItsForm) {
   const std::vector<Case> cases = SmallCases(testing::Runs(84));
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& one = cases[i];
-    const absl::StatusOr<CheckmateModel> model = BuildCheckmate(one.graph, ValuesOf(one.graph), one.budget, {.as_published = i % 3 == 0});
+    const absl::StatusOr<CheckmateModel> model =
+        BuildCheckmate(one.graph, ValuesOf(one.graph), one.budget, {.as_published = i % 3 == 0});
     if (!model.ok()) {  // given contents above the budget
       EXPECT_FALSE(BruteForceOfStages(one.graph, ValuesOf(one.graph), one.budget).has_value()) << model.status();
       continue;
@@ -148,7 +158,8 @@ TEST_F(CheckmateTest, HighsFindsThemToo) {
   const hotpack_test::Outcome solved = hotpack_test::SolveByHighs(python, files);
   ASSERT_EQ(solved.code, 0) << solved.out << solved.err;
   for (size_t i = 0; i < cases.size(); ++i) {
-    if (models[i].ok()) ExpectOptimum(cases[i], *models[i], ParseSolverValues(hotpack_test::ReadFile(Path(i, ".highs")), "s"), i);
+    if (models[i].ok())
+      ExpectOptimum(cases[i], *models[i], ParseSolverValues(hotpack_test::ReadFile(Path(i, ".highs")), "s"), i);
   }
   EXPECT_GE(again_, testing::Runs(5));
 }
@@ -229,8 +240,11 @@ TEST(RunsTest, HoldsUntilTheLastUse) {
 
 TEST(SolverValuesTest, OfBothSolvers) {
   const std::string cbc = "Optimal - objective value 60.00000000\n      0 one        1     50\n** 7 R_1_0   1   10\n";
-  const std::string highs = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n# Columns 2\none 1\nR_1_0 1\n# Rows 0\n";
-  const std::string sparse = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n# Columns -2\none 1 0\nR_1_0 1 7\n";
+  const std::string highs =
+      "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n# Columns 2\none 1\nR_1_0 1\n# Rows "
+      "0\n";
+  const std::string sparse =
+      "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n# Columns -2\none 1 0\nR_1_0 1 7\n";
   std::string sparse_116 = sparse;
   sparse_116.replace(sparse.find("# Columns"), 12, "Objective_bound 60\nMIP_rel_gap 0\n# Columns -2 sparse");
   for (const std::string& text : {cbc, highs, sparse, sparse_116}) {
@@ -243,33 +257,43 @@ TEST(SolverValuesTest, OfBothSolvers) {
     EXPECT_EQ(values->zero_if_missing, text != highs);
   }
   for (const std::string head : {"# Columns 0", "# Columns 0 sparse"}) {  // all are zero
-    const absl::StatusOr<SolverValues> zero = ParseSolverValues(sparse.substr(0, sparse.find("# Columns")) + head + "\n", "s");
+    const absl::StatusOr<SolverValues> zero =
+        ParseSolverValues(sparse.substr(0, sparse.find("# Columns")) + head + "\n", "s");
     ASSERT_TRUE(zero.ok()) << zero.status();
     EXPECT_TRUE(zero->has_solution && zero->zero_if_missing && zero->columns.empty());
   }
   const absl::StatusOr<SolverValues> none = ParseSolverValues("Infeasible - objective value 0\n", "s");
   EXPECT_TRUE(none.ok() && !none->has_solution);
-  EXPECT_FALSE(ParseSolverValues("Stopped on time (no integer solution - continuous used) - objective value 3\n", "s")->has_solution);
+  EXPECT_FALSE(ParseSolverValues("Stopped on time (no integer solution - continuous used) - objective value 3\n", "s")
+                   ->has_solution);
   EXPECT_EQ(ParseSolverValues("id,offset\n", "s").status().message(), "s:1: not a solution of CBC or HiGHS");
-  EXPECT_EQ(ParseSolverValues(cbc + "1 x\n", "s").status().message(), "s:4: expected index, name, value and reduced cost");
+  EXPECT_EQ(ParseSolverValues(cbc + "1 x\n", "s").status().message(),
+            "s:4: expected index, name, value and reduced cost");
   EXPECT_EQ(ParseSolverValues(cbc + "8 one 1 0\n", "s").status().message(), "s:4: column one is there twice");
-  EXPECT_EQ(ParseSolverValues(highs.substr(0, highs.find("R_1_0")), "s").status().message(), "s:8: the file ends within its columns");
+  EXPECT_EQ(ParseSolverValues(highs.substr(0, highs.find("R_1_0")), "s").status().message(),
+            "s:8: the file ends within its columns");
 }
 
 TEST(SolverValuesTest, MalformedSparseFilesAreRefused) {
   for (const std::string head : {"# Columns -2", "# Columns -2 sparse"}) {
-    const std::string begin = "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n" + head + "\n";
-    const auto message = [&](const std::string& lines) { return std::string(ParseSolverValues(begin + lines, "s").status().message()); };
+    const std::string begin =
+        "Model status\nOptimal\n\n# Primal solution values\nFeasible\nObjective 60\n" + head + "\n";
+    const auto message = [&](const std::string& lines) {
+      return std::string(ParseSolverValues(begin + lines, "s").status().message());
+    };
     EXPECT_EQ(message("one 1 0\nR_1_0 1 7\n"), "");
     EXPECT_EQ(message("one 1 0\n"), "s:8: the file ends within its columns");
     EXPECT_EQ(message("one 1 0\nR_1_0 1\n"), "s:9: expected a name, its value and its index, found 'R_1_0 1'");
-    EXPECT_EQ(message("one 1 0\nR_1_0 1 7\nR_2_0 1 8\n"), "s:10: more than the 2 columns that the head counts, found 'R_2_0 1 8'");
+    EXPECT_EQ(message("one 1 0\nR_1_0 1 7\nR_2_0 1 8\n"),
+              "s:10: more than the 2 columns that the head counts, found 'R_2_0 1 8'");
     EXPECT_EQ(message("one 1 0\nR_1_0 1 0\n"), "s:9: a second column with the index 0");
     EXPECT_EQ(message("one 1 0\nR_1_0 1 -7\n"), "s:9: the index is not a number from 0: '-7'");
     EXPECT_EQ(message("one 1 0\none 1 7\n"), "s:9: column one is there twice");
     EXPECT_EQ(message("one 1 0\nR_1_0 x 7\n"), "s:9: expected a number");
   }
-  EXPECT_EQ(ParseSolverValues("Model status\nOptimal\n# Primal solution values\nFeasible\n# Columns -2 dense\n", "s").status().message(),
+  EXPECT_EQ(ParseSolverValues("Model status\nOptimal\n# Primal solution values\nFeasible\n# Columns -2 dense\n", "s")
+                .status()
+                .message(),
             "s:5: expected the number of columns");
 }
 

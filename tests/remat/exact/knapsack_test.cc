@@ -40,14 +40,17 @@ TEST(KnapsackTest, SavesWhatSavesMost) {
   for (int i = 0; i < 40; ++i) {
     Graph graph = Chain(8);  // the results of all 8 layers are used behind
     Bytes all = 0;
-    for (size_t layer = 1; layer <= 8; ++layer) all += graph.storages[layer].bytes = static_cast<Bytes>(1 + random() % 30);
-    for (size_t layer = 0; layer < 8; ++layer) graph.operators[layer].cost = static_cast<Nanoseconds>(1 + random() % 50);
+    for (size_t layer = 1; layer <= 8; ++layer)
+      all += graph.storages[layer].bytes = static_cast<Bytes>(1 + random() % 30);
+    for (size_t layer = 0; layer < 8; ++layer)
+      graph.operators[layer].cost = static_cast<Nanoseconds>(1 + random() % 50);
     const Values values = ValuesOf(graph);
     for (const double share : {0.0, 0.3, 0.6, 0.9, 1.0}) {
       const SavedResults saved = SaveResults(graph, values, share);
       EXPECT_EQ(saved.all, all);
       EXPECT_LE(static_cast<double>(saved.bytes), share * static_cast<double>(all));
-      EXPECT_EQ(saved.time_again, LeastAgain(graph, static_cast<Bytes>(share * static_cast<double>(all)))) << i << " " << share;
+      EXPECT_EQ(saved.time_again, LeastAgain(graph, static_cast<Bytes>(share * static_cast<double>(all))))
+          << i << " " << share;
       const SavedResults greedy = SaveResults(graph, values, share, {.greedy = true});
       EXPECT_LE(static_cast<double>(greedy.bytes), share * static_cast<double>(all));
       EXPECT_GE(greedy.time_again, saved.time_again);
@@ -80,7 +83,8 @@ TEST(KnapsackTest, TheShareIsNotAMemory) {
   for (size_t layer = 7; layer < 64; layer += 8) graph.operators[layer].cost = 100;
   const Values values = ValuesOf(graph);
   std::vector<Bytes> peaks;
-  for (const double share : {0.0, 0.05, 0.125, 1.0}) peaks.push_back(Simulate(graph, ScheduleOf(graph, values, SaveResults(graph, values, share)))->live_peak);
+  for (const double share : {0.0, 0.05, 0.125, 1.0})
+    peaks.push_back(Simulate(graph, ScheduleOf(graph, values, SaveResults(graph, values, share)))->live_peak);
   EXPECT_GT(peaks[0], peaks[2]);
   EXPECT_GT(peaks[3], peaks[2]);
 }
@@ -95,7 +99,8 @@ TEST(KnapsackTest, PlansWithinTheBudget) {
     const Bytes most = Simulate(graph, Baseline(graph))->live_peak;
     for (const int part : {100, 80, 60}) {
       for (const bool greedy : {false, true}) {
-        const absl::StatusOr<Schedule> schedule = ScheduleByKnapsack(graph, values, most * part / 100, {.greedy = greedy});
+        const absl::StatusOr<Schedule> schedule =
+            ScheduleByKnapsack(graph, values, most * part / 100, {.greedy = greedy});
         if (!schedule.ok()) {
           EXPECT_EQ(schedule.status().code(), absl::StatusCode::kResourceExhausted);
           continue;

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "remat/files/graph_json.h"
-#include "remat/core/schedule_builder.h"
 #include "remat/core/schedule.h"
+#include "remat/core/schedule_builder.h"
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 #include "remat/core/verifier.h"
+#include "remat/files/graph_json.h"
 #include "tests/runs.h"
 
 namespace hotpack::remat {
@@ -34,20 +34,44 @@ void ExpectSound(const std::string& spec, uint64_t seed) {
   EXPECT_EQ(Verify(*graph, held), "") << spec;
   EXPECT_LE(Simulate(*graph, held)->live_peak, Simulate(*graph, Baseline(*graph))->live_peak) << spec;
   std::mt19937_64 random(seed);
-  for (GapAction& way : ways) way = random() % 4 == 0 ? GapAction::kRecompute : random() % 8 == 0 ? GapAction::kOffload : GapAction::kKeep;
+  for (GapAction& way : ways)
+    way = random() % 4 == 0 ? GapAction::kRecompute : random() % 8 == 0 ? GapAction::kOffload : GapAction::kKeep;
   const Schedule drawn = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, drawn), "") << spec;
   EXPECT_TRUE(Simulate(*graph, drawn).ok()) << spec;
 }
 
 TEST(GeneratorTest, EachOneMakesSoundGraphs) {
-  for (const char* spec :
-       {"resnet", "resnet:17", "resnet:20,batch=1", "resnet:50,image=32,classes=10", "resnet:152,batch=3,image=1", "vgg:11", "vgg:13,image=32", "vgg:16,weights=0",
-        "vgg:19,batch=64,updates=0", "unet", "unet:batch=2,depth=1,image=2", "unet:depth=6,image=128,width=3", "inception:", "inception:batch=1,image=75",
-        "stochastic_depth:50,seed=7", "stochastic_depth:101,survival=0,seed=2", "stochastic_depth:50,survival=100", "kmeans", "kmeans:iterations=1,points=1",
-        "transformer", "transformer:layers=1,heads=1,width=1,hidden=1,steps=1,batch=1,vocabulary=1", "transformer:2,states=2,stay=0",
-        "resnet:50,workspace=64", "lstm:steps=9", "lstm:2x8,steps=1,batch=1,inputs=1,classes=1", "nmt:steps=7", "nmt:1,hidden=2,steps=1,batch=1,normalise=1",
-        "transformer_nmt:2,steps=5", "deepspeech2:2,frames=60", "deepspeech2:1x3,frames=31,bands=81,batch=1"}) {
+  for (const char* spec : {"resnet",
+                           "resnet:17",
+                           "resnet:20,batch=1",
+                           "resnet:50,image=32,classes=10",
+                           "resnet:152,batch=3,image=1",
+                           "vgg:11",
+                           "vgg:13,image=32",
+                           "vgg:16,weights=0",
+                           "vgg:19,batch=64,updates=0",
+                           "unet",
+                           "unet:batch=2,depth=1,image=2",
+                           "unet:depth=6,image=128,width=3",
+                           "inception:",
+                           "inception:batch=1,image=75",
+                           "stochastic_depth:50,seed=7",
+                           "stochastic_depth:101,survival=0,seed=2",
+                           "stochastic_depth:50,survival=100",
+                           "kmeans",
+                           "kmeans:iterations=1,points=1",
+                           "transformer",
+                           "transformer:layers=1,heads=1,width=1,hidden=1,steps=1,batch=1,vocabulary=1",
+                           "transformer:2,states=2,stay=0",
+                           "resnet:50,workspace=64",
+                           "lstm:steps=9",
+                           "lstm:2x8,steps=1,batch=1,inputs=1,classes=1",
+                           "nmt:steps=7",
+                           "nmt:1,hidden=2,steps=1,batch=1,normalise=1",
+                           "transformer_nmt:2,steps=5",
+                           "deepspeech2:2,frames=60",
+                           "deepspeech2:1x3,frames=31,bands=81,batch=1"}) {
     ExpectSound(spec, 1);
   }
 }
@@ -59,15 +83,17 @@ TEST(GeneratorTest, DrawnParametersMakeSoundGraphs) {
     std::string spec = generator.name + ":";
     for (const Key& key : generator.keys) {
       // Small graphs of small steps, but every key is tried beside its standard value.
-      if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" || key.name == "width" ||
-          key.name == "hidden") {
+      if (random() % 2 == 0 || key.name == "depth" || key.name == "image" || key.name == "layers" ||
+          key.name == "width" || key.name == "hidden") {
         continue;  // not every number is one of these
       }
       const int64_t most = std::min(key.most, key.least + 9);
-      absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=", key.least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - key.least + 1)));
+      absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=",
+                      key.least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - key.least + 1)));
     }
     for (const Key& key : generator.keys) {  // these would be tens of thousands of operators
-      const bool long_sequence = key.name == "frames" || (key.name == "steps" && !generator.name.starts_with("transformer"));
+      const bool long_sequence =
+          key.name == "frames" || (key.name == "steps" && !generator.name.starts_with("transformer"));
       if (long_sequence && spec.find(key.name + "=") == std::string::npos) {
         absl::StrAppend(&spec, spec.back() == ':' ? "" : ",", key.name, "=", key.least + 4);
       }
@@ -81,13 +107,15 @@ TEST(GeneratorTest, PlacesAndNamesSayTheSame) {
   EXPECT_EQ(FormatGraphJson(*Generate("resnet:101,batch=2")), FormatGraphJson(*Generate("resnet:batch=2,depth=101")));
   EXPECT_EQ(FormatGraphJson(*Generate("vgg")), FormatGraphJson(*Generate("vgg:16,batch=64")));
   EXPECT_NE(FormatGraphJson(*Generate("vgg")), FormatGraphJson(*Generate("vgg:16,batch=63")));
-  for (const char* spec : {"vgg", "vgg:", "resnet:1007,batch=32", "vgg,batch=2"}) EXPECT_TRUE(NamesGenerator(spec)) << spec;
+  for (const char* spec : {"vgg", "vgg:", "resnet:1007,batch=32", "vgg,batch=2"})
+    EXPECT_TRUE(NamesGenerator(spec)) << spec;
   for (const char* spec : {"", "vg", "vgg.json", "resnet-50", ":"}) EXPECT_FALSE(NamesGenerator(spec)) << spec;
 }
 
 TEST(GeneratorTest, TheSeedDecidesWhichBlocksAreThere) {
   const auto blocks = [](const std::string& spec) { return CountOf(*GenerateNetwork(spec), "sum"); };
-  EXPECT_EQ(FormatGraphJson(*Generate("stochastic_depth:50,seed=5")), FormatGraphJson(*Generate("stochastic_depth:50,seed=5")));
+  EXPECT_EQ(FormatGraphJson(*Generate("stochastic_depth:50,seed=5")),
+            FormatGraphJson(*Generate("stochastic_depth:50,seed=5")));
   EXPECT_EQ(FormatGraphJson(*Generate("stochastic_depth:50,survival=100")), FormatGraphJson(*Generate("resnet:50")));
   // Of 16 blocks, 16 - (1 + ... + 16) / 16 · 0.5 = 11.75 are expected; 7.5 where the last one never is.
   double sum = 0, sum_of_none = 0;
@@ -110,7 +138,9 @@ TEST(GeneratorTest, FaultsAreOneLine) {
   } cases[] = {
       {"resnt:50", "there is no generator 'resnt'; there are "},
       {"", "there is no generator ''; there are "},
-      {"resnet:50,bach=32", "resnet: the key 'bach' is not known; keys are depth, batch, image, classes, workspace, weights, updates, states, stay"},
+      {"resnet:50,bach=32",
+       "resnet: the key 'bach' is not known; keys are depth, batch, image, classes, workspace, weights, updates, "
+       "states, stay"},
       {"resnet:50,batch=0", "resnet: batch: 0 is not from 1 to 1000000"},
       {"resnet:50,batch=-3", "resnet: batch: -3 is not from 1 to 1000000"},
       {"resnet:50,batch=99999999999999999999", "resnet: batch: '99999999999999999999' is no whole number"},
@@ -147,8 +177,13 @@ TEST(GeneratorTest, FaultsAreOneLine) {
 
 // Whatever is written, the answer is a graph or one line.
 TEST(GeneratorTest, WrittenInAnyWay) {
-  const std::string specs[] = {"resnet:17,batch=1,image=8", "vgg:11,batch=2", "unet:depth=1", "kmeans:iterations=2", "transformer:1,heads=2,steps=3",
-                               "stochastic_depth:20,seed=9,survival=3", "inception:batch=1"};
+  const std::string specs[] = {"resnet:17,batch=1,image=8",
+                               "vgg:11,batch=2",
+                               "unet:depth=1",
+                               "kmeans:iterations=2",
+                               "transformer:1,heads=2,steps=3",
+                               "stochastic_depth:20,seed=9,survival=3",
+                               "inception:batch=1"};
   const std::string letters = "=,:x-.0123 a\n";
   std::mt19937_64 random(11);
   int made = 0;
@@ -187,7 +222,10 @@ TEST(GeneratorTest, TheHelpNamesEveryKey) {
       EXPECT_NE(help.find(absl::StrCat("\n  ", key.name, "=", key.standard)), std::string::npos) << key.name;
     }
     for (const std::string& place : generator.places) {
-      EXPECT_EQ(std::count_if(generator.keys.begin(), generator.keys.end(), [&place](const Key& key) { return key.name == place; }), 1) << place;
+      EXPECT_EQ(std::count_if(generator.keys.begin(), generator.keys.end(),
+                              [&place](const Key& key) { return key.name == place; }),
+                1)
+          << place;
     }
   }
 }
@@ -205,7 +243,8 @@ TEST(GeneratorTest, TheDocumentSaysTheSame) {
     ASSERT_TRUE(rows.contains(generator.name)) << generator.name;
     for (const Key& key : generator.keys) {
       const bool by_place = std::count(generator.places.begin(), generator.places.end(), key.name) > 0;
-      const bool said = rows[generator.name].find(absl::StrCat("`", key.name, "=", key.standard, "`")) != std::string::npos;
+      const bool said =
+          rows[generator.name].find(absl::StrCat("`", key.name, "=", key.standard, "`")) != std::string::npos;
       const bool of_several = text.find(absl::StrCat("`", key.name, "` (", key.standard)) != std::string::npos;
       const bool as_before = rows[generator.name].find("the same, ") != std::string::npos;
       EXPECT_TRUE(by_place || said || of_several || as_before) << generator.name << " " << key.name;

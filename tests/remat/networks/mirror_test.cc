@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "bench/plans/binarise.h"
+#include "remat/core/schedule.h"
+#include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/networks/declarations.h"
 #include "remat/networks/generator.h"
-#include "remat/core/schedule.h"
-#include "remat/core/verifier.h"
 
 namespace hotpack::remat {
 namespace {
@@ -29,13 +29,15 @@ Network Figure7() {
 
 std::vector<bool> AllOf(const Network& network, const std::vector<std::string>& kinds) {
   std::vector<bool> mirrored;
-  for (const Layer& layer : network.layers) mirrored.push_back(std::find(kinds.begin(), kinds.end(), layer.kind) != kinds.end());
+  for (const Layer& layer : network.layers)
+    mirrored.push_back(std::find(kinds.begin(), kinds.end(), layer.kind) != kinds.end());
   return mirrored;
 }
 
 Bytes PeakOf(const Graph& graph) { return Simulate(graph, Baseline(graph))->live_peak; }
 
-// The program keeps Z alone; the mirrors need X and Y, and Z stays for the classifier: this is how mirroring takes more.
+// The program keeps Z alone; the mirrors need X and Y, and Z stays for the classifier: this is how mirroring takes
+// more.
 TEST(MirrorTest, Figure7) {
   const Network network = Figure7();
   const Training training = *MakeTraining(network);
@@ -45,7 +47,9 @@ TEST(MirrorTest, Figure7) {
   EXPECT_EQ(mirrored.operators.size(), training.graph.operators.size() + 2);
   std::vector<std::string> names;
   for (const Operator& op : mirrored.operators) names.push_back(op.name);
-  const auto at = [&names](const std::string& name) { return std::find(names.begin(), names.end(), name) - names.begin(); };
+  const auto at = [&names](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
   EXPECT_LT(at("fully_connected3.backward"), at("sum1.mirror"));
   EXPECT_EQ(at("sum1.mirror") + 1, at("tanh1.mirror"));
   EXPECT_EQ(at("tanh1.mirror") + 1, at("tanh1.backward"));
@@ -63,11 +67,14 @@ TEST(MirrorTest, OnlyWhatGradientsNeed) {
 }
 
 TEST(MirrorTest, NetworksAreSound) {
-  for (const char* spec : {"resnet:17,image=32", "lstm:2x8,steps=9", "nmt:2,hidden=8,steps=9", "deepspeech2:1x8,frames=60", "transformer:2,steps=8", "inception:image=75"}) {
+  for (const char* spec : {"resnet:17,image=32", "lstm:2x8,steps=9", "nmt:2,hidden=8,steps=9",
+                           "deepspeech2:1x8,frames=60", "transformer:2,steps=8", "inception:image=75"}) {
     Network network = *GenerateNetwork(spec);
     DeclareAsMxnet(&network);
     const Training training = *MakeTraining(network);
-    const Graph mirrored = Mirror(network, training, AllOf(network, {"batch_norm", "relu", "sum", "sigmoid", "tanh", "multiply", "slice", "split", "layer_norm", "softmax"}));
+    const Graph mirrored = Mirror(network, training,
+                                  AllOf(network, {"batch_norm", "relu", "sum", "sigmoid", "tanh", "multiply", "slice",
+                                                  "split", "layer_norm", "softmax"}));
     ASSERT_TRUE(Check(mirrored).ok()) << spec << Check(mirrored);
     EXPECT_EQ(Verify(mirrored, Baseline(mirrored)), "") << spec;
     EXPECT_GT(mirrored.operators.size(), training.graph.operators.size()) << spec;
@@ -89,7 +96,9 @@ TEST(DeclarationsTest, AsMxnetDeclares) {
   EXPECT_EQ(network.tensors[static_cast<size_t>(mask)].bytes, 4 * 4 * 4);
   Training training = *MakeTraining(network);
   MarkMasks(network, &training);
-  const auto masks = [&](size_t layer) { return training.graph.operators[static_cast<size_t>(training.backward_of[layer])].masks; };
+  const auto masks = [&](size_t layer) {
+    return training.graph.operators[static_cast<size_t>(training.backward_of[layer])].masks;
+  };
   const auto storage = [&](TensorId tensor) { return training.storage_of[static_cast<size_t>(tensor)]; };
   EXPECT_EQ(masks(1), (std::vector<StorageId>{storage(y), storage(x)}));
   EXPECT_EQ(masks(2), std::vector<StorageId>{storage(mask)});
@@ -108,7 +117,10 @@ TEST(DeclarationsTest, SoftmaxOutputWorksInPlace) {
   DeclareSoftmaxOutput(network, &training);
   ASSERT_TRUE(Check(training.graph).ok()) << Check(training.graph);
   int in_place = 0;
-  for (const Action& action : BuildSchedule(training.graph, ValuesOf(training.graph), std::vector<GapAction>(ValuesOf(training.graph).gaps.size(), GapAction::kKeep)).schedule.actions) {
+  for (const Action& action :
+       BuildSchedule(training.graph, ValuesOf(training.graph),
+                     std::vector<GapAction>(ValuesOf(training.graph).gaps.size(), GapAction::kKeep))
+           .schedule.actions) {
     if (action.kind != ActionKind::kRun || action.in_place.empty()) continue;
     in_place += training.graph.operators[static_cast<size_t>(action.target)].name.starts_with("loss") ? 1 : 0;
   }
@@ -129,8 +141,10 @@ TEST(DeclarationsTest, MasksOfBytesAreNotMarked) {
 
 // Echo's promise on what networks train, with and without bits; no product of matrices or convolution runs again.
 TEST(EchoOfNetworksTest, NeverMoreThanTheProgram) {
-  for (const char* spec : {"resnet:50,image=64", "resnet:17,image=32", "vgg:11,image=64", "unet:image=64", "inception:image=75", "lstm:2x16,steps=20", "lstm:4x8,steps=3",
-                           "nmt:2,hidden=32,steps=24", "nmt:1,hidden=32,steps=2", "deepspeech2:2x16,frames=100", "transformer:2,steps=16,vocabulary=50"}) {
+  for (const char* spec :
+       {"resnet:50,image=64", "resnet:17,image=32", "vgg:11,image=64", "unet:image=64", "inception:image=75",
+        "lstm:2x16,steps=20", "lstm:4x8,steps=3", "nmt:2,hidden=32,steps=24", "nmt:1,hidden=32,steps=2",
+        "deepspeech2:2x16,frames=100", "transformer:2,steps=16,vocabulary=50"}) {
     for (const bool mxnet : {false, true}) {
       Network network = *GenerateNetwork(spec);
       if (mxnet) DeclareAsMxnet(&network);
@@ -141,13 +155,15 @@ TEST(EchoOfNetworksTest, NeverMoreThanTheProgram) {
       const Schedule schedule = BuildSchedule(graph, plan.values, plan.plan.ways, {}, &plan.plan.again).schedule;
       ASSERT_EQ(Verify(graph, schedule), "") << spec;
       const Values values = ValuesOf(training.graph);
-      const Schedule program = BuildSchedule(training.graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
+      const Schedule program =
+          BuildSchedule(training.graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
       EXPECT_LE(Simulate(graph, schedule)->live_peak, Simulate(training.graph, program)->live_peak) << spec;
       std::vector<int> runs(graph.operators.size());
       for (const Action& action : schedule.actions) {
         if (action.kind == ActionKind::kRun) ++runs[static_cast<size_t>(action.target)];
       }
-      for (size_t op = 0; op < runs.size(); ++op) EXPECT_LE(runs[op], graph.operators[op].heavy ? 1 : 2) << spec << " " << graph.operators[op].name;
+      for (size_t op = 0; op < runs.size(); ++op)
+        EXPECT_LE(runs[op], graph.operators[op].heavy ? 1 : 2) << spec << " " << graph.operators[op].name;
     }
   }
 }
@@ -176,9 +192,11 @@ TEST(EchoOfNetworksTest, PathsAreParted) {
 // What attention makes of T words is T² times a word's size; with Echo twice T times.
 TEST(EchoOfNetworksTest, AttentionGrowsWithTheWordsNotWithTheirSquare) {
   const auto peak = [](int64_t steps, bool echo) {
-    const absl::StatusOr<Graph> graph = Generate("nmt:1,hidden=64,embedding=8,source=10,target=10,batch=16,weights=0,steps=" + std::to_string(steps));
+    const absl::StatusOr<Graph> graph =
+        Generate("nmt:1,hidden=64,embedding=8,source=10,target=10,batch=16,weights=0,steps=" + std::to_string(steps));
     const Values values = ValuesOf(*graph);
-    const auto hold = BuildSchedule(*graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
+    const auto hold =
+        BuildSchedule(*graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
     return static_cast<double>(echo ? PlanByEcho(*graph, values).outcome.live_peak : Simulate(*graph, hold)->live_peak);
   };
   EXPECT_GT(peak(128, false) / peak(64, false), 3);

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "remat/core/schedule.h"
+#include "remat/core/simulator.h"
+#include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/networks/convolutional.h"
 #include "remat/networks/inception.h"
@@ -12,9 +15,6 @@
 #include "remat/networks/residual.h"
 #include "remat/networks/training_graph.h"
 #include "remat/networks/transformer.h"
-#include "remat/core/schedule.h"
-#include "remat/core/simulator.h"
-#include "remat/core/verifier.h"
 
 namespace hotpack::remat {
 namespace {
@@ -24,11 +24,13 @@ double GiB(Bytes bytes) { return static_cast<double>(bytes) / (int64_t{1} << 30)
 // Bytes of the first outputs of the layers, by kind.
 std::map<std::string, Bytes> ByKind(const Network& network) {
   std::map<std::string, Bytes> sums;
-  for (const Layer& layer : network.layers) sums[layer.kind] += network.tensors[static_cast<size_t>(layer.outputs[0])].bytes;
+  for (const Layer& layer : network.layers)
+    sums[layer.kind] += network.tensors[static_cast<size_t>(layer.outputs[0])].bytes;
   return sums;
 }
 
-// The figures of an independent simulation: 126.7 (each storage its own memory), 46.0 (shared), 28.7 (batch normalisation and relu dropped).
+// The figures of an independent simulation: 126.7 (each storage its own memory), 46.0 (shared), 28.7 (batch
+// normalisation and relu dropped).
 TEST(ResNetTest, FeatureMapsOfAThousandConvolutions) {
   const absl::StatusOr<std::array<int64_t, 4>> stages = ResNetStages(1007);
   ASSERT_TRUE(stages.ok());
@@ -46,7 +48,8 @@ TEST(ResNetTest, FeatureMapsOfAThousandConvolutions) {
   const absl::StatusOr<Graph> graph = TrainingGraph(*network, {.weights = false});
   ASSERT_TRUE(graph.ok()) << graph.status();
   Bytes feature_maps = 0;
-  for (const Storage& storage : graph->storages) feature_maps += storage.kind == StorageKind::kFeatureMap ? storage.bytes : 0;
+  for (const Storage& storage : graph->storages)
+    feature_maps += storage.kind == StorageKind::kFeatureMap ? storage.bytes : 0;
   EXPECT_EQ(feature_maps, 2 * forward);
   EXPECT_EQ(Verify(*graph, Baseline(*graph)), "");
 }
@@ -56,13 +59,15 @@ TEST(ResNetTest, StagesOfOtherDepths) {
     int64_t n;
     std::array<int64_t, 4> stages;
     int64_t convolutions;
-  } cases[] = {{50, {3, 4, 6, 3}, 53}, {101, {3, 4, 23, 3}, 104}, {152, {3, 8, 36, 3}, 155}, {200, {3, 24, 36, 3}, 203},
-               {17, {1, 1, 1, 1}, 17}, {20, {1, 2, 1, 1}, 20}, {41, {3, 3, 3, 3}, 41}, {257, {3, 32, 46, 3}, 257}, {1007, {3, 132, 196, 3}, 1007}};
+  } cases[] = {{50, {3, 4, 6, 3}, 53},     {101, {3, 4, 23, 3}, 104},  {152, {3, 8, 36, 3}, 155},
+               {200, {3, 24, 36, 3}, 203}, {17, {1, 1, 1, 1}, 17},     {20, {1, 2, 1, 1}, 20},
+               {41, {3, 3, 3, 3}, 41},     {257, {3, 32, 46, 3}, 257}, {1007, {3, 132, 196, 3}, 1007}};
   for (const auto& each : cases) {
     const absl::StatusOr<std::array<int64_t, 4>> stages = ResNetStages(each.n);
     ASSERT_TRUE(stages.ok()) << each.n;
     EXPECT_EQ(*stages, each.stages) << each.n;
-    EXPECT_EQ(CountOf(*ResNet({.stages = *stages, .batch = 1, .image = 32}), "convolution"), each.convolutions) << each.n;
+    EXPECT_EQ(CountOf(*ResNet({.stages = *stages, .batch = 1, .image = 32}), "convolution"), each.convolutions)
+        << each.n;
   }
   for (int64_t n = 17; n < 3000; n += 3) {
     const absl::StatusOr<std::array<int64_t, 4>> stages = ResNetStages(n);
@@ -77,7 +82,8 @@ TEST(ResNetTest, StagesOfOtherDepths) {
   for (int64_t n : {-1, 0, 14, 16, 18, 51, 1006}) EXPECT_FALSE(ResNetStages(n).ok()) << n;
 }
 
-// Published numbers of parameters: VGG's table 2 to the million, and as counted in their common implementations to the last one.
+// Published numbers of parameters: VGG's table 2 to the million, and as counted in their common implementations to the
+// last one.
 TEST(FamiliesTest, NumbersOfWeights) {
   EXPECT_EQ(WeightBytes(*Vgg({.layers = 16, .batch = 1})) / kElement, 138'357'544);
   EXPECT_EQ(WeightBytes(*Vgg({.layers = 19, .batch = 1})) / kElement, 143'667'240);
@@ -86,7 +92,8 @@ TEST(FamiliesTest, NumbersOfWeights) {
   Bytes others = 0;  // of convolutions and the classifier: the same with and without pre-activation
   const Network resnet = *ResNet({.batch = 1});
   for (const Layer& layer : resnet.layers) {
-    for (TensorId weight : layer.weights) others += layer.kind == "batch_norm" ? 0 : resnet.tensors[static_cast<size_t>(weight)].bytes;
+    for (TensorId weight : layer.weights)
+      others += layer.kind == "batch_norm" ? 0 : resnet.tensors[static_cast<size_t>(weight)].bytes;
   }
   EXPECT_EQ(others / kElement, 25'557'032 - 53'120);
   // 31,031,685 in the original with one input channel and two classes, plus nothing for padding.
@@ -96,7 +103,8 @@ TEST(FamiliesTest, NumbersOfWeights) {
   EXPECT_EQ(WeightBytes(*Transformer({.vocabulary = 100})) / kElement, 6 * layer + 100 * 512 + 100 * 512 + 100);
 }
 
-// Multiplications and additions of one image, in the forward pass: VGG-16 15.5 · 10^9, ResNet-50 about 4.1, Inception v3 5.7.
+// Multiplications and additions of one image, in the forward pass: VGG-16 15.5 · 10^9, ResNet-50 about 4.1, Inception
+// v3 5.7.
 TEST(FamiliesTest, ArithmeticOfTheForwardPass) {
   const auto work = [](const Network& network) {
     double flops = 0;
@@ -131,7 +139,8 @@ TEST(FamiliesTest, KMeansHoldsOneMatrixOfDistances) {
   const auto name = [&graph](StorageId id) { return graph.storages[static_cast<size_t>(id)].name; };
   const Operator& means = graph.operators[8];
   EXPECT_EQ(means.name, "means2");
-  EXPECT_EQ(name(means.reads[0]) + " " + name(means.reads[1]) + " " + name(means.writes[0]), "points labels2 centroids2");
+  EXPECT_EQ(name(means.reads[0]) + " " + name(means.reads[1]) + " " + name(means.writes[0]),
+            "points labels2 centroids2");
   const Operator& product = graph.operators[9];
   EXPECT_EQ(product.name, "product3");
   EXPECT_TRUE(product.heavy);

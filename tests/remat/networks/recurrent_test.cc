@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "remat/networks/speech.h"
-#include "remat/networks/translation.h"
 #include "remat/core/schedule.h"
 #include "remat/core/verifier.h"
+#include "remat/networks/speech.h"
+#include "remat/networks/translation.h"
 
 namespace hotpack::remat {
 namespace {
@@ -19,7 +19,8 @@ constexpr double kGiB = 1 << 30;
 Bytes BytesOf(const Network& network, const std::string& kind) {
   Bytes sum = 0;
   for (const Layer& layer : network.layers) {
-    for (TensorId output : layer.outputs) sum += layer.kind == kind ? network.tensors[static_cast<size_t>(output)].bytes : 0;
+    for (TensorId output : layer.outputs)
+      sum += layer.kind == kind ? network.tensors[static_cast<size_t>(output)].bytes : 0;
   }
   return sum;
 }
@@ -30,11 +31,13 @@ void ExpectSound(const Network& network) {
   EXPECT_EQ(Verify(*graph, Baseline(*graph)), "");
 }
 
-// 25 results a cell of batch · hidden elements: two products of four, their sum, its four parts, four gates, and f·c, i·g, c, tanh c, h.
+// 25 results a cell of batch · hidden elements: two products of four, their sum, its four parts, four gates, and f·c,
+// i·g, c, tanh c, h.
 TEST(LstmTest, ResultsOfACell) {
   const Network network = *Lstm({.layers = 3, .hidden = 8, .steps = 5, .batch = 2, .inputs = 6, .classes = 7});
   const Bytes cells = 3 * 5 * 25 * (2 * 8 * kElement);
-  const Bytes rest = 5 * 2 * 6 * kElement + 5 * 2 * 8 * kElement + 2 * (5 * 2 * 7 * kElement);  // inputs parted, results joined, classifier
+  const Bytes rest = 5 * 2 * 6 * kElement + 5 * 2 * 8 * kElement +
+                     2 * (5 * 2 * 7 * kElement);  // inputs parted, results joined, classifier
   EXPECT_EQ(FeatureMapBytes(network), cells + rest);
   // Four gates from inputs and from h in each layer, for all steps; the classifier with its bias.
   EXPECT_EQ(WeightBytes(network), kElement * (4 * 8 * (6 + 8) + 2 * 4 * 8 * (8 + 8) + 7 * 8 + 7));
@@ -42,11 +45,12 @@ TEST(LstmTest, ResultsOfACell) {
   ExpectSound(network);
 }
 
-// An independent simulation of Chen et al. 2016, section 5.3 (4 x 1024, batch 64): all results and their gradients with memory of their
-// own take 3.31 GiB with 64 steps. There the softmax is in the place of what it is of.
+// An independent simulation of Chen et al. 2016, section 5.3 (4 x 1024, batch 64): all results and their gradients with
+// memory of their own take 3.31 GiB with 64 steps. There the softmax is in the place of what it is of.
 TEST(LstmTest, AllResultsAndGradients) {
   const Network network = *Lstm({});
-  const auto all = static_cast<double>(2 * (FeatureMapBytes(network) - BytesOf(network, "softmax") - BytesOf(network, "split")));
+  const auto all =
+      static_cast<double>(2 * (FeatureMapBytes(network) - BytesOf(network, "softmax") - BytesOf(network, "split")));
   EXPECT_NEAR(all / kGiB, 3.31, 0.005);
 }
 
@@ -60,18 +64,22 @@ TEST(LstmTest, StepsFollowEachOther) {
     EXPECT_GE(training.storage_of[id], 0);
   }
   EXPECT_EQ(std::count_if(training.graph.operators.begin(), training.graph.operators.end(),
-                          [](const Operator& op) { return op.name.starts_with("update"); }), 4);  // two products, classifier and bias
+                          [](const Operator& op) { return op.name.starts_with("update"); }),
+            4);  // two products, classifier and bias
 }
 
 TEST(TranslationTest, AttentionKeepsAResultOfAllWordsForEachWord) {
-  TranslationOptions options = {.layers = 3, .hidden = 16, .embedding = 12, .steps = 7, .batch = 2, .source_words = 50, .target_words = 40};
+  TranslationOptions options = {
+      .layers = 3, .hidden = 16, .embedding = 12, .steps = 7, .batch = 2, .source_words = 50, .target_words = 40};
   const TranslationNetwork made = *Translation(options);
   const Network& network = made.network;
   EXPECT_EQ(BytesOf(network, "broadcast_sum"), 7 * (2 * 7 * 16 * kElement));
   EXPECT_EQ(CountOf(network, "batch_product"), 7);
-  // 13 layers a cell; a first encoder layer both ways, two more and three of the decoder. The attention: sum of all with the query's
-  // product, tanh, score, softmax, context.
-  const auto count = [&made](TranslationPart part) { return std::count(made.part_of.begin(), made.part_of.end(), part); };
+  // 13 layers a cell; a first encoder layer both ways, two more and three of the decoder. The attention: sum of all
+  // with the query's product, tanh, score, softmax, context.
+  const auto count = [&made](TranslationPart part) {
+    return std::count(made.part_of.begin(), made.part_of.end(), part);
+  };
   EXPECT_EQ(count(TranslationPart::kRecurrent), 13 * 7 * (2 + 2 + 3));
   EXPECT_EQ(count(TranslationPart::kAttention), 7 * 6);
   ExpectSound(network);
@@ -85,7 +93,14 @@ TEST(TranslationTest, AttentionKeepsAResultOfAllWordsForEachWord) {
 
 TEST(TranslationTest, WeightsDoNotGrowWithTheSentence) {
   const auto weights = [](int64_t steps) {
-    return WeightBytes(Translation({.layers = 2, .hidden = 8, .embedding = 8, .steps = steps, .batch = 1, .source_words = 9, .target_words = 9})->network);
+    return WeightBytes(Translation({.layers = 2,
+                                    .hidden = 8,
+                                    .embedding = 8,
+                                    .steps = steps,
+                                    .batch = 1,
+                                    .source_words = 9,
+                                    .target_words = 9})
+                           ->network);
   };
   EXPECT_EQ(weights(3), weights(20));
 }

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "remat/networks/builder.h"
-#include "remat/core/schedule_builder.h"
 #include "remat/core/schedule.h"
+#include "remat/core/schedule_builder.h"
 #include "remat/core/simulator.h"
 #include "remat/core/values.h"
 #include "remat/core/verifier.h"
+#include "remat/networks/builder.h"
 
 namespace hotpack::remat {
 namespace {
@@ -60,12 +60,13 @@ Network SmallNetwork() {
 TEST(TrainingGraphTest, WhatTheOperatorsOfASmallNetworkAre) {
   const absl::StatusOr<Graph> graph = TrainingGraph(SmallNetwork());
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const std::vector<std::string> forward = {"convolution1", "batch_norm1", "relu1", "convolution2", "sum1", "global_pool1", "fully_connected1",
-                                            "softmax1"};
+  const std::vector<std::string> forward = {"convolution1", "batch_norm1",      "relu1",   "convolution2", "sum1",
+                                            "global_pool1", "fully_connected1", "softmax1"};
   std::vector<std::string> expected = forward;
   expected.push_back("loss of softmax1");
   for (size_t i = forward.size(); i-- > 0;) expected.push_back(forward[i] + ".backward");
-  for (const char* weight : {"convolution1.weight", "batch_norm1.scale", "convolution2.weight", "fully_connected1.weight", "fully_connected1.bias"}) {
+  for (const char* weight : {"convolution1.weight", "batch_norm1.scale", "convolution2.weight",
+                             "fully_connected1.weight", "fully_connected1.bias"}) {
     expected.push_back(std::string("update ") + weight);
   }
   EXPECT_EQ(OperatorNames(*graph), expected);
@@ -76,7 +77,8 @@ TEST(TrainingGraphTest, WhatTheOperatorsOfASmallNetworkAre) {
   EXPECT_TRUE(conv.writes.empty());
   EXPECT_TRUE(conv.heavy);
   const Operator& norm = *Find(*graph, "batch_norm1.backward");
-  EXPECT_EQ(NamesOf(*graph, norm.reads), (Names{"batch_norm1.gradient", "convolution1", "batch_norm1.scale", "batch_norm1.statistics"}));
+  EXPECT_EQ(NamesOf(*graph, norm.reads),
+            (Names{"batch_norm1.gradient", "convolution1", "batch_norm1.scale", "batch_norm1.statistics"}));
   EXPECT_FALSE(norm.heavy);
   const Operator& sum = *Find(*graph, "sum1.backward");
   EXPECT_EQ(NamesOf(*graph, sum.reads), (Names{"sum1.gradient"}));
@@ -88,11 +90,13 @@ TEST(TrainingGraphTest, WhatTheOperatorsOfASmallNetworkAre) {
   EXPECT_EQ(NamesOf(*graph, relu.updates), (Names{"batch_norm1.gradient"}));
   EXPECT_TRUE(relu.writes.empty() && relu.in_place.empty());
   EXPECT_EQ(Find(*graph, "relu1")->in_place.size(), 1u);
-  EXPECT_EQ(NamesOf(*graph, Find(*graph, "update batch_norm1.scale")->updates), (Names{"batch_norm1.scale", "batch_norm1.scale.state1"}));
+  EXPECT_EQ(NamesOf(*graph, Find(*graph, "update batch_norm1.scale")->updates),
+            (Names{"batch_norm1.scale", "batch_norm1.scale.state1"}));
   EXPECT_EQ(FindStorage(*graph, "convolution1")->bytes, 2 * 4 * 8 * 8 * 4);
   EXPECT_EQ(FindStorage(*graph, "convolution1.weight")->bytes, 4 * 3 * 3 * 3 * 4);
   for (const Operator& op : graph->operators) {
-    const bool update = op.name.starts_with("update"), backward = op.name.ends_with(".backward") || op.name.starts_with("loss");
+    const bool update = op.name.starts_with("update"),
+               backward = op.name.ends_with(".backward") || op.name.starts_with("loss");
     EXPECT_EQ(op.phase, update ? Phase::kUpdate : backward ? Phase::kBackward : Phase::kForward) << op.name;
   }
 }
@@ -101,9 +105,11 @@ TEST(TrainingGraphTest, OptionsChangeWhatIsThere) {
   const Network network = SmallNetwork();
   const Graph all = *TrainingGraph(network);
   const Graph maps = *TrainingGraph(network, {.weights = false});
-  EXPECT_TRUE(std::none_of(maps.storages.begin(), maps.storages.end(), [](const Storage& each) { return each.kind == StorageKind::kWeight; }));
+  EXPECT_TRUE(std::none_of(maps.storages.begin(), maps.storages.end(),
+                           [](const Storage& each) { return each.kind == StorageKind::kWeight; }));
   EXPECT_EQ(maps.operators.size() + 5, all.operators.size());
-  for (size_t i = 0; i < maps.operators.size(); ++i) EXPECT_EQ(maps.operators[i].cost, all.operators[i].cost) << all.operators[i].name;
+  for (size_t i = 0; i < maps.operators.size(); ++i)
+    EXPECT_EQ(maps.operators[i].cost, all.operators[i].cost) << all.operators[i].name;
   Bytes feature_maps = 0, weights = 0;
   for (const Storage& storage : all.storages) {
     feature_maps += storage.kind == StorageKind::kFeatureMap ? storage.bytes : 0;
@@ -113,8 +119,10 @@ TEST(TrainingGraphTest, OptionsChangeWhatIsThere) {
   EXPECT_EQ(weights, 3 * WeightBytes(network));  // weight, gradient, momentum
 
   const Graph passing = *TrainingGraph(network, {.gradients_stay = false});
-  EXPECT_FALSE(FindStorage(passing, "convolution1.weight.gradient")->kept || FindStorage(passing, "convolution1.weight.gradient")->given);
-  EXPECT_TRUE(FindStorage(all, "convolution1.weight.gradient")->kept && FindStorage(all, "convolution1.weight.gradient")->given);
+  EXPECT_FALSE(FindStorage(passing, "convolution1.weight.gradient")->kept ||
+               FindStorage(passing, "convolution1.weight.gradient")->given);
+  EXPECT_TRUE(FindStorage(all, "convolution1.weight.gradient")->kept &&
+              FindStorage(all, "convolution1.weight.gradient")->given);
   EXPECT_EQ(NamesOf(passing, Find(passing, "convolution1.backward")->writes), (Names{"convolution1.weight.gradient"}));
   const Graph kept = *TrainingGraph(network, {.updates = false, .gradients_stay = false});
   EXPECT_TRUE(FindStorage(kept, "convolution1.weight.gradient")->kept);
@@ -134,7 +142,8 @@ TEST(TrainingGraphTest, GradientsAreAddedByAnOperatorOfTheirOwn) {
   EXPECT_EQ(Verify(*graph, Baseline(*graph)), "");
 }
 
-// Weights that several layers share have one gradient and one update; what no result follows from, and what follows from no weight, none.
+// Weights that several layers share have one gradient and one update; what no result follows from, and what follows
+// from no weight, none.
 TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   NetworkBuilder net;
   const TensorId data = net.Data("x", {4, 8});
@@ -163,18 +172,21 @@ TEST(TrainingGraphTest, SharedWeightsAndLayersBesideTheWay) {
   EXPECT_EQ(updates, 1);
 }
 
-// Weights, gradients and states have memory from the beginning to the end of every plan that copies nothing to the host.
+// Weights, gradients and states have memory from the beginning to the end of every plan that copies nothing to the
+// host.
 TEST(TrainingGraphTest, GradientsThatStayAreInEveryPlan) {
   const Network network = SmallNetwork();
   for (const bool stay : {true, false}) {
     const Graph graph = *TrainingGraph(network, {.gradients_stay = stay});
     const Values values = ValuesOf(graph);
-    const Schedule held = BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
+    const Schedule held =
+        BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
     const Outcome outcome = *Simulate(graph, held);
     Clock last = 0;
     Bytes throughout = 0;
     for (const StorageResidency& each : outcome.residencies) last = std::max(last, each.end);
-    for (const StorageResidency& each : outcome.residencies) throughout += each.begin == 0 && each.end == last ? each.bytes : 0;
+    for (const StorageResidency& each : outcome.residencies)
+      throughout += each.begin == 0 && each.end == last ? each.bytes : 0;
     EXPECT_EQ(throughout, (stay ? 3 : 2) * WeightBytes(network));
   }
 }
@@ -187,7 +199,8 @@ TEST(TrainingGraphTest, WhatNoGradientReadsIsLetGo) {
   net.Result(x);
   const Graph graph = *TrainingGraph(*net.Finish(), {.weights = false});
   const Values values = ValuesOf(graph);
-  const Schedule held = BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
+  const Schedule held =
+      BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
   EXPECT_EQ(Verify(graph, held), "");
   const Bytes map = 16 * 32 * 32 * 4;
   // x, and of each layer what the convolution makes and what relu makes; beside them the gradient.
@@ -211,7 +224,12 @@ TEST(TrainingGraphTest, NothingTakesOverLessThanItNeeds) {
   NetworkBuilder net;
   const TensorId small = net.FullyConnected(net.Data("x", {4, 8}), 8);
   const TensorId large = net.NewTensor("large", {4, 16}, TensorRole::kFeatureMap);
-  net.Add({.name = "wider", .kind = "wider", .inputs = {small}, .outputs = {large}, .in_place = {{small, large}}, .gradient_in_place = {{large, small}}});
+  net.Add({.name = "wider",
+           .kind = "wider",
+           .inputs = {small},
+           .outputs = {large},
+           .in_place = {{small, large}},
+           .gradient_in_place = {{large, small}}});
   net.Result(large);
   const absl::StatusOr<Graph> graph = TrainingGraph(*net.Finish());
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -243,7 +261,8 @@ TEST(TrainingGraphTest, FaultsAreOneLine) {
   EXPECT_EQ(TrainingGraph(network).status().message(), "no such result");
   network = SmallNetwork();
   std::swap(network.layers[0], network.layers[1]);
-  EXPECT_EQ(TrainingGraph(network).status().message(), "operator 0 (batch_norm1): uses 'convolution1', which nothing has made");
+  EXPECT_EQ(TrainingGraph(network).status().message(),
+            "operator 0 (batch_norm1): uses 'convolution1', which nothing has made");
 }
 
 TEST(BuilderTest, TheFirstFaultIsTheAnswer) {
@@ -253,9 +272,12 @@ TEST(BuilderTest, TheFirstFaultIsTheAnswer) {
     return std::string(net.Finish().status().message());
   };
   EXPECT_EQ(fault([](NetworkBuilder* net) { net->Data("x", {1 << 30, 1 << 30, 4}); }), "x: more than 2^62 bytes");
-  EXPECT_EQ(fault([](NetworkBuilder* net) { net->MaxPool(net->Data("x", {1, 1, 2, 2}), Square(3, 1, false)); }),
+  EXPECT_EQ(fault([](NetworkBuilder* net) {
+              net->MaxPool(net->Data("x", {1, 1, 2, 2}), Square(3, 1, false));
+            }),
             "max_pool1: nothing is left of it (a size below 1)");
-  EXPECT_EQ(fault([](NetworkBuilder* net) { net->Sum(net->Data("a", {2}), net->Data("b", {3})); }), "a sum of tensors of different shapes");
+  EXPECT_EQ(fault([](NetworkBuilder* net) { net->Sum(net->Data("a", {2}), net->Data("b", {3})); }),
+            "a sum of tensors of different shapes");
   EXPECT_EQ(fault([](NetworkBuilder* net) { net->Convolution(net->Data("a", {2}), 4, Square(1)); }), "a: not an image");
   EXPECT_EQ(fault([](NetworkBuilder* net) {
               const TensorId x = net->Data("x", {1});

@@ -14,8 +14,8 @@
 #include "tests/tools/compare/policy_player.h"
 #include "tools/compare/engine_replay.h"
 #include "tools/compare/recording.h"
-#include "tools/replay/repeat_step.h"
 #include "tools/recording/trace_facts.h"
+#include "tools/replay/repeat_step.h"
 
 namespace hotpack {
 namespace {
@@ -26,15 +26,19 @@ using testing::PolicyPlayer;
 
 std::unique_ptr<PeerPolicy> MakeBestFit(ModelDevice* device) { return MakeOneArena(device, true); }
 std::unique_ptr<PeerPolicy> MakeFirstFit(ModelDevice* device) { return MakeOneArena(device, false); }
-constexpr PolicyPlayer::Maker kMakers[] = {MakeSingleAllocations, MakeChainerPool, MakePyTorch, MakePyTorchExpandable,
-                                           MakeBestFit,           MakeFirstFit};
+constexpr PolicyPlayer::Maker kMakers[] = {MakeSingleAllocations, MakeChainerPool, MakePyTorch,
+                                           MakePyTorchExpandable, MakeBestFit,     MakeFirstFit};
 
 uint64_t RandomSize(std::mt19937_64* random) {
   switch ((*random)() % 4) {
-    case 0: return 1 + (*random)() % 4096;
-    case 1: return 1 + (*random)() % (2 * kMiB);
-    case 2: return 1 + (*random)() % (12 * kMiB);
-    default: return 512 * (1 + (*random)() % 8) * ((*random)() % 2 == 0 ? 1 : 8192);
+    case 0:
+      return 1 + (*random)() % 4096;
+    case 1:
+      return 1 + (*random)() % (2 * kMiB);
+    case 2:
+      return 1 + (*random)() % (12 * kMiB);
+    default:
+      return 512 * (1 + (*random)() % 8) * ((*random)() % 2 == 0 ? 1 : 8192);
   }
 }
 
@@ -96,7 +100,8 @@ TEST(PeerPolicyTest, BlocksNeverOverlapAndTheDeviceHoldsThemAll) {
   }
 }
 
-// A request fails only when giving everything back would not help either: then the same request of an empty device fits.
+// A request fails only when giving everything back would not help either: then the same request of an empty device
+// fits.
 TEST(PeerPolicyTest, WhatIsCachedIsNoReasonToFail) {
   for (PolicyPlayer::Maker make : {MakeSingleAllocations, MakeChainerPool, MakePyTorch, MakePyTorchExpandable}) {
     PolicyPlayer player(make, 100 * kMiB);
@@ -134,8 +139,9 @@ TEST(SimulatePeerTest, AnEmptyRecording) {
 
 // 40 MiB during the set-up, then iterations with 10 MiB at most, beside 2 MiB that stay.
 TEST(SimulatePeerTest, TheLastIterationByItself) {
-  const Trace trace = Parse("alloc,9,2097152\nalloc,8,41943040\nfree,8,\n"
-                            "mark,1,\nalloc,1,10485760\nfree,1,\nmark,2,\nalloc,1,10485760\nfree,1,\nmark,3,\n");
+  const Trace trace = Parse(
+      "alloc,9,2097152\nalloc,8,41943040\nfree,8,\n"
+      "mark,1,\nalloc,1,10485760\nfree,1,\nmark,2,\nalloc,1,10485760\nfree,1,\nmark,3,\n");
   const PeerResult single = SimulatePeer("cudamalloc", trace);
   EXPECT_EQ(single.reserved_peak, 42 * kMiB);
   EXPECT_EQ(single.reserved_steady, 12 * kMiB);
@@ -165,8 +171,8 @@ TEST(SimulatePeerTest, ACapacityFailsAtARequest) {
 
 // Of marked iterations that differ it is not the last one that counts, but the one in which most is live.
 TEST(PeerRecordingTest, TheWindowIsTheIterationWithTheHighestLiveLoad) {
-  const PeerRecording recording =
-      TakeRecording(Parse("mark,0,\nalloc,1,1024\nfree,1,\nmark,1,\nalloc,2,9216\nfree,2,\nmark,2,\nalloc,3,2048\nfree,3,\nmark,3,\n"));
+  const PeerRecording recording = TakeRecording(Parse(
+      "mark,0,\nalloc,1,1024\nfree,1,\nmark,1,\nalloc,2,9216\nfree,2,\nmark,2,\nalloc,3,2048\nfree,3,\nmark,3,\n"));
   ASSERT_TRUE(recording.hot.has_value());
   EXPECT_TRUE(recording.marked);
   EXPECT_EQ(recording.events[recording.window_begin].bytes, 9216u);
@@ -188,7 +194,8 @@ TEST(PeerRecordingTest, TheWindowIsTheLastIterationThatIsFound) {
 
 TEST(PeerRecordingTest, InterruptedRequestsAreBesideThePlan) {
   const Trace trace = [] {
-    Trace made = Parse("mark,0,\nalloc,1,1024\nalloc,2,5120\nfree,2,\nfree,1,\nmark,1,\nalloc,1,8192\nfree,1,\nmark,2,\n");
+    Trace made =
+        Parse("mark,0,\nalloc,1,1024\nalloc,2,5120\nfree,2,\nfree,1,\nmark,1,\nalloc,1,8192\nfree,1,\nmark,2,\n");
     Event event;
     event.kind = EventKind::kInterrupt;
     made.events.insert(made.events.begin() + 2, event);
@@ -205,7 +212,8 @@ TEST(PeerRecordingTest, InterruptedRequestsAreBesideThePlan) {
 
 // They take no memory anywhere. The window still begins and ends with a request.
 TEST(PeerRecordingTest, RequestsOfNoBytesAreLeftOut) {
-  Trace trace = Parse("alloc,9,512\nmark,0,\nalloc,1,1024\nfree,1,\nmark,1,\nfree,9,\nalloc,2,2048\nmark,2,\nfree,2,\nalloc,3,512\n");
+  Trace trace = Parse(
+      "alloc,9,512\nmark,0,\nalloc,1,1024\nfree,1,\nmark,1,\nfree,9,\nalloc,2,2048\nmark,2,\nfree,2,\nalloc,3,512\n");
   Event nothing = {.kind = EventKind::kAllocate, .id = 100};
   for (const int at : {9, 5}) {  // before the first releases of the window and of what comes after it
     trace.events.insert(trace.events.begin() + at - 1, nothing);

@@ -1,4 +1,5 @@
-// PyTorch's allocator, simulated: sequences worked out by hand from its rules. bench/torch/peers_agree asks PyTorch itself.
+// PyTorch's allocator, simulated: sequences worked out by hand from its rules. bench/torch/peers_agree asks PyTorch
+// itself.
 #include "gtest/gtest.h"
 #include "tests/tools/compare/policy_player.h"
 
@@ -10,9 +11,18 @@ using testing::kMiB;
 using testing::PolicyPlayer;
 
 TEST(PyTorchTest, SegmentsByTheSizeOfTheRequest) {
-  struct { uint64_t bytes; double segment_mib; } cases[] = {
-      {1, 2}, {512, 2}, {kMiB, 2}, {kMiB + 1, 20}, {10 * kMiB - 512, 20},
-      {10 * kMiB - 511, 10}, {10 * kMiB, 10}, {10 * kMiB + 1, 12}, {33 * kMiB, 34}};
+  struct {
+    uint64_t bytes;
+    double segment_mib;
+  } cases[] = {{1, 2},
+               {512, 2},
+               {kMiB, 2},
+               {kMiB + 1, 20},
+               {10 * kMiB - 512, 20},
+               {10 * kMiB - 511, 10},
+               {10 * kMiB, 10},
+               {10 * kMiB + 1, 12},
+               {33 * kMiB, 34}};
   for (const auto& [bytes, segment_mib] : cases) {
     PolicyPlayer player(MakePyTorch);
     player.Ask(bytes);
@@ -63,7 +73,8 @@ TEST(PyTorchTest, TheRestOfALargeChunkStaysWithTheBlockUnlessItIsMoreThanOneMebi
 
 TEST(PyTorchTest, TheSmallestFreeChunkOfEqualOnesTheLowest) {
   PolicyPlayer player(MakePyTorch);
-  const uint32_t a = player.Ask(30 * kMiB), b = player.Ask(12 * kMiB), c = player.Ask(14 * kMiB), d = player.Ask(12 * kMiB);
+  const uint32_t a = player.Ask(30 * kMiB), b = player.Ask(12 * kMiB), c = player.Ask(14 * kMiB),
+                 d = player.Ask(12 * kMiB);
   const uint64_t b_at = player.At(b), c_at = player.At(c);
   player.Give(a);
   player.Give(d);
@@ -76,7 +87,8 @@ TEST(PyTorchTest, TheSmallestFreeChunkOfEqualOnesTheLowest) {
 
 TEST(PyTorchTest, FreedNeighboursBecomeOneChunkButNotOverSegments) {
   PolicyPlayer player(MakePyTorch);
-  const uint32_t a = player.Ask(6 * kMiB), b = player.Ask(6 * kMiB), c = player.Ask(8 * kMiB), other = player.Ask(12 * kMiB);
+  const uint32_t a = player.Ask(6 * kMiB), b = player.Ask(6 * kMiB), c = player.Ask(8 * kMiB),
+                 other = player.Ask(12 * kMiB);
   player.Give(a);
   player.Give(c);
   player.Give(b);

@@ -47,16 +47,15 @@ std::vector<int32_t> InOrder(const Instance& instance) {
 //     │  │          0          │
 //   0 └──┴─────────────────────┴──► clock
 TEST(SmallestGapTest, TheSmallestGapThatHoldsTheBlock) {
-  const Instance instance = InstanceOf({
-      MakeBlock(4, 0, 10),   // 0: at 0
-      MakeBlock(4, 0, 4),    // 1: at 4
-      MakeBlock(2, 0, 10),   // 2: at 8
-      MakeBlock(1, 0, 4),    // 3: at 10
-      MakeBlock(3, 0, 10),   // 4: at 11, above 3
-      MakeBlock(1, 5, 8),    // 5: the gap 10 .. 11, not 4 .. 8
-      MakeBlock(1, 5, 9),    // 6: 4 .. 8, the last gap there is
-      MakeBlock(4, 6, 7),    // 7: 5 .. 8 is too little: on top, at 14
-      MakeBlock(3, 6, 7)});  // 8: exactly 5 .. 8
+  const Instance instance = InstanceOf({MakeBlock(4, 0, 10),   // 0: at 0
+                                        MakeBlock(4, 0, 4),    // 1: at 4
+                                        MakeBlock(2, 0, 10),   // 2: at 8
+                                        MakeBlock(1, 0, 4),    // 3: at 10
+                                        MakeBlock(3, 0, 10),   // 4: at 11, above 3
+                                        MakeBlock(1, 5, 8),    // 5: the gap 10 .. 11, not 4 .. 8
+                                        MakeBlock(1, 5, 9),    // 6: 4 .. 8, the last gap there is
+                                        MakeBlock(4, 6, 7),    // 7: 5 .. 8 is too little: on top, at 14
+                                        MakeBlock(3, 6, 7)});  // 8: exactly 5 .. 8
   const Placement placement = PlaceInSmallestGaps(instance, InOrder(instance));
   EXPECT_THAT(placement.offsets, ElementsAre(0, 4, 8, 10, 11, 10, 4, 14, 5));
   EXPECT_EQ(placement.height, 18);
@@ -140,7 +139,8 @@ TEST(OfflineTest, PlacementsAreValidAndNotBelowTheBound) {
 
 //  TFLite: the block that is always resident first, then by size, of equal ones the earlier.
 TEST(OfflineTest, TflitesOrder) {
-  const Instance instance = InstanceOf({MakeBlock(5, 4, 9), MakeBlock(5, 0, 5), MakeBlock(1, 0, 9), MakeBlock(7, 6, 8)});
+  const Instance instance =
+      InstanceOf({MakeBlock(5, 4, 9), MakeBlock(5, 0, 5), MakeBlock(1, 0, 9), MakeBlock(7, 6, 8)});
   EXPECT_THAT(PackAsTflite(instance).offsets, ElementsAre(8, 1, 0, 1));
 }
 
@@ -157,12 +157,10 @@ TEST(OfflineTest, XlaTakesTheLowerOfTwoOrders) {
       return r.end - r.begin;
     };
     auto size = [&](int32_t i) { return instance.blocks[static_cast<size_t>(i)].size; };
-    std::stable_sort(by_size.begin(), by_size.end(), [&](int32_t a, int32_t b) {
-      return size(a) != size(b) ? size(a) > size(b) : life(a) > life(b);
-    });
-    std::stable_sort(by_lifetime.begin(), by_lifetime.end(), [&](int32_t a, int32_t b) {
-      return life(a) != life(b) ? life(a) > life(b) : size(a) > size(b);
-    });
+    std::stable_sort(by_size.begin(), by_size.end(),
+                     [&](int32_t a, int32_t b) { return size(a) != size(b) ? size(a) > size(b) : life(a) > life(b); });
+    std::stable_sort(by_lifetime.begin(), by_lifetime.end(),
+                     [&](int32_t a, int32_t b) { return life(a) != life(b) ? life(a) > life(b) : size(a) > size(b); });
     const Bytes sized = PlaceInSmallestGaps(instance, by_size).height;
     const Bytes lived = PlaceInSmallestGaps(instance, by_lifetime).height;
     by_size_wins += sized < lived;
