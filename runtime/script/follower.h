@@ -68,7 +68,7 @@ class Follower {
     return slot == nullptr ? kNone : slot->entry;
   }
   uint64_t Ordinal(uint32_t entry) const { return cells_[entry].ordinal; }
-  // units that the last block there asked for
+  // Units that the entry's last block asked for.
   uint32_t Units(uint32_t entry) const { return cells_[entry].live_units; }
   uint32_t ExpectedAge(uint32_t entry) const { return cells_[entry].age; }
   uint32_t Offset(uint32_t entry) const { return cells_[entry].offset; }

@@ -39,10 +39,10 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 
 // Related scripts that guide the packer; each may be null.
 struct RelatedScripts {
-  // the same requests, packed before: the packer starts from its offsets (Sekiyama 2018, §4.3)
+  // The same requests, packed before: the packer starts from its offsets (Sekiyama 2018, §4.3).
   const Script* old = nullptr;
-  // Begins with the same requests. Blocks live at the point where the two scripts part are pinned where they lie in this
-  // one, so that a change of script in mid-iteration finds everything in its place.
+  // Begins with the same requests. Blocks that are live where the two scripts part are pinned to their places in this
+  // one. So a change of script within an iteration finds everything in its place.
   const Script* beside = nullptr;
   std::vector<ZoneRange> reserved_ranges;  // pinned from the cycle's beginning to its end
 };

@@ -28,7 +28,7 @@ class PlanWorker {
   void FinishEarly();             // makes the current job end with its best result so far
   bool WaitIdle(int timeout_ms);  // returns whether idle; negative: no limit
   void Abandon();                 // in a forked child, which has no worker thread
-  // accepts no more jobs; the thread ends by itself, soon. The worker must never be destroyed after that
+  // Accepts no more jobs. The thread ends by itself, soon. The worker must never be destroyed after that.
   void Detach();
 
  private:

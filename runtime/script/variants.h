@@ -28,7 +28,7 @@ struct Variant {
   bool MayReplan() const { return passes >= refine_from; }
   void NoteReplan();
 
-  // its follower's memory while another variant is followed, so that returning to it allocates nothing
+  // Its follower's memory while another variant is followed, so that returning to it allocates nothing.
   Follower parked;
 };
 
@@ -60,8 +60,8 @@ class Variants {
   // Of several, prefers the one expected next, then the one used last. Null: none. O(variants), and O(newest - begin)
   // for each that agrees.
   Variant* MatchHead(const History& history, uint64_t begin, uint64_t newest, uint64_t except);
-  // Returns the variant with the longest run of requests that ends with the history's. The run has at least `least` (≥
-  // Script::kContext) and at most kLongestContext requests. *entry: the entry that request `newest` is. Null: none.
+  // Returns the variant with the longest run of requests that ends with the history's. The run has at least `least`
+  // (≥ Script::kContext) and at most kLongestContext requests. *entry: the entry that request `newest` is. Null: none.
   // O(variants log requests).
   Variant* MatchContext(const History& history, uint64_t newest, uint32_t least, uint64_t except, uint32_t* entry);
 
