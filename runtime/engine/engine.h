@@ -169,8 +169,8 @@ class Engine {
 
   // How requests are served.
   //   kServe    by this engine
-  //   kCompare  by this engine. The job has not been hot for millions of requests: the caller should find out whether the
-  //             driver's own pool is faster
+  //   kCompare  by this engine. The job has not been hot for millions of requests: the caller should find out whether
+  //             the driver's own pool is faster
   //   kLeave    the driver's pool is faster: requests need not come here any more
   enum class Service : uint8_t { kServe, kCompare, kLeave };
   Service service() const { return service_.load(std::memory_order_relaxed); }  // lock-free

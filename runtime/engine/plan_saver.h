@@ -20,7 +20,7 @@ inline bool FoundHere(const Script& script) { return script.profile.first_ordina
 // The state of a run that is to be saved.
 struct RunToSave {
   std::vector<std::shared_ptr<const Script>> scripts;  // the one that has served most requests first
-  uint64_t anchor_of_saved = kNoAnchor;  // a request at which entry 0 of the saved plan's script (kOfSavedPlan) stands
+  uint64_t anchor_of_saved = kNoAnchor;  // a request that entry 0 of the saved plan's script (kOfSavedPlan) represents
   uint64_t live_peak_bytes = 0;
   uint64_t chunk_bytes = 0;
   uint64_t device_bytes = 0;

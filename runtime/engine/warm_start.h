@@ -37,7 +37,7 @@ class WarmStart {
   bool InFirstIteration() const { return history_->Count() <= eager_until_; }
   // Returns the bytes that may be held in the first iteration without moving pages that it needs again; 0: unknown.
   uint64_t ExpectedPeak() const;
-  // Returns a request at which entry 0 of the plan's script stands.
+  // Returns the ordinal of a request that entry 0 of the plan's script represents.
   uint64_t anchor() const { return anchor_; }
 
   bool in_force() const { return in_force_; }  // a script of the plan was started and has not been given up
