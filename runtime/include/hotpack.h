@@ -106,7 +106,8 @@ HOTPACK_API int hotpack_free(void* pointer, void* stream);
  * - A later request on `stream` may get the memory without an order. The program must ensure that `stream` comes
  *   after the block's uses before it uses memory that it requests there from now on.
  * - Any other stream that gets the memory waits for all work submitted before this call, to any stream of the
- *   contexts that hotpack serves (docs/correctness.md, Pooled releases). Null is allowed. Returns a CUresult. */
+ *   contexts that hotpack serves (docs/correctness.md, Pooled releases).
+ * Null is allowed. Returns a CUresult. */
 HOTPACK_API int hotpack_free_pooled(void* pointer, void* stream);
 
 /* Announces that work on `stream` uses the live block that contains `pointer`, in addition to the stream that its

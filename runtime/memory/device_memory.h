@@ -39,8 +39,10 @@ class DeviceMemory {
   // stream is capturing).
   virtual bool Synchronize() = 0;
 
-  // Optional functions, which some users need in addition to the arena. Each returns kNotSupported where it is not
-  // available. Allocates `bytes` of managed memory, which the device can access even if it has no space for it.
+  // The functions below are optional: some users need them in addition to the arena. Each returns kNotSupported where it
+  // is not available.
+
+  // Allocates `bytes` of managed memory, which the device can access even if it has no space for it.
   virtual MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address);
   virtual MemoryStatus FreeManaged(DeviceAddress address);
   // Fill writes `value` over [address, address + bytes); Read copies it to the host. Both are done on return. They use

@@ -21,7 +21,8 @@ class ReleaseStamps {
   bool empty() const { return ranges_.empty() && everywhere_ == 0; }
   size_t size() const { return ranges_.size(); }
 
-  // A block of [begin, end) was released. What its memory had to come after before counts no more: the block took it.
+  // Records that a block of [begin, end) was released. Earlier releases there count no more: the block already came
+  // after them.
   void Put(uint64_t begin, uint64_t end, const ReuseAfter& after) noexcept;
   // Hands out [begin, end): adds to `after` the unsettled releases that its work must come after, and forgets them.
   void Take(uint64_t begin, uint64_t end, ReuseAfter* after) noexcept;

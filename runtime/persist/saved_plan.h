@@ -60,8 +60,8 @@ inline constexpr uint64_t kNoAnchor = UINT64_MAX;
 // 2. Goes back from there. Omits blocks that were not released in time. Searches for the position again where requests
 //    are missing or inserted.
 // 3. Ends one cycle after the last request that was not in the script's order, at kMaxOpening, or some cycles after its
-//    beginning, whichever is first. Returns an empty opening if the script begins only there. Usually O(requests × log
-//    entries).
+//    beginning, whichever is first.
+// Returns an empty opening if the script begins only there. Usually O(requests × log entries).
 Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anchor);
 
 // Returns the same script with all its blocks in one zone, because fragments are addresses of one run. Packs again, for

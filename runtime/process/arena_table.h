@@ -116,7 +116,7 @@ ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
   }
   ContextArena* arena = nullptr;
   try {
-    // Looked at after the slot is claimed: either we see the mark, or Remove, which comes after it, sees the slot.
+    // Checked after the slot is claimed: either this thread sees the mark, or Remove, which follows it, sees the slot.
     if (!IsEnding(context)) arena = make();
   } catch (...) {  // the host is out of memory
   }

@@ -6,8 +6,9 @@
 // 2. At every address the entries take turns in the order of the cycle. Each turn starts only after the previous one
 //    has ended.
 // 3. A turn that is not taken is a ghost: its request was missing, or displaced because the place was still in use. A
-//    ghost ends by itself when its own predecessors have ended. docs/correctness.md proves that this suffices for any
-//    order of requests and releases. Not thread-safe: guarded by the engine's lock.
+//    ghost ends by itself when its own predecessors have ended.
+// docs/correctness.md proves that this suffices for any order of requests and releases.
+// Not thread-safe: guarded by the engine's lock.
 #pragma once
 
 #include <algorithm>
