@@ -18,10 +18,10 @@ struct BestFitStep {
   // The chosen offset line: [line_begin, line_end). If blocks are carried over the end of time, a line may continue at
   // the beginning; line_end then counts on past the end.
   Clock line_begin;
-  Clock line_end;  // line may go on at its beginning; line_end is then counted on past the end
-  Offset height;   // of the line before the step
-  int32_t block;   // kPlace: placed on the line; kLift: -1
-  Offset to;       // kPlace: top of the block; kLift: the line's new height
+  Clock line_end;
+  Offset height;  // of the line before the step
+  int32_t block;  // kPlace: placed on the line; kLift: -1
+  Offset to;      // kPlace: top of the block; kLift: the line's new height
 };
 
 // Returns ranks for Skyline::Dive(): the longest lifetime (clock ticks in residency) first. The paper does not order

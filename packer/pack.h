@@ -15,8 +15,8 @@ class WorkClock;  // packer/stop.h
 enum class Algorithm {
   kAuto,      // portfolio of all algorithms below, best result; stops at the lower bound
   kBestFit,   // the best-fit heuristic as published (Sekiyama 2018, §3.2)
-  kExact,     // the published best-fit to begin with, then exact search alone, unless there are more than 4 million
-              // pairs of blocks that meet: for proofs and for research
+  kExact,     // the published best-fit, then only exact search (none above 4 million pairs of blocks that meet): for
+              // proofs and for research
   kFirstFit,  // blocks in a fixed order of decreasing size, each at its lowest free offset
 };
 

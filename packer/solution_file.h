@@ -2,8 +2,8 @@
 //
 //   CBC         `cbc model.lp solve solution FILE`: a status line, then index, name, value, reduced cost. Numbers have
 //               eight significant digits; variables that are zero may be missing
-//   HiGHS       its solution file in raw, sparse or pretty style (write_solution_style 0, 4, 1); the sparse style in both
-//               forms (packer/highs_columns.h)
+//   HiGHS       its solution file in raw, sparse or pretty style (write_solution_style 0, 4, 1); the sparse style in
+//               both forms (packer/highs_columns.h)
 //   placement   a minimalloc CSV with a column `offset` (packer/csv.h)
 #pragma once
 

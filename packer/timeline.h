@@ -26,10 +26,10 @@ struct Arc {
 // is resident at both ends, the ring has one more slot, the wall. No block is resident there, and no skyline line may
 // cross it. The solvers then work as on a straight time axis.
 struct Timeline {
-  int32_t slots = 0;    // length of the ring, the wall included
+  int32_t slots = 0;    // length of the ring, including the wall
   bool walled = false;  // the last slot is the wall
-  std::vector<Clock>
-      clocks;  // clocks[s]: where slot s begins; one more at the end: where the last slot but the wall ends
+  // clocks[s]: where slot s begins. One more at the end: where the last slot but the wall ends.
+  std::vector<Clock> clocks;
 
   // By block.
   std::vector<Bytes> sizes;

@@ -66,8 +66,8 @@ struct CommonStretch {
 // a batch's length. Of several, the earliest. Usually O(n).
 CommonStretch CommonOpening(const Profile& a, const Profile& b);
 // Returns whether a script of one cycle serves the other well enough. Their requests must be the same except for a few,
-// at most one in fifty (but two are always allowed), that differ in size or are inserted in one place. One may also be a repetition of the other,
-// shorter one. The cycles may begin at different places. Usually O(n).
+// at most one in fifty (but two are always allowed), that differ in size or are inserted in one place. One may also be
+// a repetition of the other, shorter one. The cycles may begin at different places. Usually O(n).
 bool AlikeCycles(const Profile& a, const Profile& b);
 
 // Converts a profile into the packer's input. Sizes in bytes; instance block i belongs to profile block (*index)[i];

@@ -39,8 +39,7 @@ class DeviceMemory {
   // stream is capturing).
   virtual bool Synchronize() = 0;
 
-  // The functions below are optional: some users need them in addition to the arena. Each returns kNotSupported if it is
-  // not available.
+  // The functions below are optional, in addition to the arena. Each returns kNotSupported if it is not available.
 
   // Allocates `bytes` of managed memory, which the device can access even if it has no space for it.
   virtual MemoryStatus AllocateManaged(uint64_t bytes, DeviceAddress* address);
