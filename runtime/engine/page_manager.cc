@@ -52,7 +52,7 @@ class PageManager::PageScope {
   std::unique_lock<std::mutex> changes_;
 };
 
-// --- how much may be held --------------------------------------------------------------------------------------------
+// --- how much may be held -------------------------------------------------------------------------------------------
 
 // Returns the largest load so far, a fraction of it, and an allowance for partly used chunks: bytes.
 uint64_t PageManager::LiveWithMargin(uint64_t divisor) const {
@@ -82,7 +82,7 @@ void PageManager::AddTo(hotpack_stats* stats, bool steady) const {
   if (steady) stats->reserved_steady = reserved_steady_;
 }
 
-// --- memory for blocks -----------------------------------------------------------------------------------------------
+// --- memory for blocks ----------------------------------------------------------------------------------------------
 
 MemoryStatus PageManager::Open(EngineLock& lock) {
   constexpr uint64_t kTimes = 8;  // addresses for the dynamic zone and several planned ones
@@ -252,7 +252,7 @@ bool PageManager::MapEntry(EngineLock& lock, uint32_t entry, const GrowthPolicy&
   return ok;
 }
 
-// --- the followed script's zone and fragments -------------------------------------------------------------------------
+// --- the followed script's zone and fragments -----------------------------------------------------------------------
 
 // Takes half as many addresses again as the script needs, so that a growing plan can stay in place. If addresses are
 // scarce, takes only what the script needs.
@@ -414,7 +414,7 @@ void PageManager::TakeFromZone(const std::vector<AddressRange>& empty, PageWork*
   }
 }
 
-// --- giving back -----------------------------------------------------------------------------------------------------
+// --- giving back ----------------------------------------------------------------------------------------------------
 
 bool PageManager::NeedsHousekeeping() const { return !fully_mapped() || growth_ == Growth::kEarlier; }
 

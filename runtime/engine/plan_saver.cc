@@ -66,8 +66,8 @@ std::shared_ptr<const SavedPlan> PlanSaver::Make(RunToSave run, const History& h
   plan->chunk_bytes = run.chunk_bytes;
   plan->device_bytes = run.device_bytes;
   plan->opening = ChooseOpening(&run, history);
-  const int64_t until =
-      RequestTimer::Now() + 2 * pack_limit_ns;  // of many scripts, those that must be packed again in time
+  // Of many scripts, only those are saved that can be packed again by then.
+  const int64_t until = RequestTimer::Now() + 2 * pack_limit_ns;
   for (const auto& script : run.scripts) {
     if (!plan->scripts.empty() && !script->fragments.empty() && RequestTimer::Now() > until) continue;
     auto whole = WithoutHoles(script, pack_limit_ns);

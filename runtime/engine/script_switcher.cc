@@ -5,7 +5,7 @@
 
 namespace hotpack {
 
-// --- a pending script ------------------------------------------------------------------------------------------------
+// --- a pending script -----------------------------------------------------------------------------------------------
 
 void ScriptSwitcher::SetPending(std::shared_ptr<const Script> script, uint64_t replans) {
   pending_ = {std::move(script), replans, history_->Count()};
@@ -109,7 +109,7 @@ void ScriptSwitcher::Activate(uint32_t position) {
 
 bool ScriptSwitcher::TakeReclaimDue() { return std::exchange(reclaim_due_, false); }
 
-// --- starting a script ------------------------------------------------------------------------------------------------
+// --- starting a script ----------------------------------------------------------------------------------------------
 
 AddressRange ScriptSwitcher::PlaceOf(const Follower::Range& range) const {
   return {pages_->AddressOf(range.begin), uint64_t{range.end - range.begin} * kBlockUnit};
@@ -183,7 +183,7 @@ std::vector<Follower::Range> ScriptSwitcher::LeaveInPlace(const Script& next) {
   return foreign;
 }
 
-// --- leaving ---------------------------------------------------------------------------------------------------------
+// --- leaving --------------------------------------------------------------------------------------------------------
 
 void ScriptSwitcher::Retire() {
   std::vector<AddressRange> in_zone, in_fragments;
@@ -230,7 +230,7 @@ void ScriptSwitcher::Forget() {
   if (load_ != nullptr) *load_ = {};
 }
 
-// --- one script for another ------------------------------------------------------------------------------------------
+// --- one script for another -----------------------------------------------------------------------------------------
 
 void ScriptSwitcher::FollowPredicted() {
   if (variants_.size() < 2 || pages_->zone_pinned() || pending_.script) return;
@@ -324,7 +324,7 @@ std::vector<std::shared_ptr<const Script>> ScriptSwitcher::OtherScripts(uint64_t
   return scripts;
 }
 
-// --- iterations ------------------------------------------------------------------------------------------------------
+// --- iterations -----------------------------------------------------------------------------------------------------
 
 bool ScriptSwitcher::EndIteration() {
   const uint64_t count = history_->Count();
@@ -383,7 +383,7 @@ void ScriptSwitcher::RecordLifetime(uint32_t age) {
   if (age > current_->size() && age <= kMaxUnroll * uint64_t{current_->profile.period}) ++overlong_lives_;
 }
 
-// --- figures ---------------------------------------------------------------------------------------------------------
+// --- figures --------------------------------------------------------------------------------------------------------
 
 uint64_t ScriptSwitcher::PlanBytes() const { return current_ ? current_->height_bytes + current_->fragment_bytes : 0; }
 

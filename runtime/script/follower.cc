@@ -94,7 +94,7 @@ void Follower::Stop() {
   skipped_.clear();
 }
 
-// --- turns -----------------------------------------------------------------------------------------------------------
+// --- turns ----------------------------------------------------------------------------------------------------------
 
 // Records that the turn of `entry` is not taken.
 void Follower::Ghost(uint32_t entry) {
@@ -162,7 +162,7 @@ void Follower::MoveTo(uint32_t position, bool holes) {
 
 void Follower::SkipTo(uint32_t position) { MoveTo(position, /*holes=*/false); }
 
-// --- finding the place -----------------------------------------------------------------------------------------------
+// --- finding the place ----------------------------------------------------------------------------------------------
 
 Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History& history) {
   if (ordinal - last_unmatched_at_ > kWindow) {  // that was another deviation
@@ -322,7 +322,7 @@ Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordi
   return answer;
 }
 
-// --- foreign blocks and missing pages ---------------------------------------------------------------------------------
+// --- foreign blocks and missing pages -------------------------------------------------------------------------------
 
 void Follower::SetUnmapped(uint32_t begin, uint32_t end) {
   for (uint32_t i = 0; i < size_; ++i) {
@@ -404,7 +404,7 @@ uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
   return best;
 }
 
-// --- learning --------------------------------------------------------------------------------------------------------
+// --- learning -------------------------------------------------------------------------------------------------------
 
 // Returns the life in turns of the script, which inserted or missing requests do not change. Of the lives that end at
 // the cursor, returns the one nearest to `age`.
