@@ -86,8 +86,8 @@ Pieces Spell(const HistoryTail& tail, std::vector<uint64_t> cuts) {
   return pieces;
 }
 
-// Returns cuts to remove: those between two pieces that only follow each other (the layers of an evaluation, one by
-// one).
+// Returns the cuts that separate shapes. Omits cuts between two pieces that only follow each other (the layers of an
+// evaluation, one by one).
 std::vector<uint64_t> CutsThatPart(const Pieces& pieces) {
   constexpr uint32_t kNobody = UINT32_MAX, kSeveral = UINT32_MAX - 1;
   std::vector<uint32_t> next(pieces.kinds, kNobody), before(pieces.kinds, kNobody);

@@ -212,7 +212,8 @@ int OpenRegular(const char* path, struct stat* info) {
   return -1;
 }
 
-// Returns 0 if the file at `path` may be replaced by a plan: there is no file, an empty file, or a plan.
+// Returns 0 if the file at `path` may be replaced by a plan: there is no file, an empty file, or a plan. Otherwise
+// returns an errno value (EEXIST: another file).
 int MayReplace(const char* path) {
   struct stat info;
   const File file(OpenRegular(path, &info));
