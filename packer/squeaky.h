@@ -34,7 +34,6 @@ namespace hotpack {
 //
 // One dive costs O(n log n) at worst, the update after it O(n + blamed * log n). Decisions depend only on the seed and
 // on counts. Not thread-safe: use one per thread. `timeline`, `index` and `skyline` must outlive it.
-// counts only. Not thread-safe: one a thread; `timeline`, `index` and `skyline` must outlive it.
 class SqueakyWheel {
  public:
   SqueakyWheel(const Timeline& timeline, const ArcIndex& index, Skyline* skyline, uint64_t seed);

@@ -37,7 +37,10 @@
 //                       same chunks. A script may place blocks there
 //   idle range          a part of the planned zone that no live block uses, and no entry during an expected life.
 //                       A displaced block may lie there
-//   reserved range      a part of the zone that blocks of other scripts use during the whole cycle; packed around
+//   reserved range      a part of the zone that blocks of other scripts use during the whole cycle. A new plan keeps
+//                       it free
+//
+//   offset ▲   ┌───────────┐
 //          │   │  block 2  │        block 1 has two residency intervals: it is carried
 //          ├───┼───────┬───┼───┐    over the iteration boundary and keeps one offset
 //          │ 1 │   0   │   │ 1 │

@@ -76,7 +76,7 @@ struct EngineUsage {
   uint64_t plan = 0;            // height of the last plan; 0: there was none
   bool followed = false;        // the last plan is being followed
   bool may_shrink = false;      // memory held but not live may be given back (not in a plain arena)
-  bool lost = false;            // the plan is followed, but the job is at no known place of it
+  bool lost = false;            // the plan is followed, but the position of the job in it is unknown
   uint64_t divergences = 0;     // times the job left its plan
   uint64_t passed_through = 0;  // requests left to the driver
 

@@ -46,7 +46,7 @@ enum class EngineState : uint8_t {
   kTrial,      // a saved plan's script is followed, and may not fit
   kSettling,   // a script is followed: its pages or its plan may still change
   kSteady,     // a script is followed: all its pages are mapped, and no better plan is due
-  kLost,       // a script is followed, but the job is at no known place of it
+  kLost,       // a script is followed, but the position of the job in it is unknown
   kParked,     // no script is followed; the last one waits for its iteration
   kDisabled,   // nothing is served, for good
 };
