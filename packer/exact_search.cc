@@ -127,7 +127,7 @@ bool ExactSearch::Raise(int32_t block, Offset offset) {
   return true;
 }
 
-// Raising one block's head from `before` to `after` changes nothing in a clique if other blocks determine its floor and
+// Raising one block's head from `before` to `after` leaves a clique unchanged if other blocks determine its floor and
 // ceiling, and the block could still be the first there.
 void ExactSearch::MarkCliquesThatFeel(int32_t block, Offset before, Offset after) {
   const Offset top_before = before + timeline_.sizes[block];

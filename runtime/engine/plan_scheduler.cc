@@ -72,7 +72,8 @@ void PlanScheduler::MaybeDetect() {
     }
     return;
   }
-  // A pending plan may still be used. With several other scripts, it gets one iteration of the current one.
+  // A pending plan may still start. It gets the time of two of its iterations or, if several scripts are known, of two
+  // periods of the current one.
   if (scripts.pending()) {
     const uint64_t turn =
         known > 1 ? scripts.current() ? scripts.current()->profile.period : 0 : scripts.pending()->size();

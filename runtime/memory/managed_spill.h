@@ -34,7 +34,7 @@ class ManagedSpill {
   // exceed the limit.
   uint64_t BeginGrowth(uint64_t bytes);
   // Adds the segment of BeginGrowth at `base`; 0: the driver refused the segment. Returns false if it cannot be used
-  // (not aligned to 4 KiB): the caller must free it.
+  // (not aligned to 4 KiB, or the table is full): the caller must free it.
   bool FinishGrowth(uint64_t segment, DeviceAddress base);
   // Removes a segment without blocks: the caller waits for the device and frees it. Returns false if there is none.
   bool TakeEmpty(DeviceAddress* base, uint64_t* segment);

@@ -122,8 +122,8 @@ class Follower {
 
   // A foreign block lies in [begin, end) units of the zone from now on: entries there wait. O(n).
   void AddForeign(uint32_t begin, uint32_t end);
-  // Adds several blocks at once, ascending and disjoint. Requires that there are no foreign blocks yet. O((n + blocks)
-  // log blocks).
+  // Adds several blocks at once, ascending and disjoint. Requires that no foreign block lies there yet.
+  // O((n + blocks) log blocks).
   void AddForeign(const std::vector<Range>& blocks);
   // The foreign block of [begin, end) is gone. O(n).
   void RemoveForeign(uint32_t begin, uint32_t end);
