@@ -66,7 +66,7 @@ struct Residency {
 
 inline constexpr Offset kNotPinned = -1;
 
-// The lowest multiple of `alignment` that is at least `offset`. offset ≥ 0, alignment ≥ 1.
+// Returns the lowest multiple of `alignment` that is at least `offset`. offset ≥ 0, alignment ≥ 1.
 constexpr Offset RoundUp(Offset offset, Bytes alignment) {
   const Offset rest = offset % alignment;
   return rest == 0 ? offset : offset + (alignment - rest);
@@ -79,12 +79,12 @@ struct Block {
   absl::InlinedVector<Residency, 1> residency;  // at least one; ascending, disjoint
 };
 
-// What the packer is given. A block is named by its index.
+// The packer's input. A block is identified by its index.
 struct Instance {
   std::vector<Block> blocks;
 };
 
-// What the packer returns: offsets[i] belongs to blocks[i].
+// The packer's result: offsets[i] belongs to blocks[i].
 struct Placement {
   std::vector<Offset> offsets;
   Bytes height = 0;  // max over blocks of offset + size; 0 if there are no blocks

@@ -7,8 +7,8 @@
 namespace hotpack {
 
 enum class EventKind : uint8_t {
-  kAllocate = 1,   // a request was answered
-  kRelease = 2,    // its block was given back
+  kAllocate = 1,   // a request was served
+  kRelease = 2,    // its block was released
   kMark = 3,       // the program marks the beginning of an iteration (hotpack_step)
   kInterrupt = 4,  // monitoring stops: clock and λ stand still
   kResume = 5,     // monitoring continues

@@ -493,7 +493,7 @@ void Engine::Impl::Finish() {
 
 void Engine::Impl::Retire() {
   {
-    const auto none = pages_.WaitForChanges();  // changes of pages that are under way end first; later ones do nothing
+    const auto none = pages_.WaitForChanges();  // current changes of pages end first; later ones do nothing
     GiveUp();
   }
   scheduler_.Detach();

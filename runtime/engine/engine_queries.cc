@@ -1,4 +1,4 @@
-// Queries: blocks, memory, figures, and the plan for a later run.
+// The engine's queries: blocks, memory, figures, and the plan for a later run.
 #include <algorithm>
 
 #include "runtime/engine/engine_impl.h"

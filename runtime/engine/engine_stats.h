@@ -84,7 +84,7 @@ class EngineStats {
   uint64_t retained_ = 0;
   uint64_t heap_allocations_ = 0;
   int64_t steady_iteration_ = -1;
-  bool steady_began_now_ = false;  // in the request under way
+  bool steady_began_now_ = false;  // in the current request
   struct Before {                  // counts at the beginning of the steady state
     uint64_t requests = 0, planned = 0, driver_calls = 0, heap_allocations = 0, passed_through = 0;
   } before_;

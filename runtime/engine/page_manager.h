@@ -21,7 +21,7 @@ namespace hotpack {
 struct GrowthPolicy {
   bool takes_turns = false;        // several scripts have been followed
   bool steady = false;             // the steady state has begun
-  bool diverged = false;           // in the iteration under way
+  bool diverged = false;           // in the current iteration
   bool first_iteration = false;    // ... of a run that began with a saved plan
   bool may_wait = false;           // places of the script without pages may wait for an iteration
   uint64_t expected_peak = 0;      // bytes that the run is expected to hold; 0: unknown

@@ -38,7 +38,7 @@ class PlanSaver {
   void Forget() { saved_newest_ = 0; }                        // this run has departed from the saved plan
   uint64_t saved_newest() const { return saved_newest_; }
 
-  // --- without it, thread-safe ------------------------------------------------------------------------------------
+  // --- without the lock, thread-safe --------------------------------------------------------------------------------
   // Makes the plan that a later run begins with. Returns null if there are no scripts, or if the first cannot be
   // packed. Reads `history`. Packs scripts with fragments again, for at most three times `pack_limit_ns`. Of many
   // scripts, it omits those that would take longer. O(requests in the history).

@@ -15,7 +15,7 @@ uint32_t Recognisable(const Script& script) {
 
 }  // namespace
 
-// --- beginning with a plan -------------------------------------------------------------------------------------------
+// --- starting with a plan -------------------------------------------------------------------------------------------
 
 WarmStart::WarmStart(std::shared_ptr<const SavedPlan> plan, uint64_t device_bytes, const History* history,
                      const PageManager* pages, ScriptSwitcher* scripts, EngineStats* stats, PlanSaver* saver)
@@ -192,7 +192,7 @@ void WarmStart::Recognise(uint32_t units) {
   }
 }
 
-// --- on trial --------------------------------------------------------------------------------------------------------
+// --- on trial -------------------------------------------------------------------------------------------------------
 
 void WarmStart::WatchTrial() {
   constexpr uint64_t kWindow = 64;

@@ -3,7 +3,7 @@
 //
 //   <HOTPACK_STATS_DIR>/stats.<pid>
 //   offset 0    StatsFileHeader (256 bytes)
-//   offset 256  kStatsSlots times StatsSlot, one an arena, written by its engine as it runs
+//   offset 256  kStatsSlots times StatsSlot, one per arena, written by its engine as it runs
 #pragma once
 
 #include <atomic>

@@ -110,7 +110,7 @@ ContextArena* ArenaTable::FindOrMake(CUcontext context, Make make) {
   bool claimed = false;
   Slot* slot = Claim(context, &claimed);
   if (slot == nullptr) return nullptr;
-  if (!claimed) {  // another thread is at it
+  if (!claimed) {  // another thread makes it
     WaitUntilMade(*slot, context);
     return Find(context);
   }

@@ -162,7 +162,7 @@ void Follower::MoveTo(uint32_t position, bool holes) {
 
 void Follower::SkipTo(uint32_t position) { MoveTo(position, /*holes=*/false); }
 
-// --- finding the place ----------------------------------------------------------------------------------------------
+// --- finding the position -------------------------------------------------------------------------------------------
 
 Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History& history) {
   if (ordinal - last_unmatched_at_ > kWindow) {  // that was another deviation
