@@ -32,8 +32,8 @@ std::vector<uint64_t> PieceBounds(const HistoryTail& tail);
 std::vector<Shape> FindShapes(const HistoryTail& tail);
 
 // Builds the profile of a shape's occurrences, as a cycle. A block released after the piece's end is planned as carried
-// into the same piece. If another piece with the same end carries a block into this shape, the block's place is kept for
-// the longer of the two lives. O(length × occurrences), at most 16 of them.
+// into the same piece. If another piece with the same end carries a block into this shape, the block's place is kept
+// for the longer of the two lives. O(length × occurrences), at most 16 of them.
 Profile BuildShapeProfile(const HistoryTail& tail, const Shape& shape);
 
 }  // namespace hotpack

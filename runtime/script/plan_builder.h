@@ -66,8 +66,8 @@ inline uint64_t LoadLimit(uint64_t units, uint64_t chunk_bytes) {
 
 // Keeps a learned profile to a load that the job has had. A profile that learned from iterations of different shapes
 // may add up lives that never overlapped. `known` is the profile that `learned` began as. If the load of `learned`,
-// PeakUnits(), exceeds both `max_units` and the load of `known`, `learned` takes the lives of `known` and keeps only its
-// sizes. Returns false if nothing new remains. Changes nothing if the two differ in their requests. O(requests).
+// PeakUnits(), exceeds both `max_units` and the load of `known`, `learned` takes the lives of `known` and keeps only
+// its sizes. Returns false if nothing new remains. Changes nothing if the two differ in their requests. O(requests).
 bool ClampToKnownLoad(Profile* learned, const Profile& known, uint64_t max_units);
 
 // The state of a run that a plan depends on, in addition to its profile. Copied under the engine's lock.
