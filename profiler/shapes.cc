@@ -89,10 +89,10 @@ Pieces Spell(const HistoryTail& tail, std::vector<uint64_t> cuts) {
 // Returns the cuts that separate shapes. Omits cuts between two pieces that only follow each other (the layers of an
 // evaluation, one by one).
 std::vector<uint64_t> CutsThatPart(const Pieces& pieces) {
-  constexpr uint32_t kNobody = UINT32_MAX, kSeveral = UINT32_MAX - 1;
-  std::vector<uint32_t> next(pieces.kinds, kNobody), before(pieces.kinds, kNobody);
+  constexpr uint32_t kUnknown = UINT32_MAX, kSeveral = UINT32_MAX - 1;
+  std::vector<uint32_t> next(pieces.kinds, kUnknown), before(pieces.kinds, kUnknown);
   auto note = [](uint32_t* known, uint32_t letter) {
-    if (*known != letter) *known = *known == kNobody ? letter : kSeveral;
+    if (*known != letter) *known = *known == kUnknown ? letter : kSeveral;
   };
   const std::vector<uint32_t>& letters = pieces.letters;
   for (size_t k = 1; k < letters.size(); ++k) {
@@ -155,7 +155,7 @@ namespace {
 
 // The piece before the one that begins at `begin` may be another one with the same end (a step, before a step that
 // follows an evaluation). Blocks that it carries over lie at the places of this shape's own (plan_builder.h:
-// RelatedScripts::beside). So each place is kept for the longer of the two lives.
+// RelatedScripts::sibling). So each place is kept for the longer of the two lives.
 void CountCarriedIn(const HistoryTail& tail, uint64_t begin, Profile* profile) {
   const uint64_t n = profile->blocks.size();
   for (uint64_t back = 1; back <= std::min(n, begin); ++back) {

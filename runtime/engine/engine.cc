@@ -135,9 +135,8 @@ EngineStatus Engine::Impl::AllocateLocked(const EngineRequest& request, DeviceAd
   EngineStats::HeapScope heap(&stats_);
   EngineStatus status = AllocateSlow(lock, request, address);
   if (status == EngineStatus::kOk && !stamps_.empty()) {
-    ReuseAfter nobody_asks;
-    stamps_.Take(*address, *address + request.units * kBlockUnit,
-                 request.after != nullptr ? request.after : &nobody_asks);
+    ReuseAfter unasked;
+    stamps_.Take(*address, *address + request.units * kBlockUnit, request.after != nullptr ? request.after : &unasked);
   }
   if (scripts_.follower().ended()) EndIteration(lock);
   UpdateState();
@@ -329,8 +328,8 @@ void Engine::Impl::ReportRejected(EngineLock& lock) {
 // Needs the lock. Several streams are used, and an earlier block lay at this memory.
 void Engine::Impl::TakeStamps(DeviceAddress address, uint32_t units, ReuseAfter* after) noexcept {
   EngineStats::HeapScope heap(&stats_);
-  ReuseAfter nobody_asks;
-  stamps_.Take(address, address + units * kBlockUnit, after != nullptr ? after : &nobody_asks);
+  ReuseAfter unasked;
+  stamps_.Take(address, address + units * kBlockUnit, after != nullptr ? after : &unasked);
 }
 
 // Needs the lock.

@@ -266,8 +266,9 @@ bool PageManager::TakeZone(const Script& script) {
 // Fragments of the script may lie next to blocks that stay in that zone.
 bool PageManager::FitsZone(const Script& script) const {
   return script.height_bytes <= zone_.bytes &&
-         std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
-           return hole.address < zone_.begin + zone_.bytes && zone_.begin < hole.address + hole.units * kBlockUnit;
+         std::none_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
+           return fragment.address < zone_.begin + zone_.bytes &&
+                  zone_.begin < fragment.address + fragment.units * kBlockUnit;
          });
 }
 
@@ -281,22 +282,24 @@ void PageManager::BeginScript() {
 }
 
 bool PageManager::FragmentsHavePages(const Script& script) const {
-  return std::all_of(script.fragments.begin(), script.fragments.end(),
-                     [&](const Fragment& hole) { return arena_.Mapped(hole.address, hole.units * kBlockUnit); });
+  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
+    return arena_.Mapped(fragment.address, fragment.units * kBlockUnit);
+  });
 }
 
 // Scripts that take turns use the same fragments, but not each uses all of them.
 bool PageManager::HaveFragments(const Script& script) const {
-  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& hole) {
+  return std::all_of(script.fragments.begin(), script.fragments.end(), [&](const Fragment& fragment) {
     return std::any_of(fragments_.begin(), fragments_.end(), [&](const AddressRange& held) {
-      return held.begin <= hole.address && hole.address + hole.units * kBlockUnit <= held.begin + held.bytes;
+      return held.begin <= fragment.address &&
+             fragment.address + fragment.units * kBlockUnit <= held.begin + held.bytes;
     });
   });
 }
 
 void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
-  for (const AddressRange& hole : fragments_) {
-    DeviceAddress from = hole.begin, end = hole.begin + hole.bytes;
+  for (const AddressRange& fragment : fragments_) {
+    DeviceAddress from = fragment.begin, end = fragment.begin + fragment.bytes;
     for (const AddressRange& block : live) {
       if (block.begin + block.bytes <= from || block.begin >= end) continue;
       if (block.begin > from) arena_.Free(from, block.begin - from);
@@ -309,8 +312,8 @@ void PageManager::FreeFragments(const std::vector<AddressRange>& live) {
 
 // Reserves the script's fragments. Blocks that still lie there are waited for.
 void PageManager::TakeFragments() {
-  for (const Fragment& hole : follower_->script().fragments) {
-    AddressRange range{hole.address, hole.units * kBlockUnit};
+  for (const Fragment& fragment : follower_->script().fragments) {
+    AddressRange range{fragment.address, fragment.units * kBlockUnit};
     if (!arena_.TakeRange(range)) continue;  // FragmentsHavePages was true: all have their pages
     fragments_.push_back(range);
     blocks_->ForEachIn(range.begin, range.begin + range.bytes, [&](DeviceAddress address, DynamicBlock& block) {
@@ -333,11 +336,11 @@ void PageManager::RetireZone(const std::vector<AddressRange>& in_zone, const std
 void PageManager::FreeOutside(const AddressRange& range) {
   if (InZone(range)) return;  // blocks never cross the zone's ends
   DeviceAddress from = range.begin, end = range.begin + range.bytes;
-  for (const AddressRange& hole : fragments_) {
-    if (hole.begin + hole.bytes <= from) continue;
-    if (hole.begin >= end) break;
-    if (hole.begin > from) arena_.Free(from, hole.begin - from);
-    from = hole.begin + hole.bytes;
+  for (const AddressRange& fragment : fragments_) {
+    if (fragment.begin + fragment.bytes <= from) continue;
+    if (fragment.begin >= end) break;
+    if (fragment.begin > from) arena_.Free(from, fragment.begin - from);
+    from = fragment.begin + fragment.bytes;
   }
   if (from < end) arena_.Free(from, end - from);
 }
@@ -351,7 +354,7 @@ AddressRange PageManager::EntryRange(uint32_t entry) const {
 bool PageManager::HasPages(const AddressRange& range) const {
   if (InZone(range)) return arena_.Mapped(range.begin, range.bytes);
   auto it = std::upper_bound(fragments_.begin(), fragments_.end(), range.begin,
-                             [](DeviceAddress begin, const AddressRange& hole) { return begin < hole.begin; });
+                             [](DeviceAddress begin, const AddressRange& fragment) { return begin < fragment.begin; });
   return it != fragments_.begin() && range.begin < std::prev(it)->begin + std::prev(it)->bytes;
 }
 

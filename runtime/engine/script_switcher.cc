@@ -133,10 +133,10 @@ bool ScriptSwitcher::StartFollowing(Variant* variant, uint32_t position) {
   if (in_place) {
     foreign = LeaveInPlace(*script);
     if (Variant* left = variants_.Find(number_)) {
-      left->parked = std::move(follower_);
+      left->idle_follower = std::move(follower_);
       left->used_at = history_->Count();
     }
-    follower_ = std::move(variant->parked);
+    follower_ = std::move(variant->idle_follower);
   } else {
     if (follower_.active()) Retire();
     if (!pages_->TakeZone(*script)) return false;

@@ -50,7 +50,7 @@ namespace {
 
 // Called before the driver call, so that the driver's result can be recorded even if the host's heap is exhausted.
 template <typename T>
-void MakeRoomForOne(std::vector<T>* list) {
+void ReserveOne(std::vector<T>* list) {
   if (list->size() == list->capacity()) list->reserve(2 * list->size() + 16);
 }
 
@@ -99,7 +99,7 @@ MemoryStatus CudaDeviceMemory::Reserve(uint64_t bytes, DeviceAddress* base) {
   if (!supported_) return MemoryStatus::kNotSupported;
   CUdeviceptr address = 0;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&reserved_); });
+  WithLock([this] { ReserveOne(&reserved_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemAddressReserve(&address, bytes, chunk_bytes_, 0, 0));
@@ -131,7 +131,7 @@ MemoryStatus CudaDeviceMemory::CreateChunk(ChunkHandle* chunk) {
   MemoryStatus status;
   bool within = false;
   WithLock([&] {
-    MakeRoomForOne(&chunks_);
+    ReserveOne(&chunks_);
     within = (chunks_.size() + 1) * chunk_bytes_ <= limit();
   });
   if (!within) return MemoryStatus::kOutOfMemory;
@@ -179,7 +179,7 @@ MemoryStatus CudaDeviceMemory::ReleaseChunk(ChunkHandle chunk) {
 MemoryStatus CudaDeviceMemory::Map(DeviceAddress address, ChunkHandle chunk) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&mapped_); });
+  WithLock([this] { ReserveOne(&mapped_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemMap(address, chunk_bytes_, 0, chunk, 0));
@@ -249,7 +249,7 @@ void CudaDeviceMemory::AddPeer(CUdevice device) {
 MemoryStatus CudaDeviceMemory::Unmap(DeviceAddress address, uint64_t bytes) {
   if (!supported_) return MemoryStatus::kNotSupported;
   MemoryStatus status;
-  WithLock([this] { MakeRoomForOne(&mapped_); });
+  WithLock([this] { ReserveOne(&mapped_); });
   {
     Scope scope(*this);
     status = Count(driver_->MemUnmap(address, bytes));

@@ -12,8 +12,8 @@ uint64_t RoundedUp(uint64_t bytes) { return (bytes + kBlockUnit - 1) / kBlockUni
 
 }  // namespace
 
-Guards::Guards(DeviceMemory* memory, const GuardOptions& options, Say say)
-    : memory_(memory), options_(options), say_(say) {}
+Guards::Guards(DeviceMemory* memory, const GuardOptions& options, LogLine log)
+    : memory_(memory), options_(options), log_(log) {}
 
 // Returns the guarded bytes behind the block: up to the end of its last 512 bytes, and the gap.
 uint64_t Guards::Tail(const Block& block) const { return RoundedUp(block.bytes) - block.bytes + options_.gap_bytes; }
@@ -110,7 +110,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
     std::lock_guard lock(mutex_);
     count = ++bad_writes_;
   }
-  if (say_ == nullptr || count > kMaxReports) return;
+  if (log_ == nullptr || count > kMaxReports) return;
   char request[64] = "a request outside the monitored ones";
   const GuardedRequest& name = block.request;
   const auto ordinal = static_cast<unsigned long long>(name.ordinal);
@@ -128,7 +128,7 @@ void Guards::ReportOne(DeviceAddress address, const Block& block, const BadByte&
            static_cast<unsigned long long>(address), static_cast<unsigned long long>(block.bytes), request,
            static_cast<unsigned long long>(distance), before ? "before its start" : "after its end", bad.value,
            count == kMaxReports ? "; no more of these are said" : "");
-  say_(line);
+  log_(line);
 }
 
 bool Guards::Find(DeviceAddress address, DeviceAddress* base, uint64_t* bytes) {

@@ -38,10 +38,10 @@ class Guards {
  public:
   static constexpr uint8_t kGuardByte = 0xA7, kPoisonByte = 0xDB;
   static constexpr int kMaxReports = 20;
-  using Say = void (*)(const char* line);
+  using LogLine = void (*)(const char* line);
 
   // `memory` must outlive this object. `say` takes one line without its end; null: no lines.
-  Guards(DeviceMemory* memory, const GuardOptions& options, Say say);
+  Guards(DeviceMemory* memory, const GuardOptions& options, LogLine log);
 
   // Returns the size to request from the engine for a block of `bytes`.
   uint64_t Padded(uint64_t bytes) const { return bytes + 2 * options_.gap_bytes; }
@@ -86,7 +86,7 @@ class Guards {
 
   DeviceMemory* const memory_;
   const GuardOptions options_;
-  const Say say_;
+  const LogLine log_;
   std::mutex mutex_;                       // guards the members below; never held across a driver call
   std::map<DeviceAddress, Block> blocks_;  // by the program's address
   uint64_t live_bytes_ = 0, live_peak_ = 0;

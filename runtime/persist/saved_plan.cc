@@ -201,19 +201,19 @@ namespace {
 std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& index) {
   std::vector<uint64_t> base;
   uint64_t top = script.height_bytes / kBlockUnit;
-  for (const Fragment& hole : script.fragments) {
+  for (const Fragment& fragment : script.fragments) {
     base.push_back(top);
-    top += hole.units;
+    top += fragment.units;
   }
   std::vector<Offset> offsets;
   for (uint32_t i : index) {
     const uint32_t offset = script.entries[i].offset;
     uint64_t units = offset - script.zone_offset;
     if (offset < script.zone_offset) {
-      auto hole = std::upper_bound(script.fragments.begin(), script.fragments.end(), offset,
-                                   [](uint32_t at, const Fragment& h) { return at < h.offset; }) -
-                  1;
-      units = base[static_cast<size_t>(hole - script.fragments.begin())] + offset - hole->offset;
+      auto fragment = std::upper_bound(script.fragments.begin(), script.fragments.end(), offset,
+                                       [](uint32_t at, const Fragment& h) { return at < h.offset; }) -
+                      1;
+      units = base[static_cast<size_t>(fragment - script.fragments.begin())] + offset - fragment->offset;
     }
     offsets.push_back(static_cast<Offset>(units * kBlockUnit));
   }
@@ -222,7 +222,7 @@ std::vector<Offset> Flatten(const Script& script, const std::vector<uint32_t>& i
 
 }  // namespace
 
-std::shared_ptr<const Script> WithoutHoles(const std::shared_ptr<const Script>& script, int64_t time_limit_ns) {
+std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns) {
   if (script->fragments.empty() && script->zone_offset == 0) return script;
   std::vector<uint32_t> index;
   const Instance instance = ToInstance(script->profile, &index);

@@ -67,6 +67,6 @@ Opening FindOpening(const HistoryTail& tail, const Script& script, uint64_t anch
 // Returns the same script with all its blocks in one zone, because fragments are addresses of one run. Packs again, for
 // at most `time_limit_ns`. If that is no better, the fragments are put above the zone. Returns null if the packer
 // refuses.
-std::shared_ptr<const Script> WithoutHoles(const std::shared_ptr<const Script>& script, int64_t time_limit_ns);
+std::shared_ptr<const Script> WithoutFragments(const std::shared_ptr<const Script>& script, int64_t time_limit_ns);
 
 }  // namespace hotpack

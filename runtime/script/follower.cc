@@ -26,10 +26,10 @@ void Follower::Place(uint64_t base, uint64_t zone) {
     if (entry.offset >= script_->zone_offset) {
       cell.offset = entry.offset - script_->zone_offset + zone_begin_;
     } else {
-      auto hole = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
-                                   [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) -
-                  1;
-      cell.offset = entry.offset - hole->offset + static_cast<uint32_t>((hole->address - base) / kBlockUnit);
+      auto fragment = std::upper_bound(script_->fragments.begin(), script_->fragments.end(), entry.offset,
+                                       [](uint32_t offset, const Fragment& h) { return offset < h.offset; }) -
+                      1;
+      cell.offset = entry.offset - fragment->offset + static_cast<uint32_t>((fragment->address - base) / kBlockUnit);
     }
     offsets.push_back(cell.offset);
   }
@@ -125,7 +125,7 @@ void Follower::EndGhosts(uint32_t entry) {
 }
 
 void Follower::GhostSkipped() {
-  for (uint32_t hole : skipped_) Ghost(hole);
+  for (uint32_t entry : skipped_) Ghost(entry);
   skipped_.clear();
 }
 
@@ -144,10 +144,10 @@ void Follower::WrapAround() {
 
 // Moves the cursor to `position`. Entries passed over are either skipped (their turn may still come), or become ghosts
 // at once.
-void Follower::MoveTo(uint32_t position, bool holes) {
-  if (!holes) GhostSkipped();
+void Follower::MoveTo(uint32_t position, bool may_return) {
+  if (!may_return) GhostSkipped();
   while (cursor_ != position) {
-    if (!holes) {
+    if (!may_return) {
       Ghost(cursor_);
     } else {
       if (skipped_.size() >= kWindow) {
@@ -160,7 +160,7 @@ void Follower::MoveTo(uint32_t position, bool holes) {
   }
 }
 
-void Follower::SkipTo(uint32_t position) { MoveTo(position, /*holes=*/false); }
+void Follower::SkipTo(uint32_t position) { MoveTo(position, /*may_return=*/false); }
 
 // --- finding the position -------------------------------------------------------------------------------------------
 
@@ -169,8 +169,8 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
     unmatched_ = 0;
     last_was_novel_ = false;
   }
-  bool is_hole = false;
-  uint32_t position = Locate(units, ordinal, history, &is_hole);
+  bool skipped = false;
+  uint32_t position = Locate(units, ordinal, history, &skipped);
   if (position != cursor_) NoteLeft(ordinal);
   if (position == kNone) {
     if (unmatched_ == 0) ++divergences_;
@@ -180,13 +180,13 @@ Follower::Answer Follower::Next(uint32_t units, uint64_t ordinal, const History&
     if (unmatched_ > kWindow) lost_ = true;
     return {Outcome::kOffScript, kNone};
   }
-  if (position != cursor_ && !is_hole && unmatched_ == 0) ++divergences_;
+  if (position != cursor_ && !skipped && unmatched_ == 0) ++divergences_;
   unmatched_ = 0;
   last_was_novel_ = false;
-  return Take(position, units, ordinal, is_hole);
+  return Take(position, units, ordinal, skipped);
 }
 
-uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole) {
+uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& history, bool* skipped) {
   constexpr uint32_t kSure = 16;
   if (!lost_) {
     bool fits = cells_[cursor_].units == units;
@@ -197,14 +197,14 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     uint32_t position = FindContext(ordinal, history, least);
     if (position != kNone) {
       larger_ = {};
-      MoveTo(position, /*holes=*/false);
+      MoveTo(position, /*may_return=*/false);
       return position;
     }
     if (fits) return cursor_;
-    for (uint32_t hole : skipped_) {
-      if (cells_[hole].units == units) {
-        *is_hole = true;
-        return hole;
+    for (uint32_t entry : skipped_) {
+      if (cells_[entry].units == units) {
+        *skipped = true;
+        return entry;
       }
     }
     uint32_t ahead = FindAhead(units, ordinal);
@@ -215,7 +215,7 @@ uint32_t Follower::Locate(uint32_t units, uint64_t ordinal, const History& histo
     if (position != kNone) {
       // Far away: the entries in between will not come.
       larger_ = {};
-      MoveTo(position, /*holes=*/false);
+      MoveTo(position, /*may_return=*/false);
       lost_ = false;
       return position;
     }
@@ -299,12 +299,12 @@ uint32_t Follower::FindContext(uint64_t ordinal, const History& history, uint32_
 }
 
 // The request is entry `position`. Claims its place if it is free.
-Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole) {
+Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordinal, bool skipped) {
   Cell& cell = cells_[position];
-  if (is_hole) {
+  if (skipped) {
     skipped_.erase(std::find(skipped_.begin(), skipped_.end(), position));
   } else {
-    MoveTo(position, /*holes=*/true);
+    MoveTo(position, /*may_return=*/true);
   }
   // A skipped entry that is still missing blocks its successors: it counts as not coming.
   if ((cell.pending & kBusyMask) != 0 && !skipped_.empty()) GhostSkipped();
@@ -318,7 +318,7 @@ Follower::Answer Follower::Take(uint32_t position, uint32_t units, uint64_t ordi
     answer.outcome = (cell.pending & kUnmappedBit) != 0 ? Outcome::kUnmapped : Outcome::kPlanned;
     Claim(position, cell, units, ordinal);
   }
-  if (!is_hole) Advance();
+  if (!skipped) Advance();
   return answer;
 }
 
@@ -385,7 +385,7 @@ uint32_t Follower::FindIdleRange(uint32_t units, uint32_t age, uint32_t height,
     if (cells_[i].offset != kNone) busy.push_back({cells_[i].offset, cells_[i].offset + cells_[i].units, i});
   };
   for (uint32_t k = 0; k < std::min(age, size_); ++k) use(After(cursor_, k));
-  for (uint32_t hole : skipped_) use(hole);
+  for (uint32_t entry : skipped_) use(entry);
   std::sort(busy.begin(), busy.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   uint32_t top = zone_begin_ + height;
   uint32_t best = kNone, best_size = kNone, free_from = zone_begin_;

@@ -202,8 +202,8 @@ class Follower {
   void Ghost(uint32_t entry);
   [[gnu::noinline]] void WrapAround();
   void GhostSkipped();
-  void MoveTo(uint32_t position, bool holes);
-  uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* is_hole);
+  void MoveTo(uint32_t position, bool may_return);
+  uint32_t Locate(uint32_t units, uint64_t ordinal, const History& history, bool* skipped);
   uint32_t FindAhead(uint32_t units, uint64_t ordinal);
   // Required requests on script on either side of a larger one.
   uint32_t Quiet() const { return std::min(kWindow / 4, size_ / 4); }
@@ -212,7 +212,7 @@ class Follower {
   uint64_t ScriptAge(uint32_t entry, uint32_t age) const;
   uint32_t Agreement(uint32_t last, uint64_t ordinal, const History& history) const;
   uint32_t FindContext(uint64_t ordinal, const History& history, uint32_t least) const;
-  Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool is_hole);
+  Answer Take(uint32_t position, uint32_t units, uint64_t ordinal, bool skipped);
   bool Overlaps(uint32_t i, uint32_t begin, uint32_t end) const {
     const Cell& e = cells_[i];
     return e.offset != kNone && e.offset < end && begin < e.offset + e.units;

@@ -105,11 +105,11 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
 
 // Lays out the space of offsets with the fragments in front: fragment, wall of one unit, fragment, wall, ..., zone.
 // Walls are blocks that are always resident, so that no block is placed across them.
-std::vector<Fragment> LayOut(const std::vector<AddressRange>& spare, Clock length, Instance* instance,
+std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, Clock length, Instance* instance,
                              uint32_t* zone_offset) {
   std::vector<Fragment> fragments;
   uint32_t at = 0;
-  for (const AddressRange& range : spare) {
+  for (const AddressRange& range : fragments) {
     auto units = static_cast<uint32_t>(range.bytes / kBlockUnit);
     if (units == 0) continue;
     fragments.push_back({at, units, range.begin});
@@ -183,14 +183,14 @@ bool PinCarried(const Script& old, const Profile& profile, const std::vector<uin
 
 // The plain solve. Blocks common with another script are placed as in that one, if that costs next to nothing.
 PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                     const RelatedScripts& kin, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
+                     const RelatedScripts& related, uint64_t chunk_bytes, int64_t time_limit_ns, PackOptions options) {
   std::optional<Placement> start;
-  if (kin.old != nullptr) start = StartFrom(*kin.old, kin.reserved_ranges, profile, index);
+  if (related.previous != nullptr) start = StartFrom(*related.previous, related.reserved_ranges, profile, index);
   if (start) options.start = &*start;
   Instance pinned = instance;
-  const Script* like = kin.old != nullptr ? kin.old : kin.beside;
-  if (like != nullptr &&
-      (like == kin.old ? PinCarried(*like, profile, index, &pinned) : PinCommon(*like, profile, index, 0, &pinned))) {
+  const Script* like = related.previous != nullptr ? related.previous : related.sibling;
+  if (like != nullptr && (like == related.previous ? PinCarried(*like, profile, index, &pinned)
+                                                   : PinCommon(*like, profile, index, 0, &pinned))) {
     PackResult result = PackForPages(pinned, chunk_bytes, time_limit_ns, options);
     auto most = std::max(static_cast<Bytes>(like->height_bytes), result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
@@ -201,11 +201,11 @@ PackResult PackPlain(const Profile& profile, const std::vector<uint32_t>& index,
 // The solve with fragments in front. Blocks common with another script are placed as in that one, if the zone becomes
 // hardly higher than that one's.
 PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>& index, const Instance& instance,
-                             const RelatedScripts& kin, uint32_t zone_offset, const PackOptions& options) {
+                             const RelatedScripts& related, uint32_t zone_offset, const PackOptions& options) {
   Instance pinned = instance;
-  if (kin.beside != nullptr && PinCommon(*kin.beside, profile, index, zone_offset, &pinned)) {
+  if (related.sibling != nullptr && PinCommon(*related.sibling, profile, index, zone_offset, &pinned)) {
     PackResult result = Pack(pinned, options);
-    auto most = static_cast<Bytes>(kin.beside->height_bytes + zone_offset * kBlockUnit);
+    auto most = static_cast<Bytes>(related.sibling->height_bytes + zone_offset * kBlockUnit);
     most = std::max(most, result.lower_bound + result.lower_bound / 128);
     if (result.status == PackStatus::kOk && result.placement.height <= most) return result;
   }
@@ -214,15 +214,16 @@ PackResult PackWithFragments(const Profile& profile, const std::vector<uint32_t>
 
 }  // namespace
 
-std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
-                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const RelatedScripts& kin, WorkClock* clock) {
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
+                                         const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const RelatedScripts& related, WorkClock* clock) {
   uint64_t peak = PeakUnits(profile);
   WidenForJitter(&profile,
                  std::max(peak + peak / 50, std::min(peak + peak / kJitter, LoadLimit(max_units, chunk_bytes))));
   std::vector<uint32_t> index;
   Instance instance = ToInstance(profile, &index);
-  for (const ZoneRange& place : kin.reserved_ranges) {
+  for (const ZoneRange& place : related.reserved_ranges) {
     Block wall;
     wall.size = static_cast<Bytes>(place.units * kBlockUnit);
     wall.pinned = static_cast<Offset>(place.offset * kBlockUnit);
@@ -232,20 +233,21 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
   PackOptions options;
   options.cancel = cancel;
   options.clock = clock;
-  PackResult plain = PackPlain(profile, index, instance, kin, chunk_bytes, time_limit_ns, options);
+  PackResult plain = PackPlain(profile, index, instance, related, chunk_bytes, time_limit_ns, options);
   if (plain.status != PackStatus::kOk) return nullptr;
   // For so large a job, a placement so far from the bound is no better than best fit.
-  if (kin.reserved_ranges.empty() &&
+  if (related.reserved_ranges.empty() &&
       plain.placement.height > plain.lower_bound + plain.lower_bound / 4 + static_cast<Bytes>(chunk_bytes))
     return nullptr;
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
-  if (!spare.empty() && kin.reserved_ranges.empty()) {
+  if (!fragments.empty() && related.reserved_ranges.empty()) {
     uint32_t zone_offset = 0;
-    std::vector<Fragment> fragments = LayOut(spare, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
+    std::vector<Fragment> fragments =
+        LayOut(fragments, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is not a reachable bound here: a few times the plain solve's time is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
     options.time_limit_ns = std::min(time_limit_ns, std::max(patience, 4 * plain.nanoseconds));
-    PackResult filled = PackWithFragments(profile, index, instance, kin, zone_offset, options);
+    PackResult filled = PackWithFragments(profile, index, instance, related, zone_offset, options);
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
@@ -253,7 +255,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, co
     }
   }
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);
-  script.reserved_ranges = kin.reserved_ranges;
+  script.reserved_ranges = related.reserved_ranges;
   return std::make_shared<const Script>(std::move(script));
 }
 
@@ -274,10 +276,10 @@ const Script* MostAlike(const std::vector<std::shared_ptr<const Script>>& script
 
 std::shared_ptr<const Script> Make(Profile profile, const PlanSnapshot& snapshot,
                                    const std::vector<AddressRange>& fragments, const PlanSettings& settings,
-                                   const RelatedScripts& kin, const std::atomic<bool>* cancel) {
+                                   const RelatedScripts& related, const std::atomic<bool>* cancel) {
   WorkClock clock;
   return MakeScript(std::move(profile), snapshot.max_units, fragments, settings.chunk_bytes, settings.time_limit_ns,
-                    cancel, kin, settings.logical_time ? &clock : nullptr);
+                    cancel, related, settings.logical_time ? &clock : nullptr);
 }
 
 }  // namespace
@@ -291,18 +293,18 @@ std::shared_ptr<const Script> BuildScript(Profile profile, const PlanJob& job, c
       !ClampToKnownLoad(&profile, job.known->profile, LoadLimit(most, settings.chunk_bytes)) && !job.replace) {
     return nullptr;
   }
-  RelatedScripts kin;
-  if (job.profile && snapshot.fragments.empty()) kin.old = job.known.get();
-  kin.reserved_ranges = job.reserved_ranges;
-  kin.beside = MostAlike(snapshot.scripts, profile);
-  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
+  RelatedScripts related;
+  if (job.profile && snapshot.fragments.empty()) related.previous = job.known.get();
+  related.reserved_ranges = job.reserved_ranges;
+  related.sibling = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, related, cancel);
 }
 
 std::shared_ptr<const Script> BuildShapeScript(Profile profile, const PlanSnapshot& snapshot,
                                                const PlanSettings& settings, const std::atomic<bool>* cancel) {
-  RelatedScripts kin;
-  kin.beside = MostAlike(snapshot.scripts, profile);
-  return Make(std::move(profile), snapshot, snapshot.fragments, settings, kin, cancel);
+  RelatedScripts related;
+  related.sibling = MostAlike(snapshot.scripts, profile);
+  return Make(std::move(profile), snapshot, snapshot.fragments, settings, related, cancel);
 }
 
 }  // namespace hotpack

@@ -40,23 +40,24 @@ std::optional<Profile> FindProfile(const History& history, const PlanJob& job);
 // Related scripts that guide the packer; each may be null.
 struct RelatedScripts {
   // The same requests, packed before: the packer starts from its offsets (Sekiyama 2018, §4.3).
-  const Script* old = nullptr;
+  const Script* previous = nullptr;
   // Begins with the same requests. Blocks that are live where the two scripts part are pinned to their places in this
   // one. So a change of script within an iteration finds everything in its place.
-  const Script* beside = nullptr;
+  const Script* sibling = nullptr;
   std::vector<ZoneRange> reserved_ranges;  // pinned from the cycle's beginning to its end
 };
 
 // Packs and compiles a profile. Returns null if the packer refuses.
 // - `max_units`: the largest load that the job has been seen to have, without the blocks that stay. Releases may be
 //   permuted only if the load stays near it.
-// - `spare`: memory outside the planned zone that is held whatever the plan. Blocks are placed there if that lowers the
+// - `fragments`: memory outside the planned zone that is held whatever the plan. Blocks are placed there if that lowers the
 //   zone by at least one chunk of `chunk_bytes`.
 // - `cancel`: may be set from another thread.
 // - `clock`: counts the time limit (PackOptions::clock); null: the machine's clock does.
-std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units, const std::vector<AddressRange>& spare,
-                                         uint64_t chunk_bytes, int64_t time_limit_ns, const std::atomic<bool>* cancel,
-                                         const RelatedScripts& kin = {}, WorkClock* clock = nullptr);
+std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
+                                         const std::vector<AddressRange>& fragments, uint64_t chunk_bytes,
+                                         int64_t time_limit_ns, const std::atomic<bool>* cancel,
+                                         const RelatedScripts& related = {}, WorkClock* clock = nullptr);
 
 // Returns the limit for a plan's load if the job never needed more than `units`: 1/32 or two chunks more, whichever is
 // larger.
@@ -73,7 +74,7 @@ bool ClampToKnownLoad(Profile* learned, const Profile& known, uint64_t max_units
 // The state of a run that a plan depends on, in addition to its profile. Copied under the engine's lock.
 struct PlanSnapshot {
   uint64_t max_units = 0;               // the largest load so far, without the blocks that stay whatever the plan
-  std::vector<AddressRange> fragments;  // free memory that is held whatever the plan; MakeScript's `spare`
+  std::vector<AddressRange> fragments;  // free memory that is held whatever the plan; MakeScript's `fragments`
   std::vector<std::shared_ptr<const Script>> scripts;  // scripts that the job changes to and from
 };
 

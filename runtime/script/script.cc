@@ -111,7 +111,7 @@ void Measure(const std::vector<Fragment>& fragments, Script* script) {
       continue;
     }
     auto it = std::upper_bound(fragments.begin(), fragments.end(), entry.offset,
-                               [](uint32_t offset, const Fragment& hole) { return offset < hole.offset; });
+                               [](uint32_t offset, const Fragment& fragment) { return offset < fragment.offset; });
     auto k = static_cast<size_t>(it - fragments.begin()) - 1;
     top[k] = std::max(top[k], end - fragments[k].offset);
   }

@@ -14,7 +14,7 @@ void Variant::NotePass(bool clean) {
 void Variant::NoteReplan() {
   constexpr uint32_t kFree = 4, kMax = 16;  // after these, each wait is twice as many iterations
   ++replans;
-  refine_from = passes + (replans <= kFree ? 0 : uint64_t{1} << std::min(replans - kFree, kMax));
+  replan_from = passes + (replans <= kFree ? 0 : uint64_t{1} << std::min(replans - kFree, kMax));
 }
 
 uint64_t Variants::BytesOf(const Script& script) {
@@ -69,7 +69,7 @@ void Variants::SetScript(Variant* variant, std::shared_ptr<const Script> script)
   const uint64_t old = variant->number;
   variant->script = std::move(script);
   variant->number = ++last_number_;
-  variant->parked = Follower();
+  variant->idle_follower = Follower();
   variant->fresh = true;
   for (Pass& pass : passes_) {
     if (pass.number == old) pass.number = variant->number;

@@ -23,13 +23,13 @@ struct Variant {
   uint64_t passes = 0;        // iterations of it that have ended
   uint32_t clean_passes = 0;  // ... the last of them, in a row, without a displaced request
   uint32_t replans = 0;       // recent plans that replaced it
-  uint64_t refine_from = 0;   // passes before the next replan
+  uint64_t replan_from = 0;   // passes before the next replan
   void NotePass(bool clean);
-  bool MayReplan() const { return passes >= refine_from; }
+  bool MayReplan() const { return passes >= replan_from; }
   void NoteReplan();
 
   // Its follower's memory while another variant is followed, so that returning to it allocates nothing.
-  Follower parked;
+  Follower idle_follower;
 };
 
 // Not thread-safe: guarded by the engine's lock. The followed variant is never evicted.

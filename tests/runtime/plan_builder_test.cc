@@ -54,14 +54,14 @@ bool Meets(const ScriptEntry& entry, uint32_t begin, uint32_t end) {
 }
 
 TEST(MakeScript, NothingIsPutWhereWallsAre) {
-  RelatedScripts kin;
-  kin.reserved_ranges = {{0, 50}, {120, 10}};
-  auto script = MakeScript(Sizes({40, 60, 70, 30, 90}, 2), 1000, {}, 65536, 50'000'000, nullptr, kin);
+  RelatedScripts related;
+  related.reserved_ranges = {{0, 50}, {120, 10}};
+  auto script = MakeScript(Sizes({40, 60, 70, 30, 90}, 2), 1000, {}, 65536, 50'000'000, nullptr, related);
   ASSERT_NE(script, nullptr);
-  EXPECT_EQ(script->reserved_ranges, kin.reserved_ranges);
+  EXPECT_EQ(script->reserved_ranges, related.reserved_ranges);
   for (uint32_t i = 0; i < script->size(); ++i) {
     ASSERT_NE(script->entries[i].offset, kNone);
-    for (const ZoneRange& wall : kin.reserved_ranges) {
+    for (const ZoneRange& wall : related.reserved_ranges) {
       EXPECT_FALSE(Meets(script->entries[i], wall.offset, wall.offset + wall.units)) << i;
     }
   }
@@ -79,9 +79,9 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   auto one = MakeScript(Sizes(units, 5), 10'000, {}, 65536, 50'000'000, nullptr);
   ASSERT_NE(one, nullptr);
-  RelatedScripts kin;
-  kin.beside = one.get();
-  auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, kin);
+  RelatedScripts related;
+  related.sibling = one.get();
+  auto other = MakeScript(Sizes(longer, 7), 10'000, {}, 65536, 50'000'000, nullptr, related);
   ASSERT_NE(other, nullptr);
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
 }
@@ -91,16 +91,17 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
 TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
   const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kBlockUnit}}};
-  for (const auto& spare : spares) {
+  for (const auto& fragments : spares) {
     auto one = MakeScript(Sizes(units, 6), 10'000, {}, 512, 50'000'000, nullptr);
     ASSERT_NE(one, nullptr);
-    RelatedScripts kin;
-    kin.beside = one.get();
-    auto other = MakeScript(Sizes(longer, 9), 10'000, spare, 512, 50'000'000, nullptr, kin);
+    RelatedScripts related;
+    related.sibling = one.get();
+    auto other = MakeScript(Sizes(longer, 9), 10'000, fragments, 512, 50'000'000, nullptr, related);
     ASSERT_NE(other, nullptr);
-    EXPECT_EQ(other->holes.empty(), spare.empty());
+    EXPECT_EQ(other->fragments.empty(), fragments.empty());
     for (uint32_t i = 1; i < 5; ++i) {
-      EXPECT_EQ(one->entries[i].offset, other->entries[i + 1].offset - other->zone_offset) << i << " " << spare.size();
+      EXPECT_EQ(one->entries[i].offset, other->entries[i + 1].offset - other->zone_offset)
+          << i << " " << fragments.size();
     }
   }
 }
@@ -110,9 +111,9 @@ TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   Profile profile = Sizes({40, 60, 70, 30, 90, 10, 55}, 3);
   auto old = MakeScript(profile, 1000, {}, 512, 50'000'000, nullptr);
   ASSERT_NE(old, nullptr);
-  RelatedScripts kin;
-  kin.old = old.get();
-  auto again = MakeScript(profile, 1000, {}, 512, 1, nullptr, kin);  // no time at all
+  RelatedScripts related;
+  related.previous = old.get();
+  auto again = MakeScript(profile, 1000, {}, 512, 1, nullptr, related);  // no time at all
   ASSERT_NE(again, nullptr);
   EXPECT_LE(again->height_bytes, old->height_bytes);
 }

@@ -10,13 +10,13 @@
 #include "absl/strings/str_split.h"
 #include "remat/baselines/dtr.h"
 #include "remat/baselines/echo.h"
-#include "tests/remat/chen/chain.h"
 #include "remat/chen/plans.h"
 #include "remat/chen/recursion.h"
 #include "remat/chen/segments.h"
 #include "remat/core/verifier.h"
 #include "remat/networks/builder.h"
 #include "remat/remat_plan.h"
+#include "tests/remat/chen/chain.h"
 #include "tests/remat/chen/numeric.h"
 
 namespace hotpack::remat {
