@@ -107,12 +107,12 @@ PackResult PackForPages(const Instance& instance, uint64_t chunk_bytes, int64_t 
 // Walls are blocks that are always resident, so that no block is placed across them.
 std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, Clock length, Instance* instance,
                              uint32_t* zone_offset) {
-  std::vector<Fragment> fragments;
+  std::vector<Fragment> laid_out;
   uint32_t at = 0;
   for (const AddressRange& range : fragments) {
     auto units = static_cast<uint32_t>(range.bytes / kBlockUnit);
     if (units == 0) continue;
-    fragments.push_back({at, units, range.begin});
+    laid_out.push_back({at, units, range.begin});
     at += units;
     Block wall;
     wall.size = kBlockUnit;
@@ -122,7 +122,7 @@ std::vector<Fragment> LayOut(const std::vector<AddressRange>& fragments, Clock l
     ++at;
   }
   *zone_offset = at;
-  return fragments;
+  return laid_out;
 }
 
 // Returns the zone offsets of the script for the instance's blocks, as far as it has them; other blocks go above all.
@@ -242,7 +242,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
   if (static_cast<uint64_t>(plain.placement.height) >= kMaxArenaBytes) return nullptr;
   if (!fragments.empty() && related.reserved_ranges.empty()) {
     uint32_t zone_offset = 0;
-    std::vector<Fragment> fragments =
+    std::vector<Fragment> laid_out =
         LayOut(fragments, static_cast<Clock>(profile.blocks.size()), &instance, &zone_offset);
     // The load is not a reachable bound here: a few times the plain solve's time is enough.
     const int64_t patience = std::min<int64_t>(100'000'000, Patience(instance.blocks.size(), 100'000, 10'000'000));
@@ -251,7 +251,7 @@ std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,
     Bytes zone_bytes = filled.placement.height - static_cast<Bytes>(zone_offset * kBlockUnit);
     if (filled.status == PackStatus::kOk && zone_bytes + static_cast<Bytes>(chunk_bytes) <= plain.placement.height) {
       return std::make_shared<const Script>(
-          CompileScript(profile, index, filled.placement.offsets, fragments, zone_offset, plain.lower_bound));
+          CompileScript(profile, index, filled.placement.offsets, laid_out, zone_offset, plain.lower_bound));
     }
   }
   Script script = CompileScript(profile, index, plain.placement.offsets, {}, 0, plain.lower_bound);

@@ -118,11 +118,10 @@ TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   EXPECT_LE(again->height_bytes, old->height_bytes);
 }
 
-// --- from the history to the script, as PlanScheduler goes the way
-// ----------------------------------------------------
+// --- from the history to the script, as PlanScheduler goes the way --------------------------------------------------
 
 // A run of iterations of the given sizes, each block released `age` requests after it was asked for.
-std::unique_ptr<History> Run(const std::vector<uint32_t>& sizes, uint32_t age, int iterations) {
+std::unique_ptr<History> Repeat(const std::vector<uint32_t>& sizes, uint32_t age, int iterations) {
   auto history = std::make_unique<History>(4096);
   for (int i = 0; i < iterations; ++i) {
     for (uint32_t units : sizes) {
@@ -143,7 +142,7 @@ PlanSnapshot Seen(uint64_t max_units) {
 }
 
 TEST(BuildScript, OfWhatRepeats) {
-  const auto history = Run(kSizes, 3, 40);
+  const auto history = Repeat(kSizes, 3, 40);
   PlanJob job;
   job.end = history->Count();
   const std::optional<Profile> profile = FindProfile(*history, job);
@@ -158,14 +157,14 @@ TEST(BuildScript, OfWhatRepeats) {
 TEST(BuildScript, NothingOfWhatDoesNotRepeat) {
   std::vector<uint32_t> sizes;
   for (uint32_t i = 0; i < 500; ++i) sizes.push_back(1 + i * i % 7919);
-  const auto history = Run(sizes, 3, 1);
+  const auto history = Repeat(sizes, 3, 1);
   PlanJob job;
   job.end = history->Count();
   EXPECT_FALSE(FindProfile(*history, job).has_value());
 }
 
 TEST(BuildScript, AMarkedIterationNeedsNoRepetition) {
-  const auto history = Run(kSizes, 3, 1);
+  const auto history = Repeat(kSizes, 3, 1);
   PlanJob job;
   job.end = history->Count();
   job.period = kSizes.size();
@@ -177,7 +176,7 @@ TEST(BuildScript, AMarkedIterationNeedsNoRepetition) {
 }
 
 TEST(BuildScript, TheKnownIterationIsNoNews) {
-  const auto history = Run(kSizes, 3, 40);
+  const auto history = Repeat(kSizes, 3, 40);
   PlanJob job;
   job.end = history->Count();
   job.known = BuildScript(*FindProfile(*history, job), job, Seen(1000), kSettings, nullptr);
