@@ -1,5 +1,5 @@
-// The hooks by which the launch collector knows kernels: handles as they are given out, and that they are gone. Where
-// it is off they hand on.
+// The hooks that tell the launch collector of kernels: handles that the driver returns, and their end. While it is off
+// they pass through.
 #include "preload/collect/kernel_table.h"
 #include "preload/collect/launch_notes.h"
 #include "preload/hooks/hook_table.h"

@@ -1,5 +1,5 @@
-// The hooks that keep StreamOrder informed: streams that go, captures that begin and end. (Streams that come are seen
-// by the work hooks, at their first use.)
+// The hooks that inform StreamOrder: streams that end, captures that begin and end. (The work hooks see new streams at
+// their first use.)
 #include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
@@ -18,12 +18,12 @@ CUcontext Current() {
   return driver != nullptr ? hotpack::CurrentContext(*driver) : nullptr;
 }
 
-// A stream that has a handle is known by it, a thread's default stream by the context too.
+// A stream with a handle is identified by the handle, a thread's default stream also by the context.
 void EndGraphMemory(CUstream stream, CUgraph graph) {
   hotpack::GraphBlocks().End(stream == CU_STREAM_PER_THREAD ? Current() : nullptr, hotpack::StreamKey(stream), graph);
 }
 
-// begin() -> CUresult asks the driver.
+// begin() -> CUresult calls the driver.
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
   HookScope scope;
@@ -31,7 +31,7 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
   try {
     Order().BeginCapture(stream);
   } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;  // of the host: nothing has begun
+    return CUDA_ERROR_OUT_OF_MEMORY;  // host memory: no capture has begun
   }
   const CUresult result = begin();
   if (result != CUDA_SUCCESS) {
