@@ -52,10 +52,10 @@ class Collector {
   bool Subscribe();
   bool Enable();
   void Withdraw();
-  bool Lost(bool watching);  // watching: launches are being watched, so far as we know
+  bool Lost(bool watching);  // watching: launches are watched, as far as is known
   bool Enough() const;
   void Watch();
-  void Drain(Patience patience);  // launches are watched, as far as is known
+  void Drain(Patience patience);
   void Detach(Patience patience);
   void SayDropped();
   void Say(const char* format, ...) __attribute__((format(printf, 2, 3)));
@@ -73,15 +73,15 @@ class Collector {
   ClockDifference clock_;
   uint64_t iterations_wanted_ = 0;  // 0: all
 
-  std::atomic<bool> noting_{false};     // launches are handed to the host
-  std::atomic<bool> abandoned_{false};  // launches go to the host
-  std::atomic<uint64_t> launches_{0};   // that the host awaits the times of
-  std::atomic<uint64_t> works_{0};      // whose times the host awaits
-  // whose times the host has got
-  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;  // for what follows; never held in a CUPTI call or a host call
-  pthread_cond_t changed_ =
-      PTHREAD_COND_INITIALIZER;  // guards the members below; never held in a CUPTI call or a host call
-  State state_ = State::kOff;    // Start makes it use CLOCK_MONOTONIC
+  std::atomic<bool> noting_{false};  // launches go to the host
+  std::atomic<bool> abandoned_{false};
+  std::atomic<uint64_t> launches_{0};  // whose times the host awaits
+  std::atomic<uint64_t> works_{0};     // ... and whose times it has got
+
+  // Guards the members below; never held in a CUPTI call or a host call.
+  pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;  // Start makes it use CLOCK_MONOTONIC
+  State state_ = State::kOff;
   bool end_wanted_ = false;
   uint64_t flushes_wanted_ = 0, flushes_done_ = 0;
 };

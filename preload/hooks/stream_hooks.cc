@@ -43,13 +43,14 @@ CUresult BeginCapture(CUstream stream, Begin begin) {
     hotpack::GraphBlocks().Begin(context, hotpack::StreamKey(stream));
     Order().CaptureBegan(context, stream);
   } catch (...) {
-    // Not recorded: the capture counts as active for ever, which is slow (releases stay aside) but right.
+    // Not recorded: the capture counts as active for ever. That is slow, since releases stay in quarantine, but
+    // correct.
   }
   return result;
 }
 
-// end() -> CUresult asks the driver. A capture can also end by an error (invalidated, unjoined), so the stream is
-// asked.
+// end() -> CUresult calls the driver. An error can also end a capture (invalidated, unjoined), so the stream is
+// queried.
 template <typename End>
 CUresult EndCapture(CUstream stream, CUgraph* graph, End end) {
   HookScope scope;
@@ -126,7 +127,7 @@ CUresult Hook_cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
   return EndCapture(PerThread(stream), graph, [=] { return HOTPACK_NEXT(cuStreamEndCapture_ptsz)(stream, graph); });
 }
 
-// Deprecated, and the one launch that names streams in an array.
+// Deprecated, and the only launch that names streams in an array.
 CUresult Hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned int count,
                                                    unsigned int flags) {
   HookScope scope;

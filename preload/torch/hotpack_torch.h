@@ -1,6 +1,6 @@
 /* libhotpack_torch.so: hotpack behind torch.cuda.memory.CUDAPluggableAllocator. python/hotpack registers these
- * functions and reads the figures. Needs no PyTorch headers. Thread-safe. Blocks come from hotpack_malloc (hotpack.h) of
- * libhotpack_preload.so if that is loaded, else of libhotpack.so.
+ * functions and reads the figures. Needs no PyTorch headers. Thread-safe. Blocks come from hotpack_malloc (hotpack.h)
+ * of libhotpack_preload.so if that is loaded, else of libhotpack.so.
  *
  * `device` is a CUDA ordinal in [0, 64), `stream` a cudaStream_t. Sizes are bytes. */
 #ifndef HOTPACK_TORCH_H_

@@ -1,4 +1,4 @@
-// What the subcommands of `hotpack plan` share.
+// Common parts of the subcommands of `hotpack plan`.
 #pragma once
 
 #include <string>
@@ -15,12 +15,13 @@ inline constexpr const char* kPlanGraphHelp =
     "such as "
     "resnet:50,batch=32 (--list-generators)";
 
-// A file of any of these formats, else a generator's specification. InvalidArgument or what reading has said, one line.
+// Reads a file of any of these formats, else a generator's specification. Errors are one line: InvalidArgument, or the
+// reader's.
 absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what);
 
-// `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on
-// standard output; with `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options`
-// asks for. The exit code.
+// `hotpack plan --sweep`: plans for `points` budgets, evenly from the least to what the unchanged step needs. Writes
+// CSV to standard output and, with `plot`, a picture. `algorithm` auto: all that make plans of the kind of `options`.
+// Returns the exit code.
 struct SweepOptions {
   std::string graph;
   std::string algorithm;
