@@ -51,8 +51,8 @@ void StreamOrder::BecomeSynchronous() {
 uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
   const CudaDriver* driver = Driver();
   if (stream == kNoStream || driver == nullptr) return kAllStreams;
-  if (reinterpret_cast<uintptr_t>(stream) <= 2 && context == nullptr)
-    return kAllStreams;  // a default stream without a context
+  // A default stream without a context.
+  if (reinterpret_cast<uintptr_t>(stream) <= 2 && context == nullptr) return kAllStreams;
   if (stream == nullptr || stream == CU_STREAM_LEGACY) {
     const uint32_t number = streams_.FindLegacy(context);
     return number != kAllStreams ? number : AddStream(CU_STREAM_LEGACY, context, StreamKind::kLegacy);
@@ -74,8 +74,8 @@ uint32_t StreamOrder::NumberOf(CUstream stream, CUcontext context) {
 }
 
 void StreamOrder::FirstUse(CUstream stream) {
-  if (state_.load() == kSynchronous || IsCapturing(stream))
-    return;  // a captured use does not count: the graph's launch will
+  // A captured use does not count: the graph's launch will.
+  if (state_.load() == kSynchronous || IsCapturing(stream)) return;
   const CudaDriver* driver = Driver();
   CUcontext context = nullptr;
   if (driver == nullptr) return;

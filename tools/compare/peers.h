@@ -14,10 +14,10 @@ namespace hotpack {
 struct PeerResult {
   std::string name;   // a short word for a table: "pytorch", "pytorch-expandable", "best-fit", ...
   std::string title;  // a phrase for a reader
-  uint64_t reserved_peak =
-      0;  // the most memory taken from the driver at once, in the whole run: what comparisons are by
-  uint64_t reserved_steady =
-      0;  // the most while the iteration with the highest live load runs; reserved_peak where there is none
+  // The most memory taken from the driver at once, in the whole run: the measure of comparisons.
+  uint64_t reserved_peak = 0;
+  // The most while the iteration with the highest live load runs; reserved_peak if there is none.
+  uint64_t reserved_steady = 0;
   uint64_t device_calls = 0;  // calls to the driver that take or give back memory
   bool offline = false;       // the policy knows all requests in advance
   // The capacity did not suffice: figures up to the failed request, the others are 0. Needs a capacity.

@@ -23,8 +23,8 @@ struct PeerRecording {
   // The iteration with the highest live load (FindLargestIteration); nothing if there is none.
   std::optional<HotIteration> hot;
   bool marked = false;  // it is a marked one
-  std::vector<uint8_t>
-      planned;  // by request: it is of the hot iteration or of an earlier one like it, and lives no longer
+  // By request: it is of the hot iteration or of an earlier one like it, and lives no longer.
+  std::vector<uint8_t> planned;
   // The events of that iteration: [begin, end) of `events`; empty without one.
   size_t window_begin = 0, window_end = 0;
 };

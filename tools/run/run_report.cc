@@ -160,8 +160,8 @@ std::optional<PytorchHeld> PytorchWouldHold(const RunOptions& options, const std
   if (processes.front().stats.passed_through > 0) return std::nullopt;  // these are not in the recording
   const std::string path = BusiestRecording(options, directory, processes);
   std::error_code error;
-  if (std::filesystem::exists(path + ".2", error))
-    return std::nullopt;  // of another context, whose arena is in the figures too
+  // The recording of another context, whose arena is in the figures too.
+  if (std::filesystem::exists(path + ".2", error)) return std::nullopt;
   if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
   const absl::StatusOr<TraceFile> file = LoadTrace(path);
   if (!file.ok() || file->origin.end != TraceOrigin::End::kClosed) return std::nullopt;
