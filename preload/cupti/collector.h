@@ -61,7 +61,7 @@ class Collector {
   void Say(const char* format, ...) __attribute__((format(printf, 2, 3)));
   const char* NameOf(CUptiResult result);
 
-  // With mutex_ held: until `done` or so many milliseconds have passed.
+  // Waits with mutex_ held: until `done`, or until the milliseconds have passed.
   template <typename Done>
   void WaitLocked(int milliseconds, Done done);
   void Enter(State state);

@@ -12,7 +12,7 @@ namespace {
 
 void Given(const HookScope& scope, CUresult result, const void* handle, const char* name, bool is_kernel) noexcept try {
   if (result == CUDA_SUCCESS && scope.Active() && NotesLaunches()) hotpack::KernelGiven(handle, name, is_kernel);
-} catch (...) {  // no host memory: the driver is asked at the launch
+} catch (...) {  // out of host memory: the driver is queried at the launch
 }
 
 void Gone(const HookScope& scope) {

@@ -21,7 +21,8 @@ void Enable(CUcontext peer) noexcept try {
 } catch (...) {
 }
 
-// For every context's arena on the pool's device. Makes the current context's arena if it has none yet.
+// Enables access for every context's arena on the pool's device. First makes the current context's arena if there is
+// none yet.
 void EnableForPool(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) noexcept try {
   const hotpack::CudaDriver* driver = hotpack::Driver();
   if (driver == nullptr || driver->DeviceGetDefaultMemPool == nullptr) return;

@@ -150,7 +150,6 @@ CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstr
 // Returns false if a capture forbids it.
 bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind,
                             const Block& block, CUresult* result) {
-  // Another thread may be about to begin a capture on a stream that is asked here, and then given an event.
   // Another thread may be about to begin a capture on a stream that is queried here and then gets an event.
   const StreamOrder::CaptureHold hold(&Order());
   if (!hold) return false;

@@ -48,18 +48,18 @@
 // contexts, and each call asks the driver for captures. Exception:
 //
 // 9. The program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce captures.
-//    - A release on "any stream" is ordered by an event of each whole context (ContextEvents). So is a pooled one, or
-//      one of a user that cannot be told to record. The event also covers unnamed and ended streams. It is recorded
-//      when it is needed, or at the release if the block's memory went to another stream before (CrossingBlocks). The
-//      host waits where the driver has no such events.
+//    - A release on "any stream" (pooled, or with a user that cannot record) is ordered by an event of each whole
+//      context (ContextEvents), which also covers unnamed and ended streams. It is recorded when it is needed, or at the
+//      release if the block's memory went to another stream before (CrossingBlocks). The host waits where the driver has
+//      no such events.
 //    - Streams do not join (2). All releases before the second stream was named share one tick, `past_tick_`. It
 //      applies to all memory until that work is done.
 //    - What a stream comes after is known only as long as its handle is the same stream's (UsedStreams::Identify).
 //    - A recorded use gets its event at the release, as long as the program answers for that stream's handle.
-//    - Recording a context's event, or waiting on the host, would invalidate an unannounced capture. Before either, all
-//      named streams are asked whether they capture. If one does, a request whose memory would have to wait is not
-//      served. The same holds for such a request on a capturing stream. preload/serve/driver_blocks.h serves it
-//      instead.
+//    - Recording a context's event, or waiting on the host, would invalidate an unannounced capture. So before either,
+//      all named streams are asked whether they capture.
+//    - If one does, or on a capturing stream, a request whose memory would have to wait is not served.
+//      preload/serve/driver_blocks.h serves it instead.
 //    - A pooled release during a capture reaches the engine at once, unless it has users: its stream needs no event.
 #pragma once
 

@@ -27,7 +27,7 @@ struct FailRule {
   bool others = false;   // ... from all other objects
   uint64_t first = 0;    // this call …
   bool onwards = false;  // … and every later one
-  uint64_t every = 0;    // or each time after so many calls
+  uint64_t every = 0;    // or every call whose number is a multiple of this
   int error = 0;         // 0: the function's usual one
   std::atomic<uint64_t> calls{0};
 };

@@ -1,5 +1,5 @@
 // The subcommands of `hotpack` except `run` (tools/run/run.h). Each adds itself to `app`. When it was chosen and has
-// run, *exit_code is its result: 0, 1 (it failed), or 2 (bad options, bad input, no device or program to work with).
+// run, *exit_code is its result: 0, 1 (it failed), or 2 (bad options, bad input, nothing to work with).
 #pragma once
 
 #include "CLI/CLI.hpp"
