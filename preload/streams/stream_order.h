@@ -49,9 +49,9 @@
 //
 // 9. The program has promised (hotpack_keep_streams) to name every stream that gets a block and to announce captures.
 //    - A release on "any stream" (pooled, or with a user that cannot record) is ordered by an event of each whole
-//      context (ContextEvents), which also covers unnamed and ended streams. It is recorded when it is needed, or at the
-//      release if the block's memory went to another stream before (CrossingBlocks). The host waits where the driver has
-//      no such events.
+//      context (ContextEvents). The event also covers unnamed and ended streams.
+//    - That event is recorded when it is needed, or at the release if the block's memory went to another stream before
+//      (CrossingBlocks). The host waits where the driver has no such events.
 //    - Streams do not join (2). All releases before the second stream was named share one tick, `past_tick_`. It
 //      applies to all memory until that work is done.
 //    - What a stream comes after is known only as long as its handle is the same stream's (UsedStreams::Identify).
