@@ -1,6 +1,6 @@
 // HOTPACK=record: the driver serves every request, and hotpack records those that it would have served.
 //
-// allocate.cc, memory_hooks.cc and c_allocate.cc call these functions for requests that an arena would serve. So
+// Called by serve/allocate.cc, hooks/memory_hooks.cc and capi/allocate.cc for requests that an arena would serve. So
 // recordings lack the program's own pools, captures and excluded sizes.
 #pragma once
 
