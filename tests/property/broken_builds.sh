@@ -212,7 +212,7 @@ mutant "pools, a context that is left out" preload/streams/stream_contexts.cc \
 mutant "pools, a handle that has come back" preload/streams/used_streams.cc "slots_[number].known_all.store(0);" ""
 mutant "pools, a use that was told of" preload/streams/stream_order.cc "if (!gone) streams_.NoteRelease(stream, tick);" "continue;"
 mutant "pools, a capturing stream that waits" preload/streams/stream_contexts.cc \
-  "const bool capturing = AsksCapturing(stream);  // it may be told to wait for nothing outside its graph" "const bool capturing = false;"
+  "const bool capturing = AsksCapturing(stream);  // it must not wait for anything outside its graph" "const bool capturing = false;"
 mutant "pools, an event while a stream captures" preload/streams/stream_edges.cc \
   "if (captures_.load() == 0 && !(ByContexts() && Driver() != nullptr && streams_.AnyCapturing(*Driver()))) return true;" \
   "if (captures_.load() == 0) return true;"

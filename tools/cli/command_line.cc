@@ -14,13 +14,13 @@
 namespace hotpack {
 namespace {
 
-// "hotpack", or with the subcommand that was chosen.
+// Returns "hotpack", or with the chosen subcommand.
 std::string NameOf(const CLI::App& app) {
   auto chosen = app.get_subcommands();
   return chosen.empty() ? "hotpack" : "hotpack " + chosen[0]->get_name();
 }
 
-// One line, whatever the reason; options of a subcommand are reported under its name.
+// Prints one line for any error. Options of a subcommand are reported under its name.
 int UsageError(const CLI::App& app, const char* first_argument, std::string reason) {
   std::replace(reason.begin(), reason.end(), '\n', ' ');
   const std::string name = NameOf(app);
@@ -31,7 +31,7 @@ int UsageError(const CLI::App& app, const char* first_argument, std::string reas
   return kExitBadUse;
 }
 
-// What was printed has arrived, or the command has failed. (A reader that went away ends it by SIGPIPE.)
+// Fails the command if its output did not arrive. (A closed reader ends it by SIGPIPE.)
 int Finish(const std::string& name, int code) {
   errno = 0;
   std::cout.flush();

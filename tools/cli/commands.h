@@ -1,5 +1,6 @@
-// The subcommands of `hotpack`, but for `run` (tools/run/run.h) and `plan` (tools/commands/plan.h). Each adds itself to `app`; when it is chosen and has
-// run, *exit_code is its result: 0, 1 (what was asked for failed), or 2 (bad options, bad input, nothing to work with).
+// The subcommands of `hotpack` except `run` (tools/run/run.h) and `plan` (tools/commands/plan.h). Each adds itself to
+// `app`. When it was chosen and has run, *exit_code is its result: 0, 1 (it failed), or 2 (bad options, bad input,
+// nothing to work with).
 #pragma once
 
 namespace CLI {

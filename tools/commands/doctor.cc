@@ -14,7 +14,7 @@
 namespace hotpack {
 namespace {
 
-// False, and *code, if the program could not be started.
+// Runs the program and reads its facts. Returns false, with *code set, if it could not be started.
 bool RunAndLook(const RunOptions& options, Diagnosis* diagnosis, int* code) {
   const TemporaryDirectory directory;
   ProcessWatch watch;

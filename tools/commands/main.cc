@@ -1,4 +1,4 @@
-// The command `hotpack`: one file a subcommand.
+// The command `hotpack`: one file per subcommand.
 #include "CLI/CLI.hpp"
 #include "tools/cli/command_line.h"
 #include "tools/cli/commands.h"

@@ -1,4 +1,4 @@
-// hotpack plan: the graph of a training step → what to compute again and what to move, for a budget.
+// hotpack plan: the graph of a training step → what to recompute and what to offload, for a budget.
 // See also plan_command.cc (options), plan_sweep.cc (--sweep) and plan_export.cc (its subcommands for solvers).
 #include <cstdio>
 #include <memory>
@@ -35,8 +35,8 @@ double Overhead(const RematPlan& answer) {
   return static_cast<double>(answer.outcome.time) / static_cast<double>(answer.baseline_time);
 }
 
-// What is live at once in the program itself, which lets go of some storages later than after their last use. Null:
-// that cannot be run.
+// Returns the peak of the program itself, which frees some storages later than after their last use. Null: it cannot
+// run.
 nlohmann::ordered_json ProgramPeak(const Graph& graph) {
   const absl::StatusOr<remat::Outcome> outcome = Simulate(graph, Baseline(graph, remat::Release::kAsTheProgram));
   return outcome.ok() ? nlohmann::ordered_json(outcome->live_peak) : nlohmann::ordered_json();

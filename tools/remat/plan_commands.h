@@ -1,4 +1,4 @@
-// What the subcommands of `hotpack plan` share.
+// Common parts of the subcommands of `hotpack plan`.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 
 namespace hotpack {
 
-// A graph as JSON, an operator log of the DTR prototype, or a recording with launches; else a generator's specification. InvalidArgument or what reading has said, one line.
+// Reads a graph as JSON, an operator log of the DTR prototype or a recording with launches, else a generator's
+// specification. Errors are one line: InvalidArgument, or the reader's.
 absl::StatusOr<remat::Graph> ReadPlanGraph(const std::string& what);
 
-// `hotpack plan --sweep`: plans for `points` budgets evenly from the least to what the step needs as it is, as CSV on
-// standard output; with `plot`, as a picture too. `algorithm`: auto: all that make plans of the kind that `options`
-// asks for. The exit code.
+// `hotpack plan --sweep`: plans for `points` budgets, evenly from the least to what the unchanged step needs. Writes
+// CSV to standard output and, with `plot`, a picture. `algorithm` auto: all that make plans of the kind of `options`.
+// Returns the exit code.
 struct SweepOptions {
   std::string graph;
   std::string algorithm;

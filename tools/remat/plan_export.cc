@@ -1,4 +1,4 @@
-// hotpack plan export, hotpack plan solved: a graph and a budget as a model for solvers, and their answer as a plan.
+// hotpack plan export, hotpack plan solved: a graph and a budget as a model for solvers, and their solution as a plan.
 #include <cstdio>
 #include <memory>
 #include <string>
