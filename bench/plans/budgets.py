@@ -54,11 +54,11 @@ def _best_other(point: Point) -> int | None:
 
 def summary(points: list[Point]) -> dict:
     """Counts of budgets, and shares: `loss` of the search's time over the best other's, gaps over the bound."""
-    anybody = [point for point in points if any(point.plans.values())]
-    ours = [point for point in anybody if point.plans.get(SEARCH)]
+    planned = [point for point in points if any(point.plans.values())]
+    ours = [point for point in planned if point.plans.get(SEARCH)]
     others = [(point.time(SEARCH), _best_other(point)) for point in ours]
     gaps = [point.plans[SEARCH].ratio / point.plans[SEARCH].bound_ratio - 1 for point in ours]
-    return {"anybody": len(anybody), "search": len(ours),
+    return {"anybody": len(planned), "search": len(ours),
             "fastest": sum(other is None or mine < other for mine, other in others),
             "loss": max((mine / other - 1 for mine, other in others if other is not None), default=0.0),
             "mean_gap": sum(gaps) / len(gaps) if gaps else None, "largest_gap": max(gaps, default=None)}
@@ -71,7 +71,7 @@ def _rows(name: str, points: list[Point]) -> list[dict]:
 
 
 def half(points: list[Point]) -> Point:
-    """The least budget of at least half of what the step needs as it is for which anybody has a plan."""
+    """The least budget of at least half of what the step needs as it is for which any planner has a plan."""
     return next((point for point in points if point.part >= 0.5 and any(point.plans.values())), points[-1])
 
 
@@ -84,7 +84,7 @@ def _picture(context: Context, name: str) -> tuple[list[str], str | None]:
 
 
 def _learnt(context: Context, graph: Graph, point: Point) -> Plan | None:
-    """By the planner that a sweep leaves out, as it learns anew for each budget."""
+    """By the planner that a sweep leaves out, because it learns again for each budget."""
     found = plan(context, graph, LEARNT, point.budget)
     if found is None:
         return None
@@ -164,7 +164,7 @@ def markdown(document: dict) -> str:
              f"{document['time_limit']} for each search. Fastest: budgets at which no other planner's plan is as fast. Loss: of the search to the "
              "best other. Gap: of the search over the bound on any plan's time (with copies, a bound on those). The last column: seconds for all "
              "planners and budgets."]
-    for swap, title in ((False, "Computing again"), (True, "Computing again and copies to the host")):
+    for swap, title in ((False, "Recomputing"), (True, "Recomputing and copying to the host")):
         graphs = [row for row in document["graphs"] if row["copies"] == swap]
         if graphs:
             parts += [f"{title}:", _summaries(graphs), "Time over the time with all memory, at the least budget from half the memory on for which "

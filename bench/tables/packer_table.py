@@ -3,6 +3,9 @@
 from made import origin
 
 
+SECTIONS = ("traces", "capacity", "optimum", "large", "scale", "heuristics", "paper")  # of which pages have tables
+
+
 def shown(column, value):
     if value is None:
         return "-"

@@ -15,7 +15,7 @@ _UNIT = r"(?:%|[nµum]?s|min|h|[KMGT]?i?B|[kMG]Hz|bytes|times|x|requests|blocks|
 _NUMBER = r"[-+−~<>≤≥±×]?\s*\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 # A cell that is a figure, or figures: 0.25, 1,000,000, 4842496, 1.7 s, 12 MiB, -3.7 %, 1.0000 / 0.02, 250.0 MiB (1.002).
 _FIGURES = re.compile(rf"{_NUMBER}(?:\s*{_UNIT})?(?:\s*[/(,;]\s*{_NUMBER}(?:\s*{_UNIT})?\)?)*")
-# Of a whole number alone nobody can tell; it is one if it is large, or has a unit.
+# A whole number counts as a figure only if it is large or has a unit.
 _TELLING = re.compile(rf"\d\.\d|\d,\d\d\d|\d{{5,}}|\d[eE]|\d\s*{_UNIT}\b|\d\s*%")
 
 
@@ -24,9 +24,11 @@ class Fault(Exception):
 
 
 def pages(root: Path) -> list[Path]:
-    """Those that may have tables, in a fixed order."""
-    return [path for path in [root / "README.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("*/README.md"))]
-            if path.is_file()]
+    """Those that may have tables, in a fixed order. Long tables have pages of their own in docs/results."""
+    found = [root / "README.md"]
+    for pattern in ("docs/*.md", "docs/results/*.md", "*/README.md"):
+        found += sorted(root.glob(pattern))
+    return [path for path in found if path.is_file()]
 
 
 def _line(text: str, position: int) -> int:

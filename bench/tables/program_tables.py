@@ -1,5 +1,5 @@
 """The tables of programs that measure hotpack itself: Google Benchmark's, callgrind's counts, the packer's random checks, and those
-that a program writes beside its document."""
+that a program writes next to its document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from made import origin
 from pages import Fault
 from text_table import render
 
-_TEXT_COMMANDS = {  # of tables that a program writes beside its document
+_TEXT_COMMANDS = {  # of tables that a program writes next to its document
     **{f"planner_{name}": f"bench/planner {name} --out bench/results/planner" for name in ("logs", "budgets", "chen", "echo", "dqn", "exact")},
     "cost": "bench/cost --out bench/results/cost", "ranks": "bench/ranks --out bench/results/ranks",
     "paper/figure2": "bench/paper/figure2 --out bench/results/paper",
@@ -84,9 +84,34 @@ def pack_check(results: Results, _: str) -> str:
     return "\n\n".join([f"On {'; '.join(machines)}.", render(lines), *missing])
 
 
+_BRIEF = (  # document, benchmark, what it measures: a row each
+    ("serving_bench", "OnScriptPair", "an allocation and a release by script"),
+    ("serving_bench", "BestFitPair/5000", "the same by best fit, at most 5,000 blocks live"),
+    ("serving_bench", "MallocPair", "`malloc` and `free`"),
+    ("hook_bench", "hotpack/DriverPair", "`cuMemAlloc` and `cuMemFree` through the hooks, by script"),
+    ("recorder_bench", "PairRecorded/iterations:2560000", "an allocation and a release, recorded"),
+    ("startup_bench", "no CUDA/alone/real_time", "a process without CUDA, from start to end"),
+    ("startup_bench", "no CUDA/preloaded/real_time", "the same, with hotpack preloaded"),
+    ("plan_bench", "Load/nested/blocks:1000000", "loading a plan of 1,000,000 blocks"),
+)
+
+
+def benchmarks_brief(results: Results, _: str) -> str:
+    """The benchmarks that a reader asks for first, out of the documents of bench/benchmarks."""
+    lines, origins = [["what", "benchmark", "elapsed"]], {}
+    for name, row_name, what in _BRIEF:
+        written = results.named(name)
+        row = next((row for row in written["benchmarks"] if row["run_name"] == row_name), None) if written else None
+        if written is None or row is None:
+            return not_yet("bench/benchmarks --out bench/results")
+        origins[origin(written)] = True
+        lines.append([what, f"`{name}`, {row_name}", f"{row['real_time']:.4g} {row['time_unit']}"])
+    return "\n\n".join([*origins, render(lines)])
+
+
 def markdown(results: Results, name: str) -> str:
-    """A table that a program wrote beside its document, of which it must be; without a title, since the page has one. Pictures in
-    it are files beside it."""
+    """A table that a program wrote next to its document, of the same run. Without its title: the page has one. Its pictures are
+    files in the same folder."""
     written, path = results.named(name), results.folder / f"{name}.md"
     if written is None and name in _TEXT_COMMANDS:
         return not_yet(_TEXT_COMMANDS[name], ", on a machine with a GPU" if name in _NEED_GPU else "")

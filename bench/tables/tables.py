@@ -8,6 +8,7 @@ from pathlib import Path
 
 import gpu_tables
 import packer_table
+import plan_tables
 import program_tables
 import solver_table
 from documents import AGREE, OUTPUT, PACKER, SOLVERS, TORCH, Results
@@ -111,6 +112,21 @@ def packer(results: Results, section: str) -> str:
     return packer_table.head(written, [section]) + "\n\n" + packer_table.section(written["sections"][section])
 
 
+def packer_brief(results: Results, _: str) -> str:
+    """A row for each section: of which run, and its summary."""
+    lines = ["| section | instances | result | date | commit |", "|---|---:|---|---|---|"]
+    machines = {}
+    for section in packer_table.SECTIONS:
+        written = results.newest(PACKER, lambda content: "rows" in content["sections"].get(section, {}))
+        if written is None:
+            return not_yet(f"bench/packer {section} --json bench/results/packer_{section}.json")
+        machines[f"{written['machine']['processor']}, {written['machine']['cores']} cores"] = True
+        found = written["sections"][section]
+        lines.append(f"| {section} | {len(found['rows'])} | {found['summary']} | {written['date'][:10]} "
+                     f"| `{written['hotpack']['commit'][:12]}` |")
+    return "\n".join([f"By `bench/packer SECTION` on {'; '.join(machines)}.", "", *lines])
+
+
 def solvers(results: Results, _: str) -> str:
     written = results.newest(SOLVERS)
     return not_yet("bench/solvers --json bench/results/solvers.json") if written is None else solver_table.render(written)
@@ -133,6 +149,8 @@ _TABLES = {  # name -> what makes it, and whether a word follows the name
     "torch_peers": (torch_peers, False),
     "largest_batch": (largest_batch, False), "peers_agree": (peers_agree, False),
     "peers_agree_tight": (peers_agree_tight, False), "packer": (packer, True), "solvers": (solvers, False), "output": (output, True),
+    "packer_brief": (packer_brief, False), "planner_brief": (plan_tables.planner_brief, False), "planner_papers": (plan_tables.planner_papers, False),
+    "benchmarks_brief": (program_tables.benchmarks_brief, False),
     "benchmark": (program_tables.benchmark, True), "markdown": (program_tables.markdown, True),
     "instructions": (program_tables.instructions, False), "pack_check": (program_tables.pack_check, False),
     "gpu_timing": (gpu_tables.timing, False),
