@@ -13,7 +13,7 @@
 //    parts reached as in remat/networks/device.h; transfers at 12 GB/s each way, as PCI Express 3.0 with 16 lanes
 //    reaches.
 //  - every planner is judged by remat/core/simulator.h; memonger, SuperNeurons and TFLMS are the fastest of what their
-//    parameters allow (remat/baselines), which is more than a user would try.
+//    parameters allow (planner/baselines), which is more than a user would try.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>

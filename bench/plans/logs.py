@@ -1,4 +1,4 @@
-"""The section `logs`: operator logs of the DTR prototype, next to what its authors measured."""
+"""The section `logs`: operator logs of the DTR prototype, beside what its authors measured."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The tables of programs that measure hotpack itself: Google Benchmark's, callgrind's counts, the packer's random
-checks, and those that a program writes next to its document."""
+"""The tables of programs that measure hotpack itself: Google Benchmark's, callgrind's counts, the packer's random checks, and those
+that a program writes next to its document."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def benchmarks_brief(results: Results, _: str) -> str:
 
 
 def markdown(results: Results, name: str) -> str:
-    """A table that a program wrote next to its document, of the same run. Without its title: the page has one. Its
-    pictures are files in the same folder."""
+    """A table that a program wrote next to its document, of which it must be; without a title, since the page has one. Pictures in
+    it are files next to it."""
     written, path = results.named(name), results.folder / f"{name}.md"
     if written is None and name in _TEXT_COMMANDS:
         return not_yet(_TEXT_COMMANDS[name], ", on a machine with a GPU" if name in _NEED_GPU else "")
