@@ -13,10 +13,8 @@ from pages import Fault
 from text_table import render
 
 _TEXT_COMMANDS = {  # of tables that a program writes next to its document
-    **{f"planner_{name}": f"bench/planner {name} --out bench/results/planner"
-       for name in ("logs", "budgets", "chen", "echo", "dqn", "exact")},
-    "cost": "bench/cost --out bench/results/cost",
-    "ranks": "bench/ranks --out bench/results/ranks",
+    **{f"planner_{name}": f"bench/planner {name} --out bench/results/planner" for name in ("logs", "budgets", "chen", "echo", "dqn", "exact")},
+    "cost": "bench/cost --out bench/results/cost", "ranks": "bench/ranks --out bench/results/ranks",
     "paper/figure2": "bench/paper/figure2 --out bench/results/paper",
     "paper/figure2_pytorch": "bench/paper/figure2 --events pytorch --out bench/results/paper",
     "paper/figure3": "bench/paper/figure3 --out bench/results/paper",
