@@ -1,6 +1,6 @@
 # Install rules, the CMake package and the pkg-config file.
 #
-#   bin/hotpack                        the command
+#   bin/hotpack                        the command; bin/hotpack-remat, which `hotpack plan` starts
 #   share/man/man1/hotpack.1           its man page; share/bash-completion/completions/hotpack
 #   lib/libhotpack_preload.so.0        preloaded by it, or by hand
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
@@ -12,7 +12,7 @@
 include(CMakePackageConfigHelpers)
 
 if(TARGET hotpack_command)
-  install(TARGETS hotpack_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS hotpack_command hotpack_remat_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   get_target_property(man_page hotpack_command HOTPACK_MAN_PAGE)
   get_target_property(completion hotpack_command HOTPACK_COMPLETION)
   install(FILES "${man_page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")

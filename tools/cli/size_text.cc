@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "CLI/CLI.hpp"
+
 namespace hotpack {
 namespace {
 

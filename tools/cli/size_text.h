@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class Validator;
+}  // namespace CLI
 
 namespace hotpack {
 

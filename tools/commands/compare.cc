@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "profiler/trace_file.h"
 #include "tools/cli/commands.h"

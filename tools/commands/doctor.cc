@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "tools/doctor/doctor_advice.h"
 #include "tools/doctor/doctor_facts.h"
 #include "tools/doctor/doctor_report.h"

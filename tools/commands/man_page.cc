@@ -3,6 +3,7 @@
 #include <sstream>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "preload/process/option_table.h"

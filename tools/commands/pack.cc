@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "packer/csv.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "profiler/trace_record.h"
 #include "runtime/persist/stats_file.h"
 #include "tools/cli/exit_codes.h"

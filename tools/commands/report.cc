@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "tools/cli/commands.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/progress.h"

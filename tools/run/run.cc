@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "CLI/CLI.hpp"
 #include "preload/process/option_table.h"
 #include "tools/cli/file_sink.h"
 #include "tools/cli/output_file.h"

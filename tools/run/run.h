@@ -1,7 +1,9 @@
 // hotpack run, record and doctor: start a program under the preload and report afterwards.
 #pragma once
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace hotpack {
 

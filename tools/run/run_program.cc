@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "tools/run/run_child.h"
 
 namespace hotpack {

@@ -5,9 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "tools/cli/interrupt.h"
 #include "tools/run/run_setup.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace hotpack {
 

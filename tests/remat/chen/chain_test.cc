@@ -1,4 +1,4 @@
-#include "remat/chen/chain.h"
+#include "tests/remat/chen/chain.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "remat/baselines/dtr.h"
 #include "remat/baselines/echo.h"
-#include "remat/chen/chain.h"
+#include "tests/remat/chen/chain.h"
 #include "remat/chen/plans.h"
 #include "remat/chen/recursion.h"
 #include "remat/chen/segments.h"

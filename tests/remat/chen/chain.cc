@@ -1,4 +1,4 @@
-#include "remat/chen/chain.h"
+#include "tests/remat/chen/chain.h"
 
 #include <algorithm>
 #include <string>
