@@ -90,7 +90,7 @@ def leave(options: argparse.Namespace, name: str, rows: list[dict], markdown: st
                 "size": options.size, **(more or {}), "rows": rows, "failures": failures}
     size = {"full": [], "quick": ["--quick: not all configurations of the paper."],
             "smoke": ["--smoke: small networks; the figures show nothing."]}[options.size]
-    lost = [f"Could not be had: {failure}" for failure in failures]
+    lost = [f"Missing: {failure}" for failure in failures]
     text = "\n\n".join([origin(document), *size, *notes, *lost]) + "\n\n" + markdown
     text += "".join(f"\n![{stem}{letter}]({stem}{letter}.svg)\n" for letter in pictures)
     files = {f"{stem}.json": text_of(document), f"{stem}.csv": as_csv(rows), f"{stem}.md": text}

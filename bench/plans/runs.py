@@ -99,7 +99,9 @@ class Point:
         return found.time if found else None
 
     def bound_ratio(self) -> float | None:
-        return max((found.bound_ratio for found in self.plans.values() if found), default=None)
+        """The least of the plans' bounds: a plan taken over from a smaller budget has that budget's bound, which is
+        higher."""
+        return min((found.bound_ratio for found in self.plans.values() if found), default=None)
 
 
 def read_sweep(text: str) -> list[Point]:

@@ -16,6 +16,7 @@ SOLVERS = "hotpack-solvers"
 OUTPUT = "hotpack-output"
 BENCHMARKS = "hotpack-benchmarks"
 INSTRUCTIONS = "hotpack-instructions"
+PLANNER = "hotpack-planner"
 GOOGLE = "google-benchmark"
 
 
@@ -53,7 +54,7 @@ def refused(document: Document) -> str:
         return "Google Benchmark names neither command nor commit; bench/benchmarks keeps what it measures"
     commit = document.content.get("hotpack", {}).get("commit", "unknown")
     if commit == "unknown" or commit.endswith("-changed"):
-        return f"the commit is {commit}: sources that nobody can look at"
+        return f"the commit is {commit}: its sources are not in the history"
     if "--smoke" in document.content.get("command", "").split():
         return "--smoke is of sizes that show nothing"
     if document.schema == GPU_CHECK:
