@@ -3,6 +3,7 @@
 #include "preload/hooks/hook_table.h"
 #include "preload/process/driver_access.h"
 #include "preload/process/hook_scope.h"
+#include "preload/serve/driver_blocks.h"
 #include "preload/streams/graph_memory.h"
 #include "preload/streams/stream_order.h"
 
@@ -27,13 +28,18 @@ void EndGraphMemory(CUstream stream, CUgraph graph) {
 template <typename Begin>
 CUresult BeginCapture(CUstream stream, Begin begin) {
   HookScope scope;
-  if (!scope.Active()) return begin();
+  if (HookScope::Nested()) return begin();
+  const auto begin_between_releases = [&begin] {
+    const auto hold = hotpack::BlocksOfDriver().HoldReleases();
+    return begin();
+  };
+  if (!scope.Active()) return begin_between_releases();  // hotpack is off, but blocks of hotpack_malloc are released
   try {
     Order().BeginCapture(stream);
   } catch (...) {
     return CUDA_ERROR_OUT_OF_MEMORY;  // host memory: no capture has begun
   }
-  const CUresult result = begin();
+  const CUresult result = begin_between_releases();
   if (result != CUDA_SUCCESS) {
     Order().CancelCapture();
     return result;

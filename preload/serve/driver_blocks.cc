@@ -151,8 +151,7 @@ CUresult DriverBlocks::Free(const CudaDriver& driver, CUdeviceptr address, CUstr
 bool DriverBlocks::GiveBack(const CudaDriver& driver, CUdeviceptr address, CUstream stream, ReleaseKind kind,
                             const Block& block, CUresult* result) {
   // Another thread may be about to begin a capture on a stream that is queried here and then gets an event.
-  const StreamOrder::CaptureHold hold(&Order());
-  if (!hold) return false;
+  const std::lock_guard<std::mutex> no_capture_begins(giving_back_);
   if (block.plain) {  // cuMemFree waits for all work that may use the memory
     if (Order().AnyCapture() || Capturing(driver, stream)) return false;
     const RelaxedCaptureMode relaxed(driver);
@@ -286,6 +285,7 @@ void DriverBlocks::ForgetContext(CUcontext context) {
 
 void DriverBlocks::ResetAfterFork() {
   new (&trimming_) std::mutex;  // another thread of the parent may have held it
+  new (&giving_back_) std::mutex;
   new (&mutex_) std::mutex;
   state_ = nullptr;
   any_.store(false);

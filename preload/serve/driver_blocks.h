@@ -9,6 +9,8 @@
 // 3. A block's other users are recorded. At its release the stream waits for them before the driver gets the block.
 // 4. On a capturing stream the driver's pool would make a graph node, which is no memory that a program may keep. Such
 //    a block comes from cuMemAlloc. It returns by cuMemFree when no capture is active.
+// 5. No capture begins in the middle of a release, where hooks see it begin. Otherwise a stream that was found not
+//    capturing could be captured when it gets its event, and the releasing stream would join the graph.
 #pragma once
 
 #include <cuda.h>
@@ -38,6 +40,8 @@ class DriverBlocks {
   bool Trim(const CudaDriver& driver);
   // Returns the bytes of released blocks that the driver does not know of yet, over all devices.
   uint64_t IdleBytes() const { return idle_bytes_.load(std::memory_order_relaxed); }
+  // While the result lives, no release is under way. For hooks that begin a capture, also where hotpack is off.
+  [[nodiscard]] std::unique_lock<std::mutex> HoldReleases() { return std::unique_lock(giving_back_); }
   // Returns false until the first request came here. Then there is no block to search.
   bool Any() const { return any_.load(std::memory_order_acquire); }
 
@@ -87,6 +91,7 @@ class DriverBlocks {
   std::atomic<uint64_t> idle_bytes_{0};
   // Locked before mutex_. Held while the host waits, so that another thread's request finds the returned memory.
   std::mutex trimming_;
+  std::mutex giving_back_;  // locked before mutex_; held across the driver calls of a release
   std::mutex mutex_;
   State* state_ = nullptr;
 };

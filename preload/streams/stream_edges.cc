@@ -46,18 +46,6 @@ bool StreamOrder::EnterSynchronize() {
   return false;
 }
 
-// Between the hook's count and its note of the capture that the driver is asked to begin.
-bool StreamOrder::HoldCaptures() {
-  syncing_.fetch_add(1);
-  if (!kHooksPresent || captures_.load() == 0) return true;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (began_ != nullptr && captures_.load() == static_cast<int>(began_->size())) return true;
-  }
-  syncing_.fetch_sub(1);
-  return false;
-}
-
 void StreamOrder::Settle(uint64_t tick) {
   uint64_t seen = settled_.load();
   while (seen < tick && !settled_.compare_exchange_weak(seen, tick)) {

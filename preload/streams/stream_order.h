@@ -178,22 +178,6 @@ class StreamOrder {
     return may;
   }
 
-  // While it lives, no thread begins a capture that hooks see; active captures go on. False if one is just beginning.
-  class CaptureHold {
-   public:
-    explicit CaptureHold(StreamOrder* order) : order_(order), ok_(order->HoldCaptures()) {}
-    ~CaptureHold() {
-      if (ok_) order_->LeaveSynchronize();
-    }
-    CaptureHold(const CaptureHold&) = delete;
-    CaptureHold& operator=(const CaptureHold&) = delete;
-    explicit operator bool() const { return ok_; }
-
-   private:
-    StreamOrder* const order_;
-    const bool ok_;
-  };
-
   // Waits for all work of `context` (null: the current one), and of all contexts if there are several. Returns false if
   // a capture is active.
   bool Synchronize(CUcontext context);
@@ -256,7 +240,6 @@ class StreamOrder {
   bool SynchronizeOne(CUcontext context);
   bool SynchronizeStream(CUstream stream);
   bool EnterSynchronize();
-  bool HoldCaptures();
   void LeaveSynchronize() { syncing_.fetch_sub(1); }
 
   // stream_captures.cc

@@ -223,7 +223,7 @@ mutant "pools of the driver, a use that was told of" preload/serve/driver_blocks
 mutant "pools of the driver, a node of the graph" preload/serve/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
 # Without hooks nobody sees a capture begin; with them it waits until a release is through.
 check=captured_meanwhile link=link_mutant
-mutant "a capture that begins in the middle of a release" preload/serve/driver_blocks.cc "const StreamOrder::CaptureHold hold(&Order());" "const bool hold = true;"
+mutant "a capture that begins in the middle of a release" preload/serve/driver_blocks.cc "const std::lock_guard<std::mutex> no_capture_begins(giving_back_);" ""
 check=a_device_without_memory
 mutant "pools of the driver, told of a pooled release" preload/serve/driver_blocks.cc \
   "if (kind == ReleaseKind::kPooled && KeepIdle(address, stream, block)) return true;" ""
