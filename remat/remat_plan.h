@@ -1,4 +1,4 @@
-// One plan for one budget, by any of the planners: what `hotpack plan` answers.
+// Makes one plan for one budget by any of the planners. `hotpack plan` prints the result.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,15 @@
 namespace hotpack::remat {
 
 enum class RematAlgorithm {
-  kAuto,      // search, and the others' plans beside it; those that copy to the host where that is asked for; not dqn
-  kSearch,    // hotpack's own (remat/search/search.h)
-  kChen,      // the fastest plan of Chen's searches that fits (remat/chen/plans.h)
-  kEcho,      // Echo's one plan, if it fits (remat/baselines/echo.h)
-  kDtr,       // DTR's heuristic offline (remat/baselines/dtr.h)
-  kKnapsack,  // saved results as a knapsack (remat/exact/knapsack.h)
-  kDqn,       // a deep Q-network (remat/dqn/dqn.h); copies to the host
-  kMemonger,  // remat/baselines/memonger.h
+  // The fastest of the search and the other planners, without dqn. Planners that copy to the host take part if `swap`.
+  kAuto,
+  kSearch,        // hotpack's own (remat/search/search.h)
+  kChen,          // the fastest plan of Chen's searches that fits (remat/chen/plans.h)
+  kEcho,          // Echo's one plan, if it fits (remat/baselines/echo.h)
+  kDtr,           // DTR's heuristic offline (remat/baselines/dtr.h)
+  kKnapsack,      // saved results as a knapsack (remat/exact/knapsack.h)
+  kDqn,           // a deep Q-network (remat/dqn/dqn.h); copies to the host
+  kMemonger,      // remat/baselines/memonger.h
   kSuperNeurons,  // remat/baselines/superneurons.h; copies to the host
   kTflms,         // remat/baselines/tflms.h; copies to the host
 };
@@ -33,36 +34,38 @@ inline constexpr const char* kRematAlgorithmNames =
 
 struct PlanOptions {
   RematAlgorithm algorithm = RematAlgorithm::kAuto;
-  Bytes budget = 0;   // bytes of the arena, weights and all; 0: as many as the step needs as it is
-  bool swap = false;  // copies to the host too (auto, search)
+  // Bytes of the arena, weights included. 0: as much as the unmodified step needs.
+  Bytes budget = 0;
+  // Allows copies to the host (auto, search).
+  bool swap = false;
   Machine machine = {};
-  int64_t time_limit_ns = 10'000'000'000;  // of the search, and of what dqn learns
+  int64_t time_limit_ns = 10'000'000'000;  // of the search, and of dqn's training
   uint64_t seed = 1;
 };
 
 struct RematPlan {
-  std::string algorithm;  // which one's plan it is
+  std::string algorithm;  // the planner that made the plan
   Schedule schedule;
   Outcome outcome;
   Instance instance;  // the arena's blocks
   Placement placement;
   Bytes arena = 0;                   // its height
-  int64_t recomputed = 0;            // runs of operators that had run before
+  int64_t recomputed = 0;            // reruns of operators
   int64_t swapped = 0;               // copies to the host
-  Nanoseconds baseline_time = 0;     // of the program as it is
-  Nanoseconds lower_bound_time = 0;  // no plan takes less (remat/exact/bounds.h)
+  Nanoseconds baseline_time = 0;     // of the unmodified program
+  Nanoseconds lower_bound_time = 0;  // no plan takes less time (remat/exact/bounds.h)
   double seconds = 0;
-  std::optional<Decisions> choice;  // of hotpack's own search: to go on from
+  std::optional<Decisions> choice;  // of hotpack's own search, as a start for further searches
 };
 
-// A plan that passes Verify() and whose packed arena is at most the budget. ResourceExhausted with one line: that the
-// budget is below what any plan needs, with that number, or that this planner has found none, with the least arena that
-// it has found. Thread-safe.
+// Returns a plan that passes Verify() and whose packed arena is at most the budget. Thread-safe. Otherwise returns
+// ResourceExhausted with one line: either that the budget is below the need of any plan, with that number, or that this
+// planner found no plan, with the smallest arena that it found.
 absl::StatusOr<RematPlan> MakeRematPlan(const Graph& graph, const PlanOptions& options);
 
-// The same for many budgets, each with the time limit of `options`. A plan is taken over by all larger budgets, so that
-// none is slower than one of a smaller budget; hotpack's own search goes on from the plans of its neighbors. By budget,
-// in the order given. Thread-safe.
+// The same for several budgets, each with the time limit of `options`. The results are in the order of `budgets`.
+// Larger budgets adopt the plans of smaller ones, so none is slower than a smaller budget's. hotpack's own search
+// continues from the plans of neighboring budgets. Thread-safe.
 std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanOptions& options,
                                                  const std::vector<Bytes>& budgets);
 
