@@ -41,14 +41,14 @@ constexpr std::pair<std::string_view, RematAlgorithm> kNames[] = {{"auto", Remat
                                                                   {"superneurons", RematAlgorithm::kSuperNeurons},
                                                                   {"tflms", RematAlgorithm::kTflms}};
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
-constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
+constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
 struct Packed {
   Instance instance;
   Placement placement;
 };
 
-// Storages as large as their blocks: what is live at once is then what the arena has to hold.
+// Rounds storages up to the sizes of their blocks. Then the arena has to hold exactly the live bytes.
 Graph InArena(Graph graph) {
   constexpr Bytes kGrain = kBlockUnit;  // of ToInstance()
   for (Storage& storage : graph.storages) storage.bytes = RoundUp(storage.bytes, kGrain);
@@ -56,7 +56,7 @@ Graph InArena(Graph graph) {
   return graph;
 }
 
-// A schedule that fits by what is live at once; whether its arena does is looked at when its turn comes.
+// A schedule whose live bytes fit. Its arena is packed only when its turn comes.
 struct Candidate {
   const char* algorithm;
   Schedule schedule;
@@ -74,7 +74,7 @@ class Planner {
         in_arena_(InArena(graph)),
         search_(in_arena_, values_, options.machine) {}
 
-  // `from`: plans of the search for other budgets.
+  // Returns the plan for one budget. `from`: the search's plans for other budgets.
   absl::StatusOr<RematPlan> Run(Bytes budget, const std::vector<const Decisions*>& from) {
     begin_ = steady_clock::now();
     candidates_.clear();
@@ -88,7 +88,7 @@ class Planner {
     Add("program",
         BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine)
             .schedule);
-    if (budget <= 0) return Fastest();  // the step as it is
+    if (budget <= 0) return Fastest();  // the unmodified step
     if (Is(RematAlgorithm::kChen))
       AddWithin("chen", [this](Bytes bytes) { return ScheduleByChen(graph_, values_, bytes, options_.machine); });
     if (Is(RematAlgorithm::kEcho)) {
@@ -119,7 +119,7 @@ class Planner {
   }
 
  private:
-  // Planners that copy to the host do so whatever is asked for.
+  // Some planners always copy to the host, whatever `options_.swap` says.
   bool Swaps() const {
     return options_.swap || options_.algorithm == RematAlgorithm::kDqn ||
            options_.algorithm == RematAlgorithm::kSuperNeurons || options_.algorithm == RematAlgorithm::kTflms;
@@ -139,19 +139,20 @@ class Planner {
 
   Candidate* Add(const char* algorithm, Schedule schedule) {
     absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
-    if (!outcome.ok()) return nullptr;   // the host has no room
-    if (outcome->live_peak > budget_) {  // and so is its arena
+    if (!outcome.ok()) return nullptr;   // the host's memory is too small
+    if (outcome->live_peak > budget_) {  // then the arena is too large as well
       least_ = std::min(least_, outcome->live_peak);
       return nullptr;
     }
     candidates_.push_back({algorithm, std::move(schedule), *std::move(outcome), {}, {}});
     return &candidates_.back();
   }
-  // `with_all`: for auto, too.
+  // `with_all`: auto includes this algorithm.
   bool Is(RematAlgorithm algorithm, bool with_all = true) const {
     return options_.algorithm == algorithm || (with_all && options_.algorithm == RematAlgorithm::kAuto);
   }
-  // A planner that bounds what is live at once. Its arena may be above that: then it gets less.
+  // Adds the plan of a planner that bounds live bytes. If its arena exceeds the budget, the planner runs again with
+  // less.
   template <typename Make>
   void AddWithin(const char* algorithm, Make make) {
     for (const double part : {1.0, 0.99, 0.97, 0.94}) {
@@ -170,7 +171,7 @@ class Planner {
     if (!plan.ok()) return plan.status();
     return std::move(plan->schedule);
   }
-  // The search's time: what the other planners have left, or a moment.
+  // The search's time limit: the rest that the other planners left, or a small minimum.
   struct SearchTime {
     int64_t limit_ns;
     steady_clock::time_point begin = steady_clock::now();
@@ -182,7 +183,8 @@ class Planner {
     const SearchTime time = {
         std::max(kMin, options_.time_limit_ns - static_cast<int64_t>((steady_clock::now() - begin_).count()))};
     if (!options_.swap) return AddSearchWithin(from, time);
-    constexpr size_t kMax = 2000;  // operators: of larger graphs the time is better spent without looking at arenas
+    // Operators. In larger graphs the time is better spent without checks of arenas.
+    constexpr size_t kMax = 2000;
     if (graph_.operators.size() > kMax) return AddSearchWithin(from, time);
     const std::optional<Found> found = SearchWithCopies(from, {time.limit_ns / 2});
     if (found) {
@@ -193,17 +195,17 @@ class Planner {
     }
     AddSearchWithin(from, {time.left()});
   }
-  // Copies leave holes in the arena, so what fits by what is live at once may not by its arena: the search looks at
-  // both, with all that may be live at once and with less, down to what every plan needs; and then goes on where the
-  // best was found. Nothing: no arena fits.
+  // Searches with copies to the host. Copies leave fragments in the arena, so a plan may fit by its live bytes but not
+  // by its arena. The search checks both, with the whole budget for live bytes and with less, down to the least that
+  // every plan needs. Then it continues where it found the best plan. Returns nullopt if no arena fits.
   std::optional<Found> SearchWithCopies(std::vector<const Decisions*> from, const SearchTime& time) {
-    constexpr int kEighths[] = {0, 4, 2, 6, 1, 5, 3, 7};  // of the way down
+    constexpr int kEighths[] = {0, 4, 2, 6, 1, 5, 3, 7};  // eighths of the way from the budget down to the least
     constexpr int kLooking = std::size(kEighths), kImproving = 3;
     const Bytes less = std::max<Bytes>(0, budget_ - Least());
     const size_t given = from.size();
     std::optional<Found> best;
     Bytes best_live = 0;
-    bool hindered = false;  // what fits by what is live is much faster
+    bool hindered = false;  // a plan that fits by live bytes alone is much faster
     SearchOptions search = {.swap = true, .seed = options_.seed};
     search.passes = [this](const Schedule& schedule) { return HeightOf(schedule) <= budget_; };
     const auto run = [&](Bytes live, int64_t limit_ns) {
@@ -232,14 +234,14 @@ class Planner {
     }
     return best;
   }
-  // Several rounds: where the arena does not fit, with less that may be live at once, as much as it was above; between
-  // that and what did not fit where there is no plan for so little.
+  // Searches in several rounds. If the arena does not fit, the limit on live bytes falls by the excess. If there is no
+  // plan for so little, the next limit is between that and the last one whose arena was too large.
   void AddSearchWithin(const std::vector<const Decisions*>& from, const SearchTime& time) {
     constexpr int kMaxRounds = 24;
-    constexpr int kImproving = 3;  // rounds that improve a plan that fits, the last with half of the time
+    constexpr int kImproving = 3;  // rounds that improve a plan that fits; the last takes all remaining time
     Bytes live = budget_;
-    Bytes none = Least() - 1,
-          above = budget_ + 1;  // no plan was found with so little live, and the arena of one with so much did not fit
+    // No plan was found with `none` live bytes. The arena of a plan with `above` live bytes did not fit.
+    Bytes none = Least() - 1, above = budget_ + 1;
     std::optional<Decisions> choice;
     int improving = 0;
     for (int round = 0; round < kMaxRounds && improving <= kImproving; ++round) {
@@ -276,7 +278,7 @@ class Planner {
     }
   }
 
-  // The arena's height, as far as a packer says at once.
+  // Returns the arena's height after a short packing.
   Bytes HeightOf(const Schedule& schedule) const {
     const absl::StatusOr<Outcome> outcome = Simulate(graph_, schedule, options_.machine);
     if (!outcome.ok() || outcome->live_peak > budget_) return INT64_MAX;
@@ -286,7 +288,7 @@ class Planner {
     return result.status == PackStatus::kOk ? result.placement.height : INT64_MAX;
   }
 
-  // The arena's height. `last`: a plan that did not fit in the usual time gets more of it.
+  // Returns the arena's height. `last`: a plan that did not fit within the usual time gets more.
   Bytes Pack(Candidate* candidate, bool last = false) {
     if (last && candidate->packed && candidate->packed->placement.height > budget_) candidate->packed.reset();
     if (!candidate->packed) {
@@ -377,7 +379,7 @@ std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanO
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return budgets[a] > budgets[b]; });
   std::vector<absl::StatusOr<RematPlan>> answers(budgets.size(), absl::UnknownError("not planned"));
-  // From the largest, each beginning with what the one before has found ...
+  // From the largest budget down, each beginning with the plan of the previous one ...
   const RematPlan* larger = nullptr;
   for (size_t at : order) {
     std::vector<const Decisions*> from;
@@ -385,7 +387,7 @@ std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanO
     answers[at] = planner.Run(budgets[at], from);
     if (answers[at].ok()) larger = &*answers[at];
   }
-  // ... and back: what fits into less fits.
+  // ... and back up: a plan for a smaller budget fits a larger one.
   std::reverse(order.begin(), order.end());
   const RematPlan* smaller = nullptr;
   for (size_t at : order) {
