@@ -1,4 +1,4 @@
-// The driver, found at run time as a program without cudart finds it: dlopen("libcuda.so.1") and dlsym.
+// Finds the driver at run time as a program without cudart does: dlopen("libcuda.so.1") and dlsym.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace hotpack::train {
 
-// What the training programs call. The names are those of cuda.h, whose macros choose the versions of the entry points.
+// Driver functions of the training programs. The names are those of cuda.h, whose macros choose the versions.
 #define HOTPACK_TRAIN_DRIVER_CALLS(CALL)                                                                          \
   CALL(cuInit)                                                                                                    \
   CALL(cuDeviceGetCount)                                                                                          \
@@ -27,7 +27,7 @@ struct Driver {
 #undef HOTPACK_TRAIN_MEMBER
 };
 
-// Loads the driver on the first call. Throws std::runtime_error if it is not there or lacks an entry point.
+// Loads the driver on the first call. Throws std::runtime_error if it is missing or lacks an entry point.
 const Driver& GetDriver();
 
 // Throws std::runtime_error "<call>: <the driver's words>" unless `result` is success.
