@@ -9,6 +9,9 @@
 namespace hotpack::train {
 
 // Driver functions of the training programs. The names are those of cuda.h, whose macros choose the versions.
+//
+// clang-format does not find a stable layout for this macro.
+// clang-format off
 #define HOTPACK_TRAIN_DRIVER_CALLS(CALL)                                                                          \
   CALL(cuInit)                                                                                                    \
   CALL(cuDeviceGetCount)                                                                                          \
@@ -20,6 +23,7 @@ namespace hotpack::train {
                       CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) CALL(cuModuleLoadData) CALL(cuModuleUnload) \
                           CALL(cuModuleGetFunctionCount) CALL(cuModuleEnumerateFunctions) CALL(cuFuncGetName)     \
                               CALL(cuLaunchKernel)
+// clang-format on
 
 struct Driver {
 #define HOTPACK_TRAIN_MEMBER(name) decltype(&::name) name##_call;

@@ -63,9 +63,9 @@ class Seq2Seq {
   Tensor Loss(DeviceSentences sentences, float weight);
   Tensor LossAndGradients(DeviceSentences sentences, float weight);  // gradients are added
 
-  // The best next word, `steps` times: [step, row]. All steps, or, with `stop_at_end`, only until each row has had its
-  // kEnd (which costs a wait for the device a step); kPadding from there on. The words go from step to step on the
-  // device.
+  // Returns the best next words of `steps` steps: [step, row]. With `stop_at_end` it stops when each row has had its
+  // kEnd, which costs a wait for the device per step. After its kEnd a row has kPadding. The words stay on the device
+  // from step to step.
   std::vector<int32_t> Generate(DeviceSentences sentences, int steps, bool stop_at_end);
 
  private:
