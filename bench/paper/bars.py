@@ -38,7 +38,7 @@ class Bar:
         return None if taken is None else 1 - taken / self.orig
 
     def packed(self, way: str) -> int:
-        """What this way takes besides the two other shares."""
+        """What this way takes in addition to the two other shares."""
         return getattr(self, way) - self.retained - self.carried
 
     def as_json(self) -> dict:

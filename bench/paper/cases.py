@@ -58,7 +58,7 @@ def cases(source: str, size: str) -> list[Case]:
 
 
 class Recorder:
-    """Makes recordings. Raises Failure; of a case whose requests cannot be had, too."""
+    """Makes recordings. Raises Failure, also for a case whose requests cannot be recorded."""
 
     def __init__(self, options: argparse.Namespace, scratch: Path):
         self._options, self._scratch = options, scratch

@@ -84,7 +84,7 @@ def _picture(context: Context, name: str) -> tuple[list[str], str | None]:
 
 
 def _learnt(context: Context, graph: Graph, point: Point) -> Plan | None:
-    """By the planner that a sweep leaves out, as it learns anew for each budget."""
+    """By the planner that a sweep leaves out, because it trains again for each budget."""
     found = plan(context, graph, LEARNT, point.budget)
     if found is None:
         return None

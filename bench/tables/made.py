@@ -37,7 +37,7 @@ def machine() -> dict[str, object]:
 
 
 def version(hotpack: Path | str) -> dict[str, str]:
-    """Of the built command, and of the sources it lies beside: a commit, with `-changed` behind it if they differ from it."""
+    """Of the built command, and of the sources of its tree: a commit, with `-changed` behind it if they differ from it."""
     commit = _output("git", "-C", str(ROOT), "rev-parse", "HEAD")
     # Results themselves and pages that tools/results writes are no sources.
     changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results",

@@ -15,7 +15,7 @@ _UNIT = r"(?:%|[nµum]?s|min|h|[KMGT]?i?B|[kMG]Hz|bytes|times|x|requests|blocks|
 _NUMBER = r"[-+−~<>≤≥±×]?\s*\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 # A cell that is a figure, or figures: 0.25, 1,000,000, 4842496, 1.7 s, 12 MiB, -3.7 %, 1.0000 / 0.02, 250.0 MiB (1.002).
 _FIGURES = re.compile(rf"{_NUMBER}(?:\s*{_UNIT})?(?:\s*[/(,;]\s*{_NUMBER}(?:\s*{_UNIT})?\)?)*")
-# Of a whole number alone nobody can tell; it is one if it is large, or has a unit.
+# A whole number alone is ambiguous. It is a figure if it is large, or has a unit.
 _TELLING = re.compile(rf"\d\.\d|\d,\d\d\d|\d{{5,}}|\d[eE]|\d\s*{_UNIT}\b|\d\s*%")
 
 

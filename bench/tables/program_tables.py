@@ -1,5 +1,5 @@
 """The tables of programs that measure hotpack itself: Google Benchmark's, callgrind's counts, the packer's random checks, and those
-that a program writes beside its document."""
+that a program writes next to its document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from made import origin
 from pages import Fault
 from text_table import render
 
-_TEXT_COMMANDS = {  # of tables that a program writes beside its document
+_TEXT_COMMANDS = {  # of tables that a program writes next to its document
     **{f"planner_{name}": f"bench/planner {name} --out bench/results/planner" for name in ("logs", "budgets", "chen", "echo", "dqn", "exact")},
     "cost": "bench/cost --out bench/results/cost", "ranks": "bench/ranks --out bench/results/ranks",
     "paper/figure2": "bench/paper/figure2 --out bench/results/paper",
@@ -85,8 +85,8 @@ def pack_check(results: Results, _: str) -> str:
 
 
 def markdown(results: Results, name: str) -> str:
-    """A table that a program wrote beside its document, of which it must be; without a title, since the page has one. Pictures in
-    it are files beside it."""
+    """A table that a program wrote next to its document, of which it must be; without a title, since the page has one. Pictures in
+    it are files next to it."""
     written, path = results.named(name), results.folder / f"{name}.md"
     if written is None and name in _TEXT_COMMANDS:
         return not_yet(_TEXT_COMMANDS[name], ", on a machine with a GPU" if name in _NEED_GPU else "")

@@ -19,7 +19,7 @@ Peers = dict[str, "int | None"]  # bytes by name; None: out of memory
 
 
 def others(machine: Machine) -> tuple[str, ...]:
-    """The allocators of train.py that a row is run under besides those of every table."""
+    """The allocators of train.py under which a row runs, in addition to those of every table."""
     with_rmm = not machine.simulate and machine.imports("rmm.allocators.torch")
     return (ASYNC, *(RMM if with_rmm else ()))
 
@@ -36,7 +36,7 @@ def held_under(allocator: str, cell: Cell) -> int:
 
 
 def pooling(peers: Peers, simulated: bool) -> Peers:
-    """Those that hotpack should be below, besides PyTorch's own allocator, which every row has. `simulated`: on the simulated
+    """Those that hotpack should be below, in addition to PyTorch's own allocator, which every row has. `simulated`: on the simulated
     device, whose pool of cudaMallocAsync says nothing of NVIDIA's."""
     left_out = {EXACT, *IDEAL, *([ASYNC] if simulated else [])}
     return {name: peers[name] for name in TITLES if name in peers and name not in left_out}

@@ -1,4 +1,4 @@
-"""What a run depends on besides its model: the allocator, which must be chosen before PyTorch is imported, and what the
+"""The settings of a run other than its model: the allocator, which must be chosen before PyTorch is imported, and what the
 libraries are set to."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-import settings  # beside this file; imports no PyTorch
+import settings  # in this folder; imports no PyTorch
 
 
 class Parser(argparse.ArgumentParser):
