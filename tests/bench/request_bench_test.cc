@@ -122,7 +122,7 @@ TEST(RequestBenchTest, TellsItsFigures) {
 }
 
 TEST(RequestBenchTest, FailsWhereHotpackDoesNotAnswer) {
-  // HOTPACK=0: the C interface hands on what it gets; what is timed then is not what the figure's name says.
+  // HOTPACK=0: the C interface passes its calls through, so the figure would be of something else than its name.
   const auto outcome = Bench({"--allocator", "hotpack", "--iterations", "5", "--warm-up", "1", "--json", "--trace",
                               HOTPACK_SOURCE_DIR "/tests/data/lstm.csv"},
                              "0");

@@ -303,7 +303,7 @@ TEST(CuptiRun, ThreadsAndAnEndInTheMidstOfIt) {
   EXPECT_LE(result.cupti["buffers_out"], 1) << "a launch that was under way may have asked for one more";
 }
 
-// Without the simulated device's witness, which answers whoever looks for a function.
+// Without the simulated device's witness, which answers every search for a function.
 TEST(CuptiRun, WhatCuptiTakesForItselfIsNotTheProgramS) {
   const TemporaryDirectory directory;
   const std::string trace = directory.path() + "/trace";

@@ -4,7 +4,7 @@
 // It sits where CUPTI sits, inside the driver call: preloaded behind hotpack, it defines the driver functions that
 // submit work (driver.cc) and calls the next one. Each such call gets a correlation id, an entry callback and a record.
 //
-// What it does wrong, or has happen to it, is said by CUPTI_STANDIN, words with commas between:
+// CUPTI_STANDIN names its faults and events, words with commas in between:
 //   taken=NAME    a subscriber of this name has it
 //   lose=N        after N submissions another subscriber takes it over
 //   end=N         after N submissions somebody calls cuptiFinalize
@@ -62,7 +62,7 @@ class Submission {
 // The driver gave memory or took it back.
 void NoteMemory(CUdeviceptr address, uint64_t bytes, bool released);
 
-// Configures anew by words as above and forgets everything. For tests that have it in their own process.
+// Forgets everything and configures it again by words as above. For tests that have it in their own process.
 extern "C" __attribute__((visibility("default"))) void cupti_standin_reset(const char* words);
 extern "C" __attribute__((visibility("default"))) Figures cupti_standin_figures();
 // As if the program called cuLaunchKernel for a kernel of this name.

@@ -64,7 +64,7 @@ void TrySolution(std::string_view text) {
 void TryPlacement(std::string_view text) {
   const absl::StatusOr<Placement> read =
       ParsePlacementCsv({text.data(), text.size()}, "p.csv", TheInstance(), {"a", "b", "c"});
-  // What is missing is said to be so of the line behind the last.
+  // A missing line is reported at the line after the last.
   if (!read.ok()) return RequireRefused(read.status(), "p.csv", std::string(text) + "\n");
   RequireHeight(*read);
   // Written and read again it is the same.

@@ -1,4 +1,4 @@
-// Starts this program anew with `--child NAME` and reads the `key=value` lines it prints.
+// Starts this program again with `--child NAME` and reads the `key=value` lines it prints.
 #pragma once
 
 #include <map>

@@ -168,7 +168,7 @@ void Findings::Guard(int seconds) {
 int Findings::Finish() {
   const std::string json = Json() + "\n";
   const bool guarded = guarded_;
-  // Whoever takes the last words writes: never two objects.
+  // The thread that takes the last words writes, so there are never two objects.
   if (!guarded || last_words.exchange(nullptr) != nullptr) WriteAll(STDOUT_FILENO, json.data(), json.size());
   return AnyFailed() ? 1 : 0;
 }

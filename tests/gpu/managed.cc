@@ -64,7 +64,7 @@ class SampleRun {
     live_.push_back(block);
   }
 
-  // Its value is looked at first, at both ends.
+  // Its value is checked first, at both ends.
   void Remove(size_t i) {
     const Block block = live_[i];
     const auto* end = static_cast<const char*>(block.address) + block.bytes;

@@ -123,7 +123,7 @@ void RunVmm(Probe& probe);
 void RunManaged(Probe& probe);
 void RunCupti(Probe& probe);  // where CUPTI's headers were found
 
-// The process that late_frees starts anew for `name`. Returns its exit status, or -1 for an unknown name.
+// The process that late_frees starts again for `name`. Returns its exit status, or -1 for an unknown name.
 int RunLateFreesChild(const std::string& name);
 
 }  // namespace hotpack::gpu

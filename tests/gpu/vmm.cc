@@ -27,7 +27,7 @@ CUmemAccessDesc Access() {
   return access;
 }
 
-// A reservation of some chunks, given back at the end; the chunks are unmapped before by whoever mapped them.
+// A reservation of some chunks, freed at the end. The code that mapped the chunks unmaps them before.
 class Reservation {
  public:
   Reservation(const Driver& driver, size_t bytes) : driver_(driver), bytes_(bytes) {

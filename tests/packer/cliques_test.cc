@@ -172,7 +172,7 @@ TEST(PairsPropertyTest, AreThoseThatMeetEachOnce) {
   }
 }
 
-// The clock is looked at while they are made, and what is then left is in order.
+// The clock is checked while they are made, and the result so far is in order.
 TEST(PairsTest, AreNotMadeOnceTimeIsUp) {
   const Timeline timeline = MakeTimeline(testing::ManySizedInstance(400, 5));
   StopCheck for_cliques(0, nullptr);

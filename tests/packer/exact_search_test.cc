@@ -138,7 +138,7 @@ TEST(ExactSearchTest, HeadsAreAboveAllGapsThatAreTooLow) {
 //    offset ▲ ┌───┐
 //           │ │ 3 │
 //           │ ├───┴───┐
-//           │ │   2   │     2 and 3 are above 0, elsewhere, so there is room beside 1 that nobody can use
+//           │ │   2   │     2 and 3 are above 0, elsewhere, so the room next to 1 is of no use
 //           │ ├───┬───┤
 //           │ └1┘ │ 0 │
 //           └─────┴───┴─► clock
@@ -175,7 +175,7 @@ TEST(ExactSearchTest, LimitsStopIt) {
   before = asker.nodes();
   const std::atomic<bool> cancelled{true};
   EXPECT_EQ(asker.Ask(load, kNoLimit, kNoLimit, &cancelled), Outcome::kStopped);
-  // The flag is looked at after some 20 microseconds' work.
+  // The flag is checked after some 20 microseconds' work.
   EXPECT_LE(asker.nodes() - before, 5000);
   // None of it is remembered wrongly.
   EXPECT_EQ(asker.Ask(2 * load), Outcome::kFound);

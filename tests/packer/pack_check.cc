@@ -178,7 +178,7 @@ class Run {
     failure_ = {index, std::move(known.instance), seed, std::move(*fault)};
   }
 
-  // The least height of a smaller instance has to be found anew.
+  // The least height of a smaller instance must be found again.
   int Report() {
     Failure& failure = *failure_;
     std::printf("pack_check: instance %" PRId64 " of seed %" PRIu64 " fails: %s: %s\n", failure.index, settings_.seed,

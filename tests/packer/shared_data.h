@@ -1,4 +1,4 @@
-// Public instances and traces that may lie beside the repository; tests skip what is not there.
+// Public instances and traces in a folder next to the repository. Tests skip those that are missing.
 #pragma once
 
 #include <optional>

@@ -36,8 +36,8 @@ void Trim() {
   CHECK(trim() == 0);
 }
 
-// The device has 256 MiB, of which `idle` MiB lie idle in the arena before each of these calls. The first attempt of
-// some is made to fail from outside (SIMGPU_FAIL): what is looked at then is that there was a second one.
+// The device has 256 MiB, of which `idle` MiB lie idle in the arena before each of these calls. SIMGPU_FAIL makes the
+// first attempt of some fail from outside. The test is that there was a second attempt.
 void Retry() {
   Start();
   constexpr size_t kBig = 200 * kMiB;
@@ -103,7 +103,7 @@ void RetryAll() {
   Twice("with parameters", CUDA_SUCCESS, [&] { return api.InstantiateParams(&executable, graph, &parameters); });
 }
 
-// More than there can ever be takes nobody's pages; what is too much now is refused with one line, however often.
+// A request beyond the device takes no pages. A request that is too large now is refused with one line, however often.
 void OutOfMemory() {
   Start();
   MakeIdle(64 * kMiB);

@@ -60,7 +60,7 @@ void Devices() {
   Launch(two[1], blocks[1], 0);
   Launch(two[1], blocks[1], blocks[0]);  // of either: in both recordings
   OK(cuMemsetD8(blocks[0], 1, 16));      // only the other device's
-  Launch(two[1], 0, 0);                  // nobody's: the current context's
+  Launch(two[1], 0, 0);                  // without an own context: the current one
   for (int i = 0; i < 3; ++i) Pop();
   for (CUdeviceptr block : blocks) OK(cuMemFree(block));
 }
@@ -163,7 +163,7 @@ void Captured() {
   OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   Launch(two, block, 0);
   CHECK(host->launch(1, "two", nullptr, 0) == 1);  // as a collector does at the call's entry
-  Launch(two, block, 0);                           // nobody asks
+  Launch(two, block, 0);                           // not asked for
   OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   CUdeviceptr none = 0;
   void* parameters[] = {&none, &none};

@@ -76,7 +76,7 @@ TEST(Libraries, DeepBindAndLate) {
   EXPECT_EQ(result.stats["passed_through"], 0);
 }
 
-// libhotpack.so (a framework's plugin) beside the preload: each answers what it is asked, and both have figures.
+// libhotpack.so (a framework's plugin) next to the preload: each serves its own calls, and both have figures.
 TEST(Libraries, PluginAndPreload) {
   const Result result = Simulate({HOTPACK_TEST_DIR "/lifecycle_libraries", "plugin"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;

@@ -135,7 +135,7 @@ TEST(OptionWarnings, MalformedValuesGetOneLineAndTheDefault) {
             "hotpack: HOTPACK_STATS_DIR is too long and is ignored\n");
 }
 
-// "off" holds where everything is handed on, "basic" where requests are served.
+// "off" holds if all calls are passed through, "basic" if requests are served.
 TEST(ExecutableFilter, OnlyAndExcept) {
   const auto served = [](const std::map<std::string, std::string>& environment) {
     const int on = RunClient("basic", environment).code, off = RunClient("off", environment).code;

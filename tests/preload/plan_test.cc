@@ -221,7 +221,7 @@ TEST_F(Plan, TwoContexts) {
   EXPECT_TRUE(IsPlan("by-device.0.2"));
 }
 
-// A context that is made anew has the name of the one before: its plan, too.
+// A context that is created again has the name of the previous one, and so its plan.
 TEST_F(Plan, AContextMadeAnew) {
   const Result result = RunWith(Path("plan"), {kClient, "reset"});
   EXPECT_EQ(result.outcome.code, 0) << result.outcome.err;

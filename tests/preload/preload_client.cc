@@ -113,7 +113,7 @@ void Pools() {
   CHECK(Ours(d));
 }
 
-// A module's load is made again when hotpack has given memory back, with the options that the program gave.
+// A module's load is retried after hotpack has freed memory, with the options that the program gave.
 void LoadAgain() {
   Start();
   OK(api.Free(Alloc(64 << 20)));

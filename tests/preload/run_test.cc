@@ -187,7 +187,7 @@ TEST(Run, SignalsAreForwarded) {
   EXPECT_EQ(outcome.out, "got it\n");
 }
 
-// Nobody reads the pipe, so the program has ended and hotpack waits. A signal is hotpack's own then.
+// No process reads the pipe, so the program has ended and hotpack waits. Signals are then for hotpack itself.
 TEST(Run, ASignalAfterTheProgramEndsTheCommand) {
   const TemporaryDirectory directory;
   const std::string pipe = directory.path() + "/pipe", said = directory.path() + "/said",

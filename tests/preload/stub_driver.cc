@@ -342,7 +342,7 @@ STUB(cuMemAlloc_v2, "cuMemAlloc", 3020, 1, (CUdeviceptr * address, size_t bytes)
 STUB(cuMemAllocPitch_v2, "cuMemAllocPitch", 3020, 1,
      (CUdeviceptr * address, size_t* pitch, size_t width, size_t height, unsigned)) {
   ENTER(cuMemAllocPitch_v2)
-  *pitch = (width + 767) / 768 * 768;  // a pitch that nobody would guess
+  *pitch = (width + 767) / 768 * 768;  // an unusual pitch
   return NewBlock(address, *pitch * height);
 }
 STUB(cuMemFree_v2, "cuMemFree", 3020, 1, (CUdeviceptr address)) {

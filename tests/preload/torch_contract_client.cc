@@ -98,7 +98,7 @@ void Late() {
   for (void* block : blocks) Free(block, other);
 }
 
-// The device has no memory left but what a pool has idle, and a stream that nobody has named still uses that.
+// The device has no memory left except a pool's idle memory, and a stream that was never named still uses that.
 void Reclaimed() {
   const CUstream owner = NewStream(), user = NewStream(), other = NewStream();
   std::vector<void*> blocks;

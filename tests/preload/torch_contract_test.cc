@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, TorchContract,
                            return std::string(std::get<0>(each.param)) + std::get<1>(each.param).name;
                          });
 
-// Without hooks nobody sees a capture that another thread begins in the middle of a call.
+// Without hooks, a capture that another thread begins in the middle of a call is not visible.
 TEST(TorchContractCaptures, BeginWhileABlockIsReleased) {
   for (const char* hotpack : {"1", "0"}) {
     SCOPED_TRACE(std::string("HOTPACK=") + hotpack);

@@ -48,8 +48,9 @@ struct Role {
 struct Settings {
   std::vector<Role> roles;
   int slots = 0, iterations = 0, threads = 1, devices = 1;
-  int waits_at_release = 0;  // permille: how often the owner waits for all uses then, which nobody asks for
-  bool implicit = false;     // relies on the legacy stream's own order
+  // Permille: how often the owner waits for all uses at the release, which the contract does not require.
+  int waits_at_release = 0;
+  bool implicit = false;  // relies on the legacy stream's own order
   bool marks = false, waits_for_plan = true, announced = false, raw = false, tells = false;
   bool replaces_named = false;
   bool calm = false;  // nothing that would disturb another program's capture

@@ -11,7 +11,7 @@ void ContractPlayer::BeginCapture(const Op& op) {
   const int stream = current_[op.role];
   const Role& role = drawn_.settings.roles[op.role];
   const bool announced = drawn_.settings.announced && (!drawn_.settings.raw || op.hint % 2 == 0);
-  // Without hooks nobody sees a capture on a non-blocking stream that the allocator was never told of
+  // Without hooks, a capture on a non-blocking stream that the allocator does not know is not visible
   // (docs/correctness.md, Pooled releases, 9).
   const char* preload = getenv("LD_PRELOAD");
   const bool hooked = preload != nullptr && strstr(preload, "libhotpack_preload") != nullptr;

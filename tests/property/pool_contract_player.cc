@@ -283,9 +283,10 @@ void ContractPlayer::SyncDevice(int device) {
   if (Ok(cuCtxSynchronize(), "cuCtxSynchronize")) order_.HostSawDevice(device);
 }
 
-// A stream that the allocator does not know may end at any time, with work pending: an event stands for it afterwards.
-// One that it knows ends after the blocks that name it; and if blocks were asked for on it, whoever has its handle next
-// has its pool too: it waits for what the pool must come after, and the host for it.
+// A stream that the allocator does not know may end at any time, with work pending. Then an event stands for it. A
+// stream that it knows ends after the blocks that name it. If blocks were requested on it, the next stream with its
+// handle has its pool too. So that stream waits for all work that the pool must follow, and the host waits for the
+// stream.
 void ContractPlayer::ReplaceStream(const Op& op) {
   const int number = current_[op.role];
   const Role& role = drawn_.settings.roles[op.role];

@@ -93,7 +93,8 @@ TEST(FitTest, DrawnGraphs) {
   EXPECT_GT(copies, 500);
 }
 
-// x ─(heavy)─ a ─(cheap)─ b; only b is wanted in the end. Made again from a if a stays, by the heavy operator if not.
+// x ─(heavy)─ a ─(cheap)─ b; only b is wanted at the end. It is recomputed from a if a stays, otherwise by the heavy
+// operator.
 TEST(FitTest, WhatIsUsedUpStaysForOthers) {
   Graph graph;
   graph.storages.resize(5);

@@ -55,7 +55,7 @@ TEST(RebuildTest, NothingHeld) {
     const Outcome outcome = Simulated(graph, once.schedule);
     EXPECT_EQ(outcome.runs_again, layers * (layers - 1) / 2);
     EXPECT_LE(outcome.live_peak, 500);
-    // Held when made again: one forward pass more.
+    // Held when recomputed: one forward pass more.
     const Outcome again = Simulated(graph, BuildSchedule(graph, values, All(values, GapAction::kRecompute)).schedule);
     EXPECT_EQ(again.runs_again, layers - 1);
   }

@@ -72,7 +72,7 @@ TEST_F(DynamicBlocksTest, ForeignBlocksThatLiveLongAreSeen) {
   EXPECT_FALSE(blocks_.AnyForeignLivesLongerThan(90, 100));
   EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(89, 100));
   blocks_.SetForeign(0, false);
-  blocks_.Add(512, Block(512, kUnmonitored, true));  // nobody knows since when
+  blocks_.Add(512, Block(512, kUnmonitored, true));  // of unknown age
   EXPECT_TRUE(blocks_.AnyForeignLivesLongerThan(1000, 100));
 }
 

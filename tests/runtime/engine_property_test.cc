@@ -300,7 +300,7 @@ TEST(EngineProperty, RandomJobsAgainstModel) { RunJobs(2'000, {}); }
 TEST(EngineProperty, RandomJobsWithFailingDriver) { RunJobs(1'000, {.fail_every = 60}); }
 // One piece of memory, several times what a job has live.
 TEST(EngineProperty, RandomJobsOnAFixedArena) { RunJobs(1'000, {.fixed_bytes = uint64_t{64} << 20}); }
-// Devices smaller than the jobs, or nearly: plans that do not fit are not followed, so nothing is said of recovery.
+// Devices smaller than the jobs, or nearly. Plans that do not fit are not followed, so recovery is not tested.
 TEST(EngineProperty, RandomJobsInManagedMemory) { RunJobs(400, {.small_device = true}, 0); }
 TEST(EngineProperty, RandomJobsInManagedMemoryWithFailingDriver) {
   RunJobs(500, {.fail_every = 60, .small_device = true}, 0);

@@ -220,7 +220,7 @@ TEST(Follower, GhostsDoNotWaitForForeignBlocks) {
   FollowerSim sim(Turns(), 0);
   EXPECT_EQ(sim.Ask(1, 100), Outcome::kPlanned);  // entry 0 is released late, the next at its place are displaced
   for (uint32_t i = 1; i < 8; ++i) sim.PlayEntry(i);
-  sim.follower().AddForeign(1, 8);  // ... to where entries 2, 4 and 6 lie, beside entry 0
+  sim.follower().AddForeign(1, 8);  // ... to where entries 2, 4 and 6 lie, next to entry 0
   for (size_t k = 0; k < sim.live().size(); ++k) {
     if (sim.live()[k].entry == 0) {
       sim.Release(k);

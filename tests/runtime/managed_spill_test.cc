@@ -243,7 +243,7 @@ TEST(Overcommit, AManagedBlockIsNotTakenForAPlannedOne) {
   }
 }
 
-// Four threads on a device that is always full: their blocks are in both kinds of memory and nobody's twice.
+// Four threads on a device that is always full: their blocks are in both kinds of memory, and no two share memory.
 TEST(Overcommit, ThreadsShareManagedMemory) {
   ManagedDeviceMemory memory(32 * kMiB);
   Engine engine(&memory, Overcommit(256 * kMiB));

@@ -146,7 +146,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
   EXPECT_LE(engine.Stats().requests - so_far, so_far / 8);
 }
 
-// A job that was hot and is something else now is looked at soon, however long it has run.
+// A job that was hot and has changed is searched soon, however long it has run.
 TEST(NeverHot, AJobThatLeavesItsScriptIsLookedAtSoon) {
   bench::UnbackedDeviceMemory memory;
   EngineOptions options;

@@ -86,8 +86,8 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
 }
 
-// The same where the first requests differ, as those that have a batch's length do, or one comes before them; with
-// holes beside the zone too, where that costs no chunk.
+// The same if the first requests differ, as those that have a batch's length do, or if another one precedes them. Also
+// with holes outside the zone, where that costs no chunk.
 TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
   const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kBlockUnit}}};
@@ -105,7 +105,7 @@ TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   }
 }
 
-// Packed anew from the old placement: never higher where that still holds.
+// Packed again from the old placement: never higher where that still holds.
 TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   Profile profile = Sizes({40, 60, 70, 30, 90, 10, 55}, 3);
   auto old = MakeScript(profile, 1000, {}, 512, 50'000'000, nullptr);

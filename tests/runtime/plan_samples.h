@@ -48,7 +48,7 @@ inline SavedPlan SamplePlan(uint64_t seed = 1, uint32_t requests = 40) {
   return plan;
 }
 
-// Everything but what is computed anew.
+// Everything except recomputed members.
 inline void ExpectSame(const SavedPlan& a, const SavedPlan& b) {
   ASSERT_EQ(a.scripts.size(), b.scripts.size());
   for (size_t k = 0; k < a.scripts.size(); ++k) {

@@ -47,7 +47,7 @@ TEST(PlanWorker, OnDemandAJobBeginsWhenSomebodyWaits) {
     EXPECT_TRUE(worker.WaitIdle(10'000));
     EXPECT_EQ(jobs, job);
   }
-  ASSERT_TRUE(worker.Post({}));  // nobody waits for it: it is dropped with the planner
+  ASSERT_TRUE(worker.Post({}));  // not waited for: it is dropped with the planner
 }
 
 }  // namespace

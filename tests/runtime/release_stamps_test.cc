@@ -102,7 +102,7 @@ TEST(ReleaseStampsTest, ARangeIsCutWhereABlockTakesPartOfIt) {
   ReuseAfter middle, left, right, none;
   stamps.Take(120, 150, &middle);
   EXPECT_EQ(middle.LatestTick(), 5u);
-  stamps.Take(120, 150, &none);  // whoever took it has it
+  stamps.Take(120, 150, &none);  // the memory belongs to its new owner
   EXPECT_TRUE(none.empty());
   stamps.Take(0, 120, &left);
   stamps.Take(150, 1000, &right);
@@ -160,7 +160,7 @@ TEST(ReleaseStampsTest, AgainstAModelOfEveryAddress) {
   }
 }
 
-// The engine tells the next owner of memory, whoever it is served by.
+// The engine reports to the next owner of memory, in whichever way it is served.
 TEST(EngineReuseTest, TheNextOwnerIsTold) {
   FakeDeviceMemory memory;
   Engine engine(&memory, {});

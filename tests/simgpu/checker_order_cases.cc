@@ -101,7 +101,7 @@ CASE(ReuseThroughThird) {
   Touch(s2, arena);
 }
 
-// A block in between that nobody used must not hide the use before it.
+// A block in between that was not used must not hide the use before it.
 CASE(ReuseBehindUnused) {
   UsedOnce();
   Give(arena, 4096);

@@ -170,8 +170,7 @@ void Launches() {
   CHECK(cudaFuncSetAttribute(Scale, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
 }
 
-// A launch with a tensor map uses the block that it describes: with `unordered` another stream's, which nobody waits
-// for.
+// A launch with a tensor map uses the block that it describes. With `unordered` it is another stream's, without a wait.
 void TensorMaps(bool unordered) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found;

@@ -78,7 +78,7 @@ TEST(CompareTest, EveryRowIsThereAndNoneIsBelowWhatIsLive) {
   EXPECT_EQ(compared["capacity"], nullptr);
 }
 
-// 16 KiB of weights beside the plan; the figures of the plan are those of `hotpack pack`.
+// 16 KiB of weights in addition to the plan. The figures of the plan are those of `hotpack pack`.
 TEST(CompareTest, ThePlanIsWhatIsPacked) {
   const Json compared = CompareJson({kCarried, "--peers", "xla"});
   const Outcome packed = RunProgram({HOTPACK_COMMAND, "pack", kCarried, "--json"}, {{"LD_PRELOAD", ""}});
@@ -95,8 +95,8 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(Row(compared, "xla")["reserved_steady"], needed) << "it is as good as the bound here";
 }
 
-// 40 MiB while the job begins, then steps of 14 MiB beside 2 MiB that stay: the engine gives back what the steps do not
-// need.
+// 40 MiB while the job begins, then steps of 14 MiB in addition to 2 MiB that stay. The engine frees the memory that
+// the steps do not need.
 TEST(CompareTest, TheEngineIsTheOneThatServes) {
   TemporaryDirectory folder;
   const std::string path = folder.path() + "/job.csv";

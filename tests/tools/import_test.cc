@@ -192,8 +192,8 @@ TEST_F(ImportTest, WritesOverAFileOnlyWhenToldTo) {
   EXPECT_THAT(ReadFile(out), StartsWith("\x89hotpack"));
 }
 
-// A reader that waits for more, or a pipe that nobody empties: the signal ends it as it ends any program, and what was
-// there before is still there.
+// A reader that waits for more, or a pipe without a reader: the signal ends it as it ends any program, and the earlier
+// file remains.
 TEST_F(ImportTest, AnInterruptLeavesNothing) {
   const std::string out = Write("there.trace", "precious"), pipe = Path("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -219,7 +219,7 @@ TEST_F(ImportTest, AnInterruptLeavesNothing) {
   }
 }
 
-// The signal comes while the file is written beside its name, which takes long enough because it is large.
+// The signal comes while the file is written under a temporary name, which takes long enough because it is large.
 TEST_F(ImportTest, AnInterruptRemovesTheTemporaryFile) {
   const std::string big = Path("big.csv"), out = Path("out.trace");
   std::ofstream writer(big);

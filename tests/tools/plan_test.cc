@@ -66,7 +66,7 @@ TEST_F(PlanCommandTest, EveryPlannerKeepsToTheBudgetAndIsVerified) {
 TEST_F(PlanCommandTest, TheProgramsOwnPeak) {
   const nlohmann::json chain = PlanJson({kGraph});
   EXPECT_EQ(chain["operators"], 25);
-  EXPECT_EQ(chain["program_peak"], chain["live_peak"]);  // nothing is said of when the program lets go of what
+  EXPECT_EQ(chain["program_peak"], chain["live_peak"]);  // no release times are given
   // x is used by the first operator alone, and there until the second has run.
   const std::string log = Write("late.log", R"({"ANNOTATION":"START","INSTRUCTION":"ANNOTATE"}
 {"INSTRUCTION":"CONSTANT","NAME":"x"}
@@ -192,7 +192,7 @@ TEST_F(PlanCommandTest, ASweepIsMonotoneAndDrawn) {
   EXPECT_THAT(both.err, HasSubstr("--budget excludes --sweep"));
 }
 
-// Checkmate's optimum by a solver, and the search beside it.
+// Checkmate's optimum by a solver, compared with the search.
 TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
   if (RunProgram({"/bin/sh", "-c", "command -v cbc"}, {}).code != 0) GTEST_SKIP() << "cbc is not installed";
   const std::string small = R"({"format": "hotpack-graph", "version": 1,

@@ -39,7 +39,8 @@ struct Subcommand {
   std::vector<std::string> good;
   // The file under tests/data that IN stands for; "": it reads none.
   std::string input;
-  // The options that name an output, those in `good` among them. Any may be given instead of, or beside, what is there.
+  // The options that name an output, those in `good` among them. Any may be given instead of, or in addition to, the
+  // others.
   std::vector<std::string> outputs;
   bool prints = false;       // facts on standard output
   bool needs_cuda = false;   // of the simulated device, or a program's
@@ -170,7 +171,7 @@ class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamIn
     return outcome.err;
   }
   static bool IsNamed(const std::string& name) { return GetParam().name == name; }
-  // The file that the good use of `verify` reads beside IN.
+  // The file that the good use of `verify` reads in addition to IN.
   void MakeSolution() const {
     if (!IsNamed("verify")) return;
     ASSERT_EQ(Hotpack({"pack", Data(), "--out", Path("out")}).code, 0);

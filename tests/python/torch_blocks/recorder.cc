@@ -8,8 +8,8 @@
 //                                                             addresses. The next block there has to come after them
 //   SEGMENT_FREE   ┌───────────────segment────────────────┐   given again, because cudaFree, which follows, returns it
 //
-// A release that record_stream defers returns the block at once all the same: the addresses are given to nobody until
-// PyTorch knows that the recorded streams are done (FREE_COMPLETED), and the checker sees how it came to know.
+// A release that record_stream defers still returns the block at once. No request gets the addresses until PyTorch
+// knows that the recorded streams have ended (FREE_COMPLETED), and the checker sees how PyTorch learnt that.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <dlfcn.h>
 

@@ -117,7 +117,7 @@ class Same {
   int again() const { return again_; }
   int copied() const { return copied_; }
   int in_place() const { return in_place_; }
-  // What the plans of one planner have made again or copied.
+  // Values that the plans of one planner recomputed or copied.
   int OfPlanner(const std::string& name) const { return by_name_.contains(name) ? by_name_.at(name) : 0; }
 
  private:

@@ -1,4 +1,5 @@
-// The operators of a training step on arrays. Results are made beside and then stored, so that each may work in place.
+// The operators of a training step on arrays. Results are computed elsewhere and then stored, so that each may work in
+// place.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -113,8 +114,8 @@ class LayerRun {
     return std::nanf("");
   }
 
-  // Stores a gradient, or adds it to the first one, or stores it where another operator will look for what is to be
-  // added; nothing if nobody wants it.
+  // Stores a gradient, or adds it to the first one, or stores it where another operator will add it. Does nothing if no
+  // operator uses it.
   void Give(TensorId tensor, const Numbers& gradient) {
     StorageId id = step_.training.gradient_of[static_cast<size_t>(tensor)];
     const bool adds = std::find(op_.updates.begin(), op_.updates.end(), id) != op_.updates.end();

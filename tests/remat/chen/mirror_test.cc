@@ -88,7 +88,7 @@ TEST(MirrorTest, WhatCannotRunAgainIsKept) {
   const MirroredGraph mirrored = MirrorGraph(graph, ValuesOf(graph), {1, 1, 1, 1, 0, 0, 0, 0, 0});
   EXPECT_EQ(mirrored.counts, (std::vector<int32_t>{1, 0, 1, 0, 0, 0, 0, 0, 0}));
   Graph overwritten = Chain(4);
-  overwritten.operators[2].writes.push_back(1);  // f3 makes x1 anew: what f2 has read is gone
+  overwritten.operators[2].writes.push_back(1);  // f3 makes x1 again: what f2 has read is gone
   EXPECT_EQ(MirrorGraph(overwritten, ValuesOf(overwritten), {0, 1, 0, 0, 0, 0, 0, 0, 0}).counts[1], 0);
 }
 
@@ -107,7 +107,7 @@ TEST(MirrorTest, ARandomOperatorLeavesItsState) {
   EXPECT_EQ(schedule->saved_states, (std::vector<OperatorId>{0}));
 }
 
-// Beside what BuildSchedule() makes of the same m: the same time and the same memory.
+// Compared with BuildSchedule() for the same m: the same time and the same memory.
 void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, Bytes budget) {
   const Values values = ValuesOf(graph);
   Segments segments = PlanSegments(graph, candidates, budget);

@@ -98,7 +98,7 @@ TEST(EnvironmentTest, TheTransferBackBeginsAsSoonAsNothingIsAboveTheLimit) {
   sequence.absences[0].before = 10;
   Environment environment = AtNode(sequence, 11, 3);
   environment.Step(kOffloadX);
-  EXPECT_EQ(environment.overhead(), kSecond / 2);  // 1.5 s beside the two nodes after y has gone
+  EXPECT_EQ(environment.overhead(), kSecond / 2);  // 1.5 s in parallel to the two nodes after y has gone
   Environment roomy = AtNode(sequence, 20, 3);     // x and y together are still too much
   roomy.Step(kOffloadX);
   EXPECT_EQ(roomy.overhead(), kSecond / 2);
@@ -131,7 +131,7 @@ TEST(EnvironmentTest, TransfersBackComeInTheOrderOfTheirUse) {
     ASSERT_EQ(environment.node(), 2);
     environment.Step({Deed::kOffload, 1});
     EXPECT_TRUE(environment.Won());
-    // 4 s of transfers beside the idle nodes and the first use.
+    // 4 s of transfers in parallel to the idle nodes and the first use.
     EXPECT_EQ(environment.overhead(), std::max(0, 3 - idle) * kSecond) << idle;
   }
 }

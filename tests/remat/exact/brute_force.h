@@ -13,7 +13,7 @@ struct BruteForceOptions {
 };
 
 struct BruteForceAnswer {
-  bool complete = false;            // it looked at all states
+  bool complete = false;            // it visited all states
   std::optional<Nanoseconds> time;  // nothing: no plan fits
 };
 

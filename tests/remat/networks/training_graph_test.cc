@@ -203,7 +203,7 @@ TEST(TrainingGraphTest, WhatNoGradientReadsIsLetGo) {
       BuildSchedule(graph, values, std::vector<GapAction>(values.gaps.size(), GapAction::kKeep)).schedule;
   EXPECT_EQ(Verify(graph, held), "");
   const Bytes map = 16 * 32 * 32 * 4;
-  // x, and of each layer what the convolution makes and what relu makes; beside them the gradient.
+  // x, and of each layer the results of the convolution and of relu; in addition the gradient.
   EXPECT_NEAR(static_cast<double>(Simulate(graph, held)->live_peak) / static_cast<double>(map), 1 + 2 * 20 + 1, 1.1);
 }
 

@@ -137,7 +137,7 @@ TEST(SimulatePeerTest, AnEmptyRecording) {
   }
 }
 
-// 40 MiB during the set-up, then iterations with 10 MiB at most, beside 2 MiB that stay.
+// 40 MiB during the set-up, then iterations with 10 MiB at most, in addition to 2 MiB that stay.
 TEST(SimulatePeerTest, TheLastIterationByItself) {
   const Trace trace = Parse(
       "alloc,9,2097152\nalloc,8,41943040\nfree,8,\n"
