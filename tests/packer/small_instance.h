@@ -6,11 +6,12 @@
 
 namespace hotpack::testing {
 
-// 1 to max_blocks blocks. Drawn anew for each instance: ranges of sizes and clock values, few or many (so that ties and
-// gaps matter); shares of blocks that are resident all the time, at both ends of time, or in several intervals (some of
-// them touching); alignments among 1, 2, 3, 4, 5, 8 and 16; blocks equal to others; pins that do not collide, at
-// heights above the load too; clock values around zero or far from it. One instance in four is a cut rectangle. Always
-// well-formed.
+// Returns 1 to max_blocks blocks, always well-formed. Drawn again for each instance:
+//  - ranges of sizes and clock values, few or many (so that ties and gaps matter);
+//  - shares of blocks that are resident all the time, at both ends of time, or in several intervals, some touching;
+//  - alignments among 1, 2, 3, 4, 5, 8 and 16; blocks equal to others;
+//  - pins that do not collide, also at heights above the load; clock values around zero or far from it.
+// One instance in four is a cut rectangle.
 Instance SmallInstance(int max_blocks, Random* random);
 
 // An instance with a placement that is known.

@@ -1,12 +1,11 @@
 // Plays a drawn program so that it is right by the contract of PyTorch's caching allocator, and by no more than that:
 //
-//   - a block asked for on stream S is used on another stream only after that stream waited for S;
-//   - it is released when all its uses have been submitted. The uses on streams that the allocator was told of
-//     (record_stream) are the allocator's business from then on. All others are S's own: memory that is asked for on S
-//     later is used, on whichever stream, only after them. Until then nobody waits for them;
-//   - blocks that a graph names live as long as it is launched; a stream that the allocator knows lives as long as
-//   blocks that
-//     name it, and ends when what its pool must come after has been waited for.
+//   1. A block requested on stream S is used on another stream only after that stream waited for S.
+//   2. It is released when all its uses have been submitted. The allocator orders the uses on streams that it was told
+//      of (record_stream) from then on. All other uses are ordered by S: memory requested on S later is used, on any
+//      stream, only after them. Until then no stream waits for them.
+//   3. Blocks that a graph names live as long as the graph is launched. A stream that the allocator knows lives as long
+//      as the blocks that name it. It ends after a wait for all work that its pool must follow.
 //
 //   s1   ask X ─use─●                ask Y ··(only now: waits for s0)──○─use Y
 //   s0              ○──use X──────────────────────────────────────────●
