@@ -31,7 +31,8 @@ exec "$@"
 )";
 
 constexpr char kProbe[] = R"(#!/bin/sh
-echo '{"program": "gpu_probe", "findings": [{"name": "cupti.free", "result": "RESULT", "expected": "E", "seen": "S"}], "figures": []}'
+echo '{"program": "gpu_probe", "findings": [)"
+                          R"({"name": "cupti.free", "result": "RESULT", "expected": "E", "seen": "S"}], "figures": []}'
 )";
 
 std::string Replaced(std::string text, const std::string& what, const std::string& with) {

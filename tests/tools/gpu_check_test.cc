@@ -320,8 +320,8 @@ TEST(ChildTest, EndsAsTheProgramDoes) {
 TEST(FindingsTest, ReadsWhatProgramsTell) {
   using namespace hotpack::check;
   std::string error;
-  const std::string object =
-      R"({"program": "p", "findings": [{"name": "n", "result": "differs", "expected": "e", "seen": "s"}], "figures": []})";
+  const std::string object = R"({"program": "p", "findings": [)"
+                             R"({"name": "n", "result": "differs", "expected": "e", "seen": "s"}], "figures": []})";
   for (const std::string& text : {object, "a line {\n" + object + "\n", "{not json\n" + object}) {
     const auto found = ParseFindings(text, &error);
     ASSERT_TRUE(found) << text << error;

@@ -65,7 +65,8 @@ for _ in range(200): deep = [deep]
 shared = {'name': 'hello'}
 value = {
     'numbers': [0, 1, 255, 256, 65535, 65536, -1, -129, 2**31 - 1, 2**31, -2**31 - 1, 2**63 - 1, -2**63],
-    'flag': True, 'other': 'x' * 300, 'floats': [1.5, float('nan')], 'bytes': [b'abc', b'y' * 300] if int(sys.argv[2]) > 2 else None,  # of protocol 2: a call
+    'flag': True, 'other': 'x' * 300, 'floats': [1.5, float('nan')],
+    'bytes': [b'abc', b'y' * 300] if int(sys.argv[2]) > 2 else None,  # of protocol 2: a call
     'nested': [shared, shared, (), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), None, 2**100, deep,
                {'flag': False, 'filename': 'a.py', 'line': 3}, {'filename': 'a.py'}, 'hello', 'unknown',
                {'numbers': list(range(2500))}],

@@ -148,7 +148,8 @@ TEST_F(PlanCommandTest, GraphsThatAreWrong) {
   const std::string cycle = Write(
       "cycle",
       R"({"format": "hotpack-graph", "version": 1, "storages": [{"name": "a", "bytes": 1}, {"name": "b", "bytes": 1}],
-    "operators": [{"name": "f", "cost_ns": 1, "reads": ["a"], "writes": ["b"]}, {"name": "g", "cost_ns": 1, "reads": ["b"], "writes": ["a"]}]})");
+    "operators": [{"name": "f", "cost_ns": 1, "reads": ["a"], "writes": ["b"]},)"
+      R"( {"name": "g", "cost_ns": 1, "reads": ["b"], "writes": ["a"]}]})");
   ExpectRefused({cycle}, cycle + ": a cycle: each of these operators needs the next, and the last the first: f, g");
 }
 
@@ -196,10 +197,13 @@ TEST_F(PlanCommandTest, ASweepIsMonotoneAndDrawn) {
 TEST_F(PlanCommandTest, ASolversPlanOfAnExportedModel) {
   if (RunProgram({"/bin/sh", "-c", "command -v cbc"}, {}).code != 0) GTEST_SKIP() << "cbc is not installed";
   const std::string small = R"({"format": "hotpack-graph", "version": 1,
-    "storages": [{"name": "x", "bytes": 512, "given": true}, {"name": "a", "bytes": 1024}, {"name": "b", "bytes": 1024}, {"name": "c", "bytes": 1024},
+    "storages": [{"name": "x", "bytes": 512, "given": true}, {"name": "a", "bytes": 1024},)"
+                            R"( {"name": "b", "bytes": 1024}, {"name": "c", "bytes": 1024},
                  {"name": "d", "bytes": 512, "kept": true}],
-    "operators": [{"name": "f", "cost_ns": 10, "reads": ["x"], "writes": ["a"]}, {"name": "g", "cost_ns": 20, "reads": ["a"], "writes": ["b"]},
-                  {"name": "h", "cost_ns": 30, "reads": ["b"], "writes": ["c"]}, {"name": "i", "cost_ns": 5, "reads": ["a", "c"], "writes": ["d"]}]})";
+    "operators": [{"name": "f", "cost_ns": 10, "reads": ["x"], "writes": ["a"]},)"
+                            R"( {"name": "g", "cost_ns": 20, "reads": ["a"], "writes": ["b"]},
+                  {"name": "h", "cost_ns": 30, "reads": ["b"], "writes": ["c"]},)"
+                            R"( {"name": "i", "cost_ns": 5, "reads": ["a", "c"], "writes": ["d"]}]})";
   const std::string graph = Write("graph.json", small), model = Path("model.lp"), solution = Path("model.sol"),
                     plan = Path("plan.json");
   const Outcome exported = Plan({"export", graph, "--budget", "2560", "--out", model});

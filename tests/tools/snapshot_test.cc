@@ -346,9 +346,9 @@ TEST(SnapshotRoundTripTest, SizesStreamsOrderMarksAndTimesSurvive) {
 constexpr char kCheck[] = R"(
 import pickle, pickletools, sys
 # What the viewer in the browser reads of a pickle.
-known = set('APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT EMPTY_LIST EMPTY_TUPLE FRAME '
-            'LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE PROTO SETITEM SETITEMS SHORT_BINUNICODE STOP '
-            'TUPLE TUPLE1 TUPLE2 TUPLE3'.split())
+known = set('APPEND APPENDS BINFLOAT BINGET BININT BININT1 BININT2 BINPUT BINUNICODE DICT EMPTY_DICT '
+            'EMPTY_LIST EMPTY_TUPLE FRAME LIST LONG1 LONG_BINGET LONG_BINPUT MARK MEMOIZE NEWFALSE NEWTRUE NONE '
+            'PROTO SETITEM SETITEMS SHORT_BINUNICODE STOP TUPLE TUPLE1 TUPLE2 TUPLE3'.split())
 for path in sys.argv[1:]:
     with open(path, 'rb') as file: operations = list(pickletools.genops(file))
     assert {operation.name for operation, _, _ in operations} <= known

@@ -88,8 +88,8 @@ import os, runpy, sys, warnings
 warnings.simplefilter('ignore')
 snapshot, folder = sys.argv[1:]
 import torch
-for command, output in (('trace', None), ('stats', None), ('trace_plot', 'trace.html'), ('segment_plot', 'segment.html'),
-                        ('memory', 'memory.svg'), ('segments', 'segments.svg')):
+for command, output in (('trace', None), ('stats', None), ('trace_plot', 'trace.html'),
+                        ('segment_plot', 'segment.html'), ('memory', 'memory.svg'), ('segments', 'segments.svg')):
     sys.argv = ['_memory_viz', command, snapshot] + (['-o', os.path.join(folder, output)] if output else [])
     runpy.run_module('torch.cuda._memory_viz', run_name='__main__')
 )";
