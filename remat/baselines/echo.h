@@ -23,7 +23,7 @@ struct EchoOptions {
   const std::vector<bool>* allowed = nullptr;
   // If > 0: removes an operator from the path if it follows as many others, each from the result of the one before. 0:
   // no limit. Not in the paper. It is for a state that goes from step to step (c of an LSTM). Without it all steps are
-  // recomputed for the last gradient and are resident at once. A state that is kept now and then divides them.
+  // recomputed for the last gradient and are resident at once. A state that is kept at intervals divides them.
   int64_t longest_path = 0;
 };
 

@@ -76,6 +76,7 @@ class PointCut {
 
   // Returns a choice within the budget near `from`, which itself may exceed the budget. Returns nullopt if none is
   // found. O(operators again and results held · size of the graph).
+  //
   // An exchange stops an operator's rerun, if that costs only memory, or stops holding a result. A knapsack by dynamic
   // programming picks the most valuable set, as if values were additive. A few rounds start from the previous result.
   std::optional<Corner> Exchanged(const Corner& from, Bytes budget) const;
@@ -87,9 +88,7 @@ class PointCut {
     Corner within;              // the corner within the budget
     OperatorId undecided = -1;  // runs again in only one of the two corners; -1: they are equal
     std::vector<std::pair<OperatorId, Fixed>> fixed;
-    bool operator<(const Relaxation& other) const {
-      return time > other.time;
-    }  // for a queue with the least time first
+    bool operator<(const Relaxation& other) const { return time > other.time; }  // least time first
   };
 
   const Value& Of(ValueId value) const { return values_.values[static_cast<size_t>(value)]; }

@@ -7,8 +7,8 @@
 // The cut at k. When k first runs, all operators that it depends on have run, since they made its operands. No operator
 // that depends on k has run. Let P be the operators that k depends on, and k. Consider a value that an operator of P
 // made, or that is given. If an operator behind k uses it, or if it is kept at the end, it is resident at k or made
-// behind k. Made behind k means that its operator, of P, runs at least once more, and that each operand of that run is
-// in turn resident at k or made behind k. Let y_o say that o of P runs behind k, and h_v that v is resident at k. Then
+// behind k. Made behind k means that its operator, of P, runs at least once more. Each operand of that run is in turn
+// resident at k or made behind k. Let y_o say that o of P runs behind k, and h_v that v is resident at k. Then
 //
 //   min Σ cost_o y_o   where    h_v + y_maker(v) ≥ 1         for every v wanted behind k
 //                               h_v + y_maker(v) ≥ y_o       for every v that o uses

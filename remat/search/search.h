@@ -1,13 +1,13 @@
 // hotpack's own planner. For a budget it returns the fastest plan that a search over all gaps finds within its time
 // limit.
 //
-//   begin       minimum cuts where the backward pass begins, with the results between 1, 2, 3, ... stretches of the
-//               forward pass held
-//               one pass of remat/search/budget_fit.h for each of several ways to compare values
-//               one pass for each threshold of cost per byte: cheaper values are discarded, their sources are held
-//               classes of similar layers
-//               with copies to the host: parts of the values that wait long, and one by one the largest that wait
-//               longest
+//   begin       - minimum cuts where the backward pass begins, with the results between 1, 2, 3, ... stretches of the
+//                 forward pass held
+//               - one pass of remat/search/budget_fit.h for each of several ways to compare values
+//               - one pass for each threshold of cost per byte: cheaper values are discarded, their sources are held
+//               - classes of similar layers
+//               - with copies to the host: parts of the values that wait long, and one by one the largest that wait
+//                 longest
 //   improve     ruin and recreate (Schrimpf et al. 2000) with threshold acceptance (Dueck and Scheuer 1990): keeps some
 //               discarded values or discards others, one by one, or the same gap of many similar layers at once. The
 //               fitter repairs the rest
