@@ -44,7 +44,8 @@ class Case:
 
 
 def cases(source: str, size: str) -> list[Case]:
-    """Those of Figures 2 and 4; `size`: "full", "quick" (one batch a network) or "smoke" (small networks, for a test)."""
+    """The configurations of Figures 2 and 4. `size`: "full", "quick" (one batch per network) or "smoke" (small
+    networks, for a test)."""
     if size == "smoke":
         seq2seq = "seq2seq_tiny" if source == "chainer" else "seq2seq"
         return [Case("alexnet", INFERENCE, 1, 12), Case("alexnet", TRAINING, 2, 12),
@@ -95,7 +96,7 @@ def _run(program: Path, *arguments: object) -> str:
 
 
 def hotpack(options: argparse.Namespace, *arguments: object) -> str:
-    """What the built command prints. Raises Failure."""
+    """Returns the output of the built command. Raises Failure."""
     return _run(options.build / "bin" / "hotpack", *arguments)
 
 

@@ -1,5 +1,5 @@
-"""The section `budgets`: every planner of `hotpack plan --sweep`, and with copies `dqn`, on many graphs, from the least memory to what each
-step needs as it is."""
+"""The section `budgets`: every planner of `hotpack plan --sweep`, and with copies `dqn`, on many graphs, from the least
+memory to that of the unmodified step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ EPSILON = 2e-6  # of ratios that are printed with six digits
 
 
 def missed(name: str, points: list[Point]) -> list[str]:
-    """Where the search loses to another planner, has no plan where one has, or is slower with more memory; and plans that cannot be."""
+    """Budgets at which the search loses to another planner, has no plan where one has, or is slower with more memory;
+    and impossible plans."""
     found: list[str] = []
     before: Point | None = None  # with a plan of the search
     for point in points:
@@ -71,12 +72,12 @@ def _rows(name: str, points: list[Point]) -> list[dict]:
 
 
 def half(points: list[Point]) -> Point:
-    """The least budget of at least half of what the step needs as it is for which anybody has a plan."""
+    """The least budget, of at least half of the unmodified step's memory, for which any planner has a plan."""
     return next((point for point in points if point.part >= 0.5 and any(point.plans.values())), points[-1])
 
 
 def _picture(context: Context, name: str) -> tuple[list[str], str | None]:
-    """Arguments that make one, and its file's name."""
+    """Returns the arguments that make a graph, and its file's name."""
     if context.pictures is None or name not in PICTURES:
         return [], None
     path = Path(f"{context.pictures}_budgets_{re.sub('[^a-z0-9]+', '_', name)}.svg").absolute()
@@ -93,7 +94,7 @@ def _learnt(context: Context, graph: Graph, point: Point) -> Plan | None:
 
 
 def _sweep_of(context: Context, graph: Graph, *arguments: str) -> tuple[dict, list[dict], list[str]]:
-    """Of one graph: a line of the first table, the rows, what is missed."""
+    """For one graph: a line of the first table, the rows, and the missed checks."""
     swap = "--swap" in arguments
     name = graph.name + (", copies" if swap else "")
     picture, file = _picture(context, name)

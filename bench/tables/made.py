@@ -1,5 +1,5 @@
-"""How a result came about: command, date, machine, versions. The same keys at the head of every document that a program of
-bench/ writes, so that one reader (tools/results) understands them all."""
+"""How a result was made: command, date, machine, versions. Every document of a program of bench/ begins with the same
+keys, so that one reader (tools/results) understands them all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 def _output(*command: str) -> str:
-    """What it prints; nothing if it cannot be run or fails."""
+    """Returns the command's output; nothing if it cannot be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -47,14 +47,14 @@ def version(hotpack: Path | str) -> dict[str, str]:
 
 
 def made(schema: str, program: str, arguments: list[str], hotpack: Path | str) -> dict[str, object]:
-    """The first keys of a document. `program`: as it is called from the root, such as "bench/torch/compare"."""
+    """The first keys of a document. `program`: as called from the root, such as "bench/torch/compare"."""
     return {"schema": schema, "schema_version": SCHEMA_VERSION, "command": shlex.join([program, *arguments]),
             "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "machine": machine(),
             "hotpack": version(hotpack)}
 
 
 def text_of(document: dict) -> str:
-    """The document as JSON: what has no object or list in it is one line, so that a row of a table is one."""
+    """The document as JSON. A value without objects or lists is one line, so that a table row is one line."""
 
     def write(value: object, indent: str) -> str:
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -72,7 +72,7 @@ def text_of(document: dict) -> str:
 
 
 def origin(document: dict) -> str:
-    """A paragraph in a page: what the figures below it come from."""
+    """A paragraph in a page: the origin of the figures below it."""
     machine, hotpack = document["machine"], document["hotpack"]
     gpu = f", {machine['gpu']}" if machine.get("gpu") else ", no GPU"
     return (f"By `{document['command']}`, {document['date'][:10]}: {machine['processor']}, {machine['cores']} cores{gpu}; "

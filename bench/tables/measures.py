@@ -29,7 +29,7 @@ class Column:
 
 
 def mixed(columns: Sequence[Column]) -> list[str]:
-    """A line for each column that makes a comparison of different measures. Empty: the table has one."""
+    """Returns a line for each column that compares different measures. Empty: the table has none."""
     faults = []
     others = [column for column in columns if column.side not in ("", OURS) and column.measure]
     for column in others:
@@ -60,8 +60,8 @@ _NO_MEMORY = re.compile(r"^ms |\bms\b|\btime\b|simulated|tried|batch", re.IGNORE
 
 
 def mixed_headings(text: str) -> list[str]:
-    """A line for each Markdown table of a page that has other allocators next to a figure of a part of the run, unless that is called
-    'hotpack, held while served'; tables in fenced code too."""
+    """Returns a line for each Markdown table of a page that has other allocators next to a figure of a part of the run,
+    unless that is called 'hotpack, held while served'. Includes tables in fenced code."""
     faults, lines = [], text.splitlines()
     for heading, rule in zip(lines, lines[1:]):
         if not heading.startswith("|") or not re.fullmatch(r"\|[-:| ]+\|?", rule):

@@ -1,5 +1,5 @@
-"""Pages with tables that are not typed: what stands between `<!-- results: NAME -->` and `<!-- end -->` is written by
-tools/results. NAME is a table's name and, for some, a word behind it."""
+"""Pages with generated tables: tools/results writes the text between `<!-- results: NAME -->` and `<!-- end -->`. NAME
+is a table's name and, for some, a word behind it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TELLING = re.compile(rf"\d\.\d|\d,\d\d\d|\d{{5,}}|\d[eE]|\d\s*{_UNIT}\b|\d\s*%"
 
 
 class Fault(Exception):
-    """What is wrong with a page or a document, in one line."""
+    """A fault of a page or a document, in one line."""
 
 
 def pages(root: Path) -> list[Path]:
-    """Those that may have tables, in a fixed order."""
+    """The pages that may have tables, in a fixed order."""
     return [path for path in [root / "README.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("*/README.md"))]
             if path.is_file()]
 
@@ -34,8 +34,8 @@ def _line(text: str, position: int) -> int:
 
 
 def rewrite(text: str, table: Callable[[str], str]) -> tuple[str, list[str]]:
-    """The page with its tables as they should be, and the names of those that were not. Markers in fenced code stay as they
-    are: they are examples. Raises Fault."""
+    """Returns the page with its tables up to date, and the names of those that were not. Markers in fenced code are
+    examples and stay as they are. Raises Fault."""
     fences = [match.span() for match in _FENCE.finditer(text)]
     parts, changed, position = [], [], 0
     for begin in _BEGIN.finditer(text):
@@ -59,8 +59,8 @@ def rewrite(text: str, table: Callable[[str], str]) -> tuple[str, list[str]]:
 
 
 def typed_figures(text: str) -> list[tuple[str, str]]:
-    """Lines of Markdown tables, outside of markers and of fenced code, with a cell that is a measured figure by its looks; each
-    behind its table's heading."""
+    """Returns the lines of Markdown tables, outside of markers and of fenced code, with a cell that looks like a
+    measured figure. Each follows its table's heading."""
     made = re.compile(_BEGIN.pattern + r".*?" + _END, re.DOTALL)
     found, heading = [], ""
     for line in made.sub("", _FENCE.sub("", text)).splitlines():

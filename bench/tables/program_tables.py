@@ -1,5 +1,5 @@
-"""The tables of programs that measure hotpack itself: Google Benchmark's, callgrind's counts, the packer's random checks, and those
-that a program writes next to its document."""
+"""The tables of programs that measure hotpack itself: Google Benchmark's, callgrind's counts, the packer's random
+checks, and those that a program writes next to its document."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _counter(name: str, value: float) -> str:
 
 
 def benchmark(results: Results, name: str) -> str:
-    """A document of bench/benchmarks: of each benchmark the median of its repetitions."""
+    """The table of a bench/benchmarks document: the median of each benchmark's repetitions."""
     written = results.named(name)
     if written is None:
         return not_yet(f"bench/benchmarks {name} --out bench/results")
@@ -68,7 +68,7 @@ def instructions(results: Results, _: str) -> str:
 
 
 def pack_check(results: Results, _: str) -> str:
-    """What runs of tests/packer's pack_check print with --json, each kept by `tools/results --keep`."""
+    """The output of tests/packer's pack_check with --json, each kept by `tools/results --keep`."""
     named = {name: results.named(name) for name in _PACK_CHECKS}
     missing = [not_yet(f"tools/results --keep {name} -- build/tests/pack_check --json {_PACK_CHECKS[name]}")
                for name, written in named.items() if written is None]
@@ -85,8 +85,8 @@ def pack_check(results: Results, _: str) -> str:
 
 
 def markdown(results: Results, name: str) -> str:
-    """A table that a program wrote next to its document, of which it must be; without a title, since the page has one. Pictures in
-    it are files next to it."""
+    """A table that a program wrote next to its document, and which must belong to it. It has no title, since the page
+    has one. Its pictures are files next to it."""
     written, path = results.named(name), results.folder / f"{name}.md"
     if written is None and name in _TEXT_COMMANDS:
         return not_yet(_TEXT_COMMANDS[name], ", on a machine with a GPU" if name in _NEED_GPU else "")

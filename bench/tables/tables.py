@@ -1,5 +1,5 @@
-"""The tables that pages name, made of the documents of bench/results. Where there is none yet, the table says so and names the
-command that measures it."""
+"""The tables that pages name, made from the documents of bench/results. Without a document the table says so and names
+the command that measures it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def torch_memory_brief(results: Results, _: str) -> str:
 
 
 def _peers_by_the_whole_run(row: dict) -> bool:
-    """Documents of before had the last step's, which is another measure."""
+    """Earlier documents had the last step's, which is another measure."""
     return bool(row.get("peers")) and row.get("peers_measure") == HELD
 
 
