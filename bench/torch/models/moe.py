@@ -42,7 +42,7 @@ class Mixture(nn.Module):
             for _ in range(size.experts))
 
     def forward(self, x: torch.Tensor, counts: list[int] | None) -> torch.Tensor:
-        """`x`: tokens × width. `counts`: tokens a expert, adding up to tokens × chosen; None: as the router says."""
+        """`x`: tokens × width. `counts`: tokens per expert, with the sum tokens × chosen; None: the router decides."""
         weights, experts = torch.topk(torch.softmax(self.router(x), -1), self.chosen, -1)
         order = torch.argsort(experts.flatten(), stable=True)  # places in tokens × chosen, expert by expert
         if counts is None:
@@ -86,7 +86,7 @@ class MixtureDecoder(nn.Module):
         nn.init.normal_(self.positions.weight, std=0.02)
 
     def forward(self, tokens: torch.Tensor, counts: list[list[int]]) -> torch.Tensor:
-        """`counts`: a list a layer, used if `routing` is "host"."""
+        """`counts`: a list per layer, used if `routing` is "host"."""
         x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
         for block, drawn in zip(self.blocks, counts):
             x = checkpointed(block, x, drawn if self.routing == "host" else None, enabled=self.checkpoint)

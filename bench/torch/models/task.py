@@ -45,7 +45,7 @@ class HostSource:
         return self._noise.repeat(repeats)[start : start + count].view(rows, channels, side, side)
 
     def shares(self, total: int, parts: int) -> list[int]:
-        """`parts` numbers that add up to `total`, about as unequal as a router makes them."""
+        """Returns `parts` numbers with the sum `total`, about as unequal as a router's."""
         weights = torch.rand(parts, generator=self._generator) + 0.5
         cuts = (weights.cumsum(0) / weights.sum() * total).long().tolist()
         cuts[-1] = total
@@ -98,7 +98,7 @@ def language_loss(model: nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def checkpointed(module: nn.Module, *inputs: torch.Tensor, enabled: bool) -> torch.Tensor:
-    """`module(*inputs)`; with `enabled` its activations are computed again in the backward pass instead of kept."""
+    """Returns `module(*inputs)`. With `enabled` its activations are recomputed in the backward pass instead of kept."""
     if not (enabled and module.training):
         return module(*inputs)
     return torch.utils.checkpoint.checkpoint(module, *inputs, use_reentrant=False)
