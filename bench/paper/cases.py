@@ -1,9 +1,10 @@
 """The configurations of the paper's figures, and the recordings of them that a figure is made from.
 
 Two sources of requests:
-  chainer  what Chainer 3 asks for, by tables of layers (bench/models, written by build/bin/paper_events). Nearest to the
-           paper: its two optima come out to the byte. Nothing is run.
-  pytorch  what PyTorch asks for when it trains models of the same names (bench/torch/train.py) under hotpack's recorder.
+  chainer  the requests of Chainer 3, by tables of layers (bench/models, written by build/bin/paper_events). Nearest to
+           the paper: its two optima agree to the byte. No program is run.
+  pytorch  the requests of PyTorch when it trains models of the same names (bench/torch/train.py) under hotpack's
+           recorder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a column of a table is a figure of, and which columns may stand in one table.
+"""The measures of table columns, and the columns that may appear in one table.
 
-Allocators are compared by one measure: the most held in the whole run, the same for all sides. What hotpack holds while it serves
-may stand next to it under that name; no ratio is made of it with another side's figure."""
+Allocators are compared by one measure, the same for all sides: the most held in the whole run. hotpack's memory while it
+serves may appear next to it under that name, but in no ratio with another side's figure."""
 
 from __future__ import annotations
 

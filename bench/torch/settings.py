@@ -87,7 +87,7 @@ def enable_hotpack() -> ModuleType:
 
 
 def enable_rmm(name: str, torch: ModuleType):
-    """Makes RMM's pool or arena PyTorch's allocator; answers with RMM's statistics of what it takes from the driver. To be called
+    """Makes RMM's pool or arena PyTorch's allocator. Returns RMM's statistics of memory taken from the driver. Call it
     before the first use of the device.
 
     The pool begins empty and doubles, instead of with half of the free memory; the arena takes that half, and never more."""

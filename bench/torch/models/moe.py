@@ -1,10 +1,10 @@
 """A decoder whose feed-forward layers are a mixture of experts: each token goes to the best two, and the sizes of the
 experts' tensors follow from the data.
 
-Routing on the `device` sorts the tokens by what the router says and reads the counts back, as real ones do. Where no
-value is computed (the simulated device) every token would go to the same expert, so the counts are then drawn on the
-`host` with the batch: as unequal, as varying, and the same from run to run. The sizes and the order of all requests are
-those of real counts of that kind; the router's own layers run as well.
+Routing on the `device` sorts the tokens by the router's output and reads the counts back, as real routers do. On the
+simulated device no value is computed, and every token would go to the same expert. So the counts are then drawn on the
+`host` with the batch: as unequal, as varying, and the same in every run. The sizes and the order of all requests are
+those of such real counts. The router's own layers run as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a model brings to the training loop: how it is built, what a batch is, and its loss.
+"""The interface of a model to the training loop: how to build it, its batches, and its loss.
 
-A `Task` is one line of the table that `compare` prints. Batches are made on the host from a seed, so that two runs see
-the same ones; nothing is read from a disk or a network.
+A `Task` is one line of the table that `compare` prints. Batches are made on the host from a seed, so that two runs have
+the same ones. Nothing is read from a disk or a network.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Batch = tuple  # of host tensors, and of plain numbers and lists that stay on th
 class HostSource:
     """Batches' contents, drawn on the host. Not thread-safe.
 
-    Images are windows into one stretch of noise: drawing tens of millions of numbers a step would take longer than what
-    is measured.
+    Images are windows into one stretch of noise, because drawing tens of millions of numbers per step would take longer
+    than the step.
     """
 
     _NOISE = 1 << 22
