@@ -1,4 +1,4 @@
-// What a probe of a real GPU found, as one JSON object on stdout:
+// The findings of a probe of a real GPU, as one JSON object on stdout:
 //
 //   {"program": "gpu_probe", "findings": [{"name": "arena.values", "result": "pass|fail|differs|skip",
 //     "expected": "...", "seen": "..."}, ...],
@@ -6,14 +6,14 @@
 //
 //   pass     as expected
 //   fail     hotpack is wrong: the program ends with status 1
-//   differs  the driver does something else than the documented facts that hotpack builds on: worth writing down
+//   differs  the driver differs from the documented facts on which hotpack relies: worth recording
 //   skip     not possible here; `seen` has the reason
 //
-// `low` and `high` are the first and the last decile (nearest rank from either end), so of less than ten samples the
-// least and the largest. Names are unique within a program, lower case, `case.what`.
+// `low` and `high` are the first and the last decile (nearest rank from either end), so the least and the largest of
+// less than ten samples. Names are unique within a program, lower case, `case.what`.
 //
-// Nothing is lost if the program ends abnormally: each finding goes to stderr as a line at once, and Findings::Guard
-// writes the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
+// An abnormal end of the program loses nothing. Each finding goes to stderr as a line at once. Findings::Guard writes
+// the object, with a "fail" named `finished` at its end, when a signal or the time limit ends the program.
 #pragma once
 
 #include <mutex>

@@ -1,5 +1,5 @@
-// What the cases of gpu_probe share: where they run, how they judge, and small helpers. A case is a function
-// `void RunX(Probe&)`; its findings are named `x.what`.
+// The common part of the cases of gpu_probe: their context, their checks, and small helpers. A case is a function `void
+// RunX(Probe&)`. Its findings are named `x.what`.
 #pragma once
 
 #include <cuda_runtime_api.h>

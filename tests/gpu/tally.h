@@ -1,4 +1,4 @@
-// Counts what went wrong when memory went from one owner to the next.
+// Counts errors when memory passes from one owner to the next.
 #pragma once
 
 #include <string>

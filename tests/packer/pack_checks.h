@@ -1,4 +1,4 @@
-// What pack_check asserts about the packer on one instance, and how it makes a failing instance small.
+// The assertions of pack_check about the packer on one instance, and how it reduces a failing instance.
 #pragma once
 
 #include <cstdint>

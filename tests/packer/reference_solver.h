@@ -1,5 +1,5 @@
-// The judge of the solvers: optima of small instances by trying out. Shares nothing with packer/ but its types; no
-// timeline, no skyline, no sweep over time, only "which two blocks are ever resident together".
+// The judge of the solvers: optima of small instances by trial. It shares only types with packer/: no timeline, no
+// skyline, no sweep over time, only "which two blocks are ever resident together".
 #pragma once
 
 #include <optional>

@@ -1,18 +1,17 @@
-// A CUDA program that is correct by construction: it does what it is told only after it has established the order that
-// CUDA asks of a program, and leaves out what would be wrong. Who tells it what to do need not know the rules.
+// A CUDA program that is correct by construction. Before each operation it establishes the order that CUDA requires of
+// a program, and it omits incorrect operations. Its caller need not know the rules.
 //
-// The rules kept (cuda.h; CUDA programming guide, "Stream ordered memory allocator", "Stream capture"):
-//   - memory of cuMemAlloc may be used at once on every stream of its context, those created later included; it may be
-//     given to cuMemFree with work on it pending (the driver waits), never used after;
-//   - memory of cuMemAllocAsync(s) is used on another stream only after that stream waited for s; cuMemFreeAsync(s)
-//     comes after every use by way of events; cuMemFree of such memory only after the host has seen all its uses
-//     finished;
-//   - what a graph names lives until the graph is launched no more;
-//   - no call is made that the captures in progress forbid, and no work goes to the legacy stream meanwhile.
-// It orders no more than that: what hotpack has to order is left to hotpack.
+// The rules (cuda.h; CUDA programming guide, "Stream ordered memory allocator", "Stream capture"):
+//  1. Memory of cuMemAlloc may be used at once on every stream of its context, later streams included. cuMemFree may
+//     free it with work on it pending (the driver waits). It is never used after that.
+//  2. Memory of cuMemAllocAsync(s) is used on another stream only after that stream waited for s. cuMemFreeAsync(s)
+//     comes after every use, by events. cuMemFree of such memory comes only after the host has seen all its uses end.
+//  3. Memory that a graph names lives until the last launch of the graph.
+//  4. During captures it makes no call that they forbid, and submits no work to the legacy stream.
+// It establishes no other order: the rest is hotpack's task.
 //
-// Every driver call may fail. What failed has not happened: an order that could not be had is not relied on, a block
-// that could not be released stays live.
+// Every driver call may fail, and a failed call has no effect. The program does not rely on an order that failed, and a
+// block whose release failed stays live.
 #pragma once
 
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2, _ptsz)

@@ -1,5 +1,5 @@
-// What a program of PyTorch's asks its allocator for: either libhotpack_torch.so, or a model that follows PyTorch's
-// contract to the letter.
+// The allocator interface of a PyTorch program: either libhotpack_torch.so, or a model that follows PyTorch's contract
+// exactly.
 #pragma once
 
 #include <cuda.h>

@@ -1,5 +1,5 @@
-// Draws programs as lists of operations. What an operation needs to be right (waiting, for one) is no part of the list:
-// the player adds it, so that a list stays right when operations are taken out of it.
+// Draws programs as lists of operations. The list does not contain the waits that make an operation correct. The player
+// adds them, so that a list stays correct when operations are removed.
 #pragma once
 
 #include <cstdint>

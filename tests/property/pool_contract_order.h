@@ -1,5 +1,5 @@
-// The order that a program itself has established between its streams, by vector clocks: what it may rely on whatever
-// its allocator does.
+// The order that a program itself has established between its streams, by vector clocks. It may rely on this order with
+// any allocator.
 //
 //   stream 0   ──1──2──●──────────►     ● event: Moment {2, 0}
 //   stream 1   ──1──────○──2──────►     ○ waits for it: operation 2 comes after {2, 1}

@@ -1,4 +1,4 @@
-// Plays a drawn program so that it is right by the contract of PyTorch's caching allocator, and by no more than that:
+// Plays a drawn program so that it keeps the contract of PyTorch's caching allocator, and no more than that:
 //
 //   1. A block requested on stream S is used on another stream only after that stream waited for S.
 //   2. It is released when all its uses have been submitted. The allocator orders the uses on streams that it was told
@@ -11,7 +11,7 @@
 //   s0              ○──use X──────────────────────────────────────────●
 //   host                      release X
 //
-// Waits are put in as late as they can be, sometimes by an event recorded long before, sometimes by one recorded now.
+// Waits come as late as possible, sometimes for an event recorded long before, sometimes for one recorded now.
 #pragma once
 
 #include <cuda.h>

@@ -1,6 +1,5 @@
-// One random program: phases of iterations that repeat with deviations, and disorder between them. All of it follows
-// from the seed, except when threads run at the same time (and for the moment at which a plan is ready, unless
-// `settle`).
+// One random program: phases of iterations that repeat with deviations, and disorder between them. It is a function of
+// the seed, except when threads run at the same time, and except the moment at which a plan is ready (unless `settle`).
 #pragma once
 
 #include <cstdint>

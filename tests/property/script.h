@@ -1,4 +1,4 @@
-// One iteration, drawn once and played many times: what a training step looks like to an allocator.
+// One iteration, drawn once and played many times, like a training step's requests.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Threads that act in turn: the order of everything they do is the same in each run.
+// Threads that act in turn, so that the order of all their actions is the same in each run.
 #pragma once
 
 #include <condition_variable>

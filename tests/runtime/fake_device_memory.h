@@ -1,4 +1,5 @@
-// A device made of bookkeeping: checks that the arena keeps the rules of the driver, limits memory, fails on demand.
+// A simulated device without memory: checks that the arena keeps the driver's rules, limits memory, and fails on
+// demand.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A job that follows a script, or does not, against a model of addresses: who lives where, unit by unit.
+// A job that follows a script, or deviates, and a model of addresses: the owner of each unit.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// A job that asks an engine for memory, and checks each answer: mapped, aligned, apart from everything else that lives.
+// A job that requests memory from an engine, and checks each result: mapped, aligned, disjoint from all other live
+// blocks.
 #pragma once
 
 #include <gtest/gtest.h>

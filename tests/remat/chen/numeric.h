@@ -1,5 +1,5 @@
-// Training steps that are computed: a schedule is followed action by action on arrays of numbers. What was dropped, or
-// taken over in place, is NaN, so that a plan that is wrong shows in the gradients.
+// Computes training steps: it follows a schedule action by action on arrays of numbers. Contents that were dropped, or
+// taken over in place, become NaN, so that a wrong plan shows in the gradients.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The least time of any plan without copies to the host, by looking at all of them: for graphs of a few operators.
+// The least time of any plan without copies to the host, by enumerating all plans: for graphs of a few operators.
 #pragma once
 
 #include <optional>
