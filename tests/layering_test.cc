@@ -1,4 +1,4 @@
-// The order of the layers, and what no file of the project may contain.
+// The order of the layers, and the forbidden contents of the project's files.
 #include <gtest/gtest.h>
 
 #include <algorithm>

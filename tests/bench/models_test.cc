@@ -1,4 +1,4 @@
-// The layer tables against what is published of the networks, and the packer against the optima of the paper.
+// Compares the layer tables with published figures of the networks, and the packer with the optima of the paper.
 #include <algorithm>
 #include <map>
 

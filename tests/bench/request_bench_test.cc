@@ -1,4 +1,4 @@
-// request_bench plays what the recording says, again and again, and does not hide what it did not measure.
+// request_bench plays the recording repeatedly, and does not hide what it did not measure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

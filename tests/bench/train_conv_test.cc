@@ -1,5 +1,5 @@
 // The convolutional net on the host: its layers against references written differently, its gradients, its task, and
-// what it does with its memory.
+// its use of memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The launch and range collectors against what the training programs know of themselves: which work uses each block
-// first and last, how many steps and evaluations there were.
+// Compares the launch and range collectors with the training programs' own records: which work uses each block first
+// and last, and the numbers of steps and evaluations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A program on the simulated device, for the collector of kernel times: client CASE
-// Every iteration asks for two blocks, and launches a kernel after each.
+// Every iteration allocates two blocks, and launches a kernel after each.
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2)
 #include <cuda.h>
 #include <dlfcn.h>

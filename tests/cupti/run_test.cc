@@ -1,5 +1,5 @@
-// The collector of kernel times under `hotpack run --simulate`, with the stand-in in libcupti's place: what ends up in
-// the trace, and what CUPTI is left with.
+// The collector of kernel times under `hotpack run --simulate`, with the stand-in in libcupti's place: the trace's
+// contents, and CUPTI's state at the end.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
-// The minimalloc CSV reader (packer/csv.h): what it takes can be packed and is written and read again as the same; what
-// it refuses it refuses with a place inside the text.
+// The minimalloc CSV reader (packer/csv.h): an accepted text can be packed, and is the same after writing and reading.
+// A rejected text has an error with a place inside the text.
 #include <string>
 #include <string_view>
 #include <tuple>

@@ -1,6 +1,6 @@
-// The readers of solvers' solutions (packer/solution_file.h): what they take has a number for each block and gives a
-// placement or one line; what they refuse they refuse with a place inside the text. The instance is always the same,
-// and so are its ids.
+// The readers of solvers' solutions (packer/solution_file.h): an accepted text has a number for each block and gives a
+// placement or one line. A rejected text has an error with a place inside the text. The instance and its ids are always
+// the same.
 #include <algorithm>
 #include <cmath>
 #include <string>

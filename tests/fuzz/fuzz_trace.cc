@@ -1,7 +1,8 @@
-// The trace file reader (profiler/trace_file.h, docs/trace_format.md): what it takes is a valid recording, which an
-// encoder of this file's own writes without any abbreviation and the reader then reads as the same; a file whose
-// committed length ends earlier gives the beginning of the recording or nothing; what it refuses it refuses with a byte
-// inside the file.
+// The trace file reader (profiler/trace_file.h, docs/trace_format.md):
+//  1. An accepted file is a valid recording. This file's own encoder writes it without abbreviations, and the reader
+//     reads that as the same.
+//  2. A file whose committed length ends earlier gives the beginning of the recording or nothing.
+//  3. A rejected file has an error with a byte inside the file.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// Stream captures: what may be called during one, whose memory a graph has, and that replays write only where they may.
+// Stream captures: the calls that are possible during one, the memory of a graph, and that replays write only into it.
 #include <future>
 
 #include "tests/gpu/probe.h"

@@ -1,5 +1,6 @@
-// An allocator to preload that says it is hotpack and is wrong on purpose: what a probe must notice. GPU_FAULT=overlap
-// gives out memory that is in use; misaligned: at odd places; lost: forgets where a block was and refuses its release.
+// An allocator to preload that claims to be hotpack and is wrong on purpose, which a probe must notice.
+// GPU_FAULT=overlap returns memory in use; misaligned: odd places; lost: forgets where a block was and refuses its
+// release.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 

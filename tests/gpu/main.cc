@@ -1,5 +1,5 @@
-// gpu_probe: finds out whether what hotpack relies on is so on this machine's GPU, or on the simulated device. Prints
-// one JSON object (findings.h). One case a process, so that a case that ends badly takes no other with it.
+// gpu_probe: checks hotpack's assumptions on this machine's GPU, or on the simulated device. Prints one JSON object
+// (findings.h). Each case has its own process, so that a crash does not end other cases.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Virtual memory management as the arena uses it: what it costs, and what it waits for.
+// Virtual memory management as the arena uses it: its costs, and its waits.
 #include <cuda.h>
 
 #include <utility>

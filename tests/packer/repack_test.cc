@@ -1,5 +1,5 @@
-// What the runtime asks of the packer: alignment, blocks that are live and must stay, several intervals, a new packing
-// that begins from the old one, and an end when it says so.
+// The runtime's requirements of the packer: alignment, live blocks that must stay, several intervals, a new packing
+// that begins from the old one, and an end on request.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pthread.h>

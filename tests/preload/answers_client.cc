@@ -1,7 +1,7 @@
-// A program that asks about its memory, and one that runs out of it, on the simulated device:
+// A program that queries its memory, and one that runs out of it, on the simulated device:
 //   answers_client SCENARIO WAY
-// `answers` prints what it is told, in a form that does not depend on addresses, for comparison with a run without
-// hotpack. The others end with status 0 if everything was as it should be.
+// `answers` prints the results, in a form that does not depend on addresses, for comparison with a run without hotpack.
+// The others end with status 0 if everything was as it should be.
 #include "tests/preload/answers_client.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the collectors see where there are several contexts, processes and threads: collectors_client SCENARIO
+// The collectors' records with several contexts, processes and threads: collectors_client SCENARIO
 // On the driver API, for collectors_test.cc.
 #include <atomic>
 #include <thread>

@@ -1,4 +1,4 @@
-// What the shared libraries export is what their version scripts list, and no more.
+// The shared libraries export exactly the symbols of their version scripts.
 #include <set>
 #include <sstream>
 

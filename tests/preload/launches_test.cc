@@ -1,4 +1,4 @@
-// The launch collector: what is noted of each piece of work that launch_client submits, on the simulated device.
+// The launch collector: its notes on each piece of work that launch_client submits, on the simulated device.
 #include <map>
 #include <string>
 #include <vector>

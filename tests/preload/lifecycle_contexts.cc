@@ -1,6 +1,6 @@
 // Devices and contexts that come and go:
 //   lifecycle_contexts SCENARIO
-// Exit code 0: everything was as it should be; the checker of the simulated device says the rest.
+// Exit code 0: everything was as it should be. The simulated device's checker reports the rest.
 #include <atomic>
 #include <functional>
 #include <map>

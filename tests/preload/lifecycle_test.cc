@@ -1,5 +1,5 @@
 // Lives of processes, devices and contexts on the simulated device: every scenario ends as it should, and the checker
-// has nothing to say.
+// reports nothing.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>

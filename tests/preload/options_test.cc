@@ -1,5 +1,5 @@
-// The table of options: what it reads, what it says of names and values it does not know, and that the documents and
-// `hotpack run` have the same rows.
+// The table of options: what it reads, its reports of unknown names and values, and that the documents and `hotpack
+// run` have the same rows.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What hotpack does about streams and graphs, on the simulated device, whose checker is the judge:
+// hotpack's handling of streams and graphs, on the simulated device, whose checker is the judge:
 //   simulate_streams_client CASE
 #define __CUDA_API_VERSION_INTERNAL 1  // every variant under its exact name (_v2, _ptsz)
 #include <cuda.h>

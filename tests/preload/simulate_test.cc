@@ -1,5 +1,5 @@
-// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker has nothing
-// to say.
+// Programs on the simulated device, started by `hotpack run --simulate`: they are served, and the checker reports
+// nothing.
 #include "tests/preload/simulate.h"
 
 #include "gmock/gmock.h"

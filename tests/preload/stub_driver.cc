@@ -1,5 +1,5 @@
-// See stub_driver.h. Function names: cuda.h makes macros of most driver names, so each has a name of its own and an
-// assembler label with the exported one.
+// See stub_driver.h. cuda.h makes macros of most driver names, so each function has its own name and an assembler label
+// with the exported one.
 #include "tests/preload/stub_driver.h"
 
 #include <cuda.h>

@@ -1,5 +1,5 @@
-// The toolkit's own libcudart (shared and static), cuBLAS and cuDNN are handed our pointers by every look-up of a
-// hooked function that they make; with HOTPACK=0 by none.
+// The toolkit's own libcudart (shared and static), cuBLAS and cuDNN get our pointers from every look-up of a hooked
+// function. With HOTPACK=0 they get none.
 #include <filesystem>
 #include <set>
 #include <sstream>

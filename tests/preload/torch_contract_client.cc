@@ -1,8 +1,8 @@
-// Programs that are right by the contract of PyTorch's caching allocator, through libhotpack_torch.so on the simulated
-// device: torch_contract_client MODE. The device's checker is the judge.
+// Programs that keep the contract of PyTorch's caching allocator, through libhotpack_torch.so on the simulated device:
+// torch_contract_client MODE. The device's checker is the judge.
 //
 // The contract: a block that is released without record_stream returns to the pool of its own stream. So other streams'
-// work may use it, and its own stream has to come after that work before it uses what it asks for later, not before.
+// work may still use it. Its own stream must come after that work before it uses memory requested later, not earlier.
 #include <cuda.h>
 
 #include <atomic>

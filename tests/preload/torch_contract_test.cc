@@ -1,5 +1,5 @@
-// What programs rely on under PyTorch's caching allocator holds under libhotpack_torch.so: with libhotpack.so alone and
-// under the preload, served by hotpack and left to the driver. On the simulated device, whose checker is the judge.
+// Guarantees of PyTorch's caching allocator hold under libhotpack_torch.so: with libhotpack.so alone and under the
+// preload, served by hotpack and left to the driver. On the simulated device, whose checker is the judge.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/preload/torch_run.h"

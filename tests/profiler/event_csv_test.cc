@@ -1,4 +1,4 @@
-// Event CSVs: what is read, what is refused and with which words, round trips, random mutations.
+// Event CSVs: accepted and rejected texts, the errors' words, round trips, random mutations.
 #include "profiler/event_csv.h"
 
 #include <filesystem>

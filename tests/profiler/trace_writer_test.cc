@@ -1,4 +1,4 @@
-// The writer: what it promises when the process ends badly, the disk is full, the program closes descriptors or forks.
+// The writer's guarantees if the process crashes, the disk is full, or the program closes descriptors or forks.
 #include "profiler/trace_writer.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// What a job is made of: contexts, streams, events. Its blocks and their uses: job_blocks.cc; captures: job_graphs.cc.
+// The parts of a job: contexts, streams, events. Its blocks and their uses are in job_blocks.cc, captures in
+// job_graphs.cc.
 #include "tests/property/job.h"
 
 #include <dlfcn.h>

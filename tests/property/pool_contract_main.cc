@@ -1,11 +1,12 @@
-// Plays programs that are right by the contract of PyTorch's caching allocator, each in a process of its own that is
-// forked from this one:
+// Plays programs that keep the contract of PyTorch's caching allocator, each in its own process, forked from this one:
 //   pool_contract SHAPE FIRST COUNT [model] [wrong] [go-on] [shrink]
-// FIRST and COUNT: seeds. `model`: against a model of PyTorch's allocator instead of libhotpack_torch.so. `wrong`: one
-// wait that the contract asks for is left out. `go-on`: not only to the first fault. `shrink`: the first program of
-// each class of faults is made smaller and printed.
+//   FIRST, COUNT   seeds
+//   model          uses a model of PyTorch's allocator instead of libhotpack_torch.so
+//   wrong          omits one wait that the contract requires
+//   go-on          does not stop at the first fault
+//   shrink         reduces and prints the first program of each class of faults
 //
-// Prints what was done, and a line for each class of faults. Exit code 0: no fault; 1: some; 2: bad arguments.
+// Prints the actions, and a line for each class of faults. Exit code 0: no fault; 1: some; 2: bad arguments.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

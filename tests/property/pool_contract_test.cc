@@ -1,9 +1,9 @@
-// Programs that are right by the contract of PyTorch's caching allocator (docs/correctness.md), drawn from seeds,
-// through libhotpack_torch.so on the simulated device: its happens-before checker is the judge. The same programs
-// against a model of that allocator show that they are right, and that the checker sees it when one of them is not.
+// Programs that keep the contract of PyTorch's caching allocator (docs/correctness.md), drawn from seeds, through
+// libhotpack_torch.so on the simulated device. Its happens-before checker is the judge. The same programs against a
+// model of that allocator show that they are right, and that the checker detects a wrong one.
 //
-// A failure lists each class of faults with its first program, and the command that repeats it; `shrink` after it
-// prints the program made smaller.
+// A failure lists each class of faults with its first program, and the command that repeats it. With `shrink` after it
+// the command prints the reduced program.
 #include <gtest/gtest.h>
 
 #include <cinttypes>

@@ -1,4 +1,4 @@
-// What the program orders itself: by events, as late as the contract allows.
+// The order that the program itself establishes: by events, as late as the contract allows.
 #include "tests/property/pool_contract_player.h"
 
 namespace property {

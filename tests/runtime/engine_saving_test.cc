@@ -1,4 +1,4 @@
-// What an engine leaves to the next run, and when.
+// What an engine saves for the next run, and when.
 #include <gtest/gtest.h>
 
 #include <functional>

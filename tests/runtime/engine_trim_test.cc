@@ -1,4 +1,4 @@
-// Giving memory back while the job goes on.
+// Freeing memory while the job continues.
 #include <gtest/gtest.h>
 
 #include <atomic>

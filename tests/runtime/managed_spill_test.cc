@@ -1,4 +1,4 @@
-// Managed memory for what the device has no room for, until a plan is in force.
+// Managed memory for requests that exceed the device, until a plan is in force.
 #include "runtime/memory/managed_spill.h"
 
 #include <atomic>

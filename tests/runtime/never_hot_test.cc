@@ -1,5 +1,5 @@
-// A job in which nothing repeats: what hotpack keeps on the host is bounded, it looks for an iteration ever more
-// rarely, and it asks for a comparison with the driver's pool.
+// A job in which nothing repeats: hotpack's memory on the host is bounded, its search interval grows, and it requests a
+// comparison with the driver's pool.
 #include <malloc.h>
 
 #include <atomic>

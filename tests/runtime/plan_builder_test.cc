@@ -1,4 +1,4 @@
-// Plans, made of recorded requests without an engine.
+// Plans from recorded requests, without an engine.
 #include "runtime/script/plan_builder.h"
 
 #include <gtest/gtest.h>

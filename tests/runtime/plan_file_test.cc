@@ -1,4 +1,4 @@
-// The plan file: what is written is read again, and nothing else is.
+// The plan file: a written file is read back, and no other file is accepted.
 #include "runtime/persist/plan_file.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// SpillPolicy by itself: what is asked of the device, when, and what the user hears.
+// SpillPolicy by itself: its calls to the device, their times, and its log lines.
 #include "runtime/engine/spill_policy.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// The cuDNN shim: what a call uses is what it would use, byte for byte. Each case ends with status 0 and its reports,
-// or with 4 or 5 where a call did not answer what it must.
+// The cuDNN shim: a call uses the same bytes as the real function. Each case ends with status 0 and its reports, or
+// with 4 or 5 if a call returned a wrong result.
 #include "tests/simgpu/dnn_cases.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What the libraries show to the linker.
+// The symbols that the libraries export to the linker.
 #include <gtest/gtest.h>
 
 #include <regex>

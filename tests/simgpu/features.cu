@@ -1,5 +1,5 @@
-// What training programs and programs that look over a GPU use besides launches: memory of all kinds, streams, events,
-// attributes, libraries.
+// Functions other than launches that training programs and programs that inspect a GPU use: memory of all kinds,
+// streams, events, attributes, libraries.
 #include <cooperative_groups.h>
 #include <cuda.h>
 

@@ -1,4 +1,4 @@
-// Small programs whose environment or end is what is tested; process_test.cc runs them. `process_cases NAME` runs one.
+// Small programs that test their environment or end. process_test.cc runs them. `process_cases NAME` runs one.
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-// The command as people and scripts use it: exit codes, one line for every error, what is written and what is not.
+// The command as people and scripts use it: exit codes, one line for every error, the files that it writes and those
+// that it does not.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What `hotpack doctor` is to find out about a program. doctor_client MODE; the driver library is dlopen's.
+// The program that `hotpack doctor` inspects: doctor_client MODE. It opens the driver library by dlopen.
 #include <dlfcn.h>
 #include <unistd.h>
 

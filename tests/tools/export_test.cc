@@ -1,5 +1,5 @@
-// `hotpack export` and `hotpack verify` as people and scripts use them: exit codes, one line for every error, what is
-// written and what is not.
+// `hotpack export` and `hotpack verify` as people and scripts use them: exit codes, one line for every error, the files
+// that they write and those that they do not.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// What gpu_check makes of recordings with kernel times, good ones and bad ones.
+// gpu_check's results for recordings with kernel times, good ones and bad ones.
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,4 +1,4 @@
-// gpu_check with programs that lie, fail and hang: what it makes of them, and the document that it writes.
+// gpu_check's results for programs that lie, fail and hang, and the document that it writes.
 #include <signal.h>
 #include <unistd.h>
 

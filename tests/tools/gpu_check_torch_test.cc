@@ -1,5 +1,4 @@
-// What gpu_check makes of benchmarks and of PyTorch's models: stand-ins that fail, differ, hold too much, or are not
-// there.
+// gpu_check's results for benchmarks and PyTorch's models: stand-ins that fail, differ, hold too much, or are missing.
 #include <filesystem>
 #include <fstream>
 #include <string>

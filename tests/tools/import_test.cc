@@ -1,5 +1,5 @@
-// `hotpack import`, and `hotpack export --format torch-snapshot`, as people use them: what is written, one line for
-// every refusal, and nothing half written.
+// `hotpack import`, and `hotpack export --format torch-snapshot`, as people use them: the written files, one line for
+// every rejection, and no partial files.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

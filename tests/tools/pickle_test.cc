@@ -1,5 +1,5 @@
-// Pickles: what Python writes in each protocol is read, what is no data is refused before anything happens, what is
-// broken says where; and what the writer writes Python reads.
+// Pickles: the reader reads Python's output in each protocol, rejects what is not data before it has any effect, and
+// names the place of a fault. Python reads the writer's output.
 #include <unistd.h>
 
 #include <cstdint>

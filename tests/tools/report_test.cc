@@ -1,4 +1,4 @@
-// What the report, the SVG and the Chrome trace say of recordings: columns, iterations, notes, curves, files.
+// Recordings in the report, the SVG and the Chrome trace: columns, iterations, notes, curves, files.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
-// Snapshots and logs in memory: what becomes of each kind of entry, and that a recording survives the way to a snapshot
-// and back.
+// Snapshots and logs in memory: the result of each kind of entry, and that a recording survives the conversion to a
+// snapshot and back.
 #include <cstdint>
 #include <fstream>
 #include <optional>

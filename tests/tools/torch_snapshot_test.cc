@@ -1,5 +1,5 @@
-// With PyTorch itself: what its caching allocator recorded is imported whole, and its own viewers open what is
-// exported. Needs a Python with torch: of HOTPACK_TORCH_PYTHON, else of the build's torch-venv, else python3.
+// With PyTorch itself: the recording of its caching allocator is imported completely, and its own viewers open the
+// exported file. Needs a Python with torch: HOTPACK_TORCH_PYTHON, else the build's torch-venv, else python3.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

@@ -1,7 +1,7 @@
 // Every subcommand of `hotpack`, used wrongly: one line on stderr that begins with its name, the right exit code, and
-// no file left that is half written, renamed away or only temporary.
+// no file left that is partial, renamed or temporary.
 //
-// A new subcommand has a row in kSubcommands; a test fails for one that has none.
+// A new subcommand has a row in kSubcommands. A test fails for one without rows.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Tells the simulated device's checker which blocks PyTorch's own caching allocator gives to tensors. Without it the
-// checker sees the segments only, and two tensors that use the same part of one without an order are not reported.
+// Reports to the simulated device's checker which blocks PyTorch's own caching allocator gives to tensors. Without it
+// the checker knows the segments only, and does not report two tensors that use the same part of one without an order.
 //
 //   cudaMalloc     ┌───────────────segment────────────────┐   told by the simulated runtime: taken back here, because
 //   SEGMENT_ALLOC                                             its parts are the program's blocks

@@ -1,4 +1,4 @@
-// All policies: what must hold of any allocator, on random requests and on recordings.
+// All policies: invariants of any allocator, on random requests and on recordings.
 #include "tools/compare/peers.h"
 
 #include <map>

@@ -1,5 +1,5 @@
-// PyTorch's allocator, simulated: sequences worked out by hand from its rules. bench/torch/peers_agree asks PyTorch
-// itself.
+// PyTorch's allocator, simulated: sequences computed by hand from its rules. bench/torch/peers_agree compares it with
+// PyTorch itself.
 #include "gtest/gtest.h"
 #include "tests/tools/compare/policy_player.h"
 
