@@ -60,12 +60,12 @@ class Findings {
   void Differs(std::string name, std::string expected, std::string seen);
   void Skip(std::string name, std::string reason);
 
-  // What hotpack has to keep: passes or fails. Returns `ok`.
+  // Records an obligation of hotpack: passes or fails. Returns `ok`.
   bool Check(bool ok, std::string name, std::string expected, std::string seen);
-  // What the driver is known to do: passes or differs. Returns `ok`.
+  // Records a known behaviour of the driver: passes or differs. Returns `ok`.
   bool Fact(bool ok, std::string name, std::string expected, std::string seen);
 
-  // Left out if there are no samples.
+  // Without samples nothing is added.
   void AddFigure(std::string name, std::string unit, std::vector<double> samples);
 
   bool AnyFailed() const;
@@ -73,8 +73,8 @@ class Findings {
   // The object, without a line break at its end.
   std::string Json() const;
 
-  // From now on the object is written at an abnormal end too: a fatal signal, std::terminate, or after `seconds` (then
-  // with status 1). One object of the process may be guarded; it must live until the process ends.
+  // From now on the object is also written at an abnormal end: a fatal signal, std::terminate, or after `seconds` (then
+  // with status 1). A process may guard one object, which must live until the process ends.
   void Guard(int seconds);
 
   // Writes the object to stdout, ends the guard and returns the exit status: 1 if anything failed, else 0. Call once,

@@ -24,7 +24,7 @@ std::string FileStem(const std::string& path);
 // Blocks that are never released are left out. Nothing if the file cannot be read.
 std::optional<Instance> CyclicInstanceOfTrace(const std::string& path);
 
-// All the trace as it was, on a straight time axis.
+// Returns the whole trace on a straight time axis.
 std::optional<Instance> WholeTrace(const std::string& path);
 
 }  // namespace hotpack

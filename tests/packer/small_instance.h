@@ -14,10 +14,11 @@ namespace hotpack::testing {
 // One instance in four is a cut rectangle.
 Instance SmallInstance(int max_blocks, Random* random);
 
-// An instance with a placement that is known.
+// An instance with a known placement.
 struct KnownInstance {
   Instance instance;
-  Placement placement;  // valid; where no piece was left out or cut short, of the load's height: an optimum
+  // Valid. If no piece was left out or cut short, it has the load's height: an optimum.
+  Placement placement;
 };
 
 // A rectangle of clock ticks times bytes, cut into at most max_blocks pieces, straight through and in pinwheels (which

@@ -25,7 +25,7 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Worker `w` does it, and this returns when it is done. Worker 0 is the calling thread.
+  // Runs `what` on worker `w`, and returns when it has ended. Worker 0 is the calling thread.
   void Run(int w, const std::function<void()>& what) {
     if (w == 0) {
       what();
