@@ -27,7 +27,7 @@ void ExpectOptimum(const Instance& instance, Bytes optimum) {
 TEST(PaperTest, AlexNetInferenceIsPackedOptimally) { ExpectOptimum(AlexNet(1).Inference(), 10169344); }
 TEST(PaperTest, GoogLeNetInferenceIsPackedOptimally) { ExpectOptimum(GoogLeNet(1).Inference(), 12202496); }
 
-// How often each rounded size of a given number of bytes is asked for.
+// Returns the number of requests by rounded size, for a given number of bytes.
 std::map<Bytes, int> Sizes(const Instance& instance) {
   std::map<Bytes, int> sizes;
   for (const Block& block : instance.blocks) ++sizes[block.size];

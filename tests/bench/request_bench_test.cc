@@ -33,8 +33,8 @@ Trace MakeTrace(const std::vector<std::string>& words) {
   return trace;
 }
 
-// Plays many iterations: no slot is asked for twice, and from the second turn of the forms on none that is released is
-// empty. Returns the number of bytes asked for in an iteration.
+// Plays many iterations. No slot is allocated twice, and from the second turn of the forms on no released slot is
+// empty. Returns the bytes allocated in an iteration.
 uint64_t PlayAll(const RequestSequence& sequence) {
   std::vector<bool> held(sequence.slots, false);
   uint64_t bytes = 0;

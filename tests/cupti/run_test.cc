@@ -235,7 +235,7 @@ TEST(CuptiRun, AnOldVersionOrADeviceThatMayNotBeProfiled) {
              "CUPTI cannot be used here (CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)");
 }
 
-// NVIDIA's own, if it is here: it finds no device that it knows, says so, and the program goes on.
+// NVIDIA's own, if it is installed: it finds no device that it knows and says so, and the program continues.
 TEST(CuptiRun, NvidiasOwnOnTheSimulatedDevice) {
   const Result result = Play({kClient, "loop"}, {.standin = ""});
   ExpectNone(result, "");

@@ -159,8 +159,8 @@ void EveryMode(const Probe& probe) {
   HOTPACK_NEED(cudaFree(target));
 }
 
-// A graph uses a block that was there before its capture. Replays write there and nowhere else, whatever comes and
-// goes; after the graph's end the block's memory is anybody's again.
+// A graph uses a block that existed before its capture. Replays write only there, whatever else is allocated and
+// released. After the graph's end the block's memory is free again.
 void BlockOfGraph(const Probe& probe) {
   constexpr size_t kBytes = 2 * kMiB;
   constexpr unsigned char kCaptured = 0x11;

@@ -154,7 +154,7 @@ class Convolution {
   Convolution(const Convolution&) = delete;
   Convolution& operator=(const Convolution&) = delete;
 
-  // The output, computed with memory that is asked for here.
+  // The output, computed with memory that is allocated here.
   std::vector<float> Run(void* handle) {
     float* x = Upload(std::vector<float>(kIn * kSide * kSide, 1.0f));
     float* w = Upload(std::vector<float>(kOut * kIn * 9, 1.0f));

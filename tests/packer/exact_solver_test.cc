@@ -247,7 +247,7 @@ TEST(ExactSolverTest, LargeInstancesAreNotTaken) {
   EXPECT_FALSE(Takes(comb(16'394)));  // 985,410 pairs, 1,000,034 members
 }
 
-// Short turns that grow, as the portfolio gives them: a run that is cut short is asked again.
+// Short turns that grow, as in the portfolio: a run that is cut short continues in the next turn.
 TEST(ExactSolverPropertyTest, FindsTheMinimumInTurnsOfAnyLength) {
   Random random(testing::TestSeed() + 60);
   for (int run = 0; run < testing::Runs(3000); ++run) {

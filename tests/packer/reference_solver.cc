@@ -139,8 +139,8 @@ class Search {
     }
   }
 
-  // The lowest aligned offset ≥ from at which the block is clear of the placed ones. Where it overlaps one of them it
-  // does so at every offset below that one's top, so that is where to go on.
+  // Returns the lowest aligned offset ≥ from at which the block is clear of the placed ones. If it overlaps one of
+  // them, it does so at every offset below that one's top. So the search continues there.
   Offset LowestFree(int block, Offset from, Set placed) const {
     Offset offset = AlignUp(from, alignments_[block]);
     const Set near = placed & meets_[block];

@@ -65,7 +65,7 @@ void Devices() {
   for (CUdeviceptr block : blocks) OK(cuMemFree(block));
 }
 
-// Contexts end, and what is open goes on.
+// Contexts end, and open ranges continue.
 void Contexts() {
   Push("eval");
   for (int i = 0; i < 3; ++i) {
@@ -149,7 +149,7 @@ void ForkFirst() {
   if (child == 0) exit(0);
 }
 
-// A call that is only captured is none whose times come, also if the launch before it was not asked for by anybody.
+// A call that is only captured has no times, even if the launch before it was not requested.
 void Captured() {
   const auto get =
       reinterpret_cast<decltype(&hotpack_get_collector_host)>(dlsym(RTLD_DEFAULT, "hotpack_get_collector_host"));

@@ -39,8 +39,7 @@ TEST(Exports, CLibrary) {
   EXPECT_EQ(Exported(HOTPACK_C_LIBRARY), listed);
 }
 
-// PyTorch is told addresses; what is asked for by name is in hotpack_torch.h, and nothing else may clash with a
-// program's.
+// PyTorch gets addresses. Functions looked up by name are in hotpack_torch.h. No other name may clash with a program's.
 TEST(Exports, TorchLibrary) {
   const std::set<std::string> exported = Exported(HOTPACK_TORCH_LIBRARY);
   EXPECT_EQ(exported.size(), 18u);

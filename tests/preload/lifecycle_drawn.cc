@@ -196,7 +196,7 @@ class Life {
     Begin();
   }
 
-  // Threads that are still running go on through the end.
+  // Threads that are still running continue through the end.
   void Die() {
     if (end_ == kReturn || end_ == kExit || end_ == kQuickExit) {
       for (std::thread& thread : threads_) thread.detach();

@@ -155,7 +155,7 @@ TEST(Nvtx, NoPatternIsAnError) {
   }
 }
 
-// Handles and levels are the other one's then, and it hears everything.
+// Then handles and levels belong to the other library, which receives every call.
 TEST(Nvtx, HandsOnToTheInjectionThatWasThere) {
   const TemporaryDirectory directory;
   const std::string log = directory.path() + "/log";

@@ -151,7 +151,7 @@ TEST(ExecutableFilter, OnlyAndExcept) {
   EXPECT_FALSE(served({{"HOTPACK_ONLY", "preload_*"}, {"HOTPACK_EXCEPT", "*_client"}}));
 }
 
-// Memory checkers are told by what they bring with them; cuda-gdb by the variable that it sets in the driver.
+// Memory checkers are recognised by their libraries, cuda-gdb by the variable that it sets in the driver.
 TEST(Tools, AllIsLeftToTheDriver) {
   for (const auto& [name, value, tool] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"NV_SANITIZER_INJECTION_PORT_BASE", "49152", "compute-sanitizer"},

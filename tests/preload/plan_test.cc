@@ -268,7 +268,7 @@ TEST_F(Plan, TheCInterface) {
   ExpectServedFromTheFirst(RunWith(Path("b.%d"), {kClient, "run"}));
 }
 
-// Killed at any moment: what is there then is a plan, or nothing yet.
+// Killed at any moment: then the file is a plan, or does not exist yet.
 TEST_F(Plan, KilledAtAnyMoment) {
   std::mt19937_64 random(hotpack::TestSeed());
   int plans = 0;

@@ -57,7 +57,7 @@ void SecondStream() {
   OK(api.FreeAsync(b, first));
   OK(api.AllocAsync(&b, 4096, second));
   CHECK(b == a && edges.Were(1, 1));
-  OK(api.FreeAsync(b, second));  // somebody had to wait for it lately: its event is recorded now, not later
+  OK(api.FreeAsync(b, second));  // a stream waited for it recently: its event is recorded now, not later
   CHECK(edges.Were(1, 0));
   Work(second);
   OK(api.AllocAsync(&b, 4096, first));

@@ -180,7 +180,7 @@ TEST(Run, ExitCodesAreTheProgramS) {
 }
 
 TEST(Run, SignalsAreForwarded) {
-  // The program tells its parent, which is hotpack, to end, and waits for what that does to itself.
+  // The program signals its parent, which is hotpack, to end, and waits for the effect on itself.
   const Outcome outcome = Hotpack(
       {"run", "--", "sh", "-c", "trap 'echo got it; exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"});
   EXPECT_EQ(outcome.code, 5) << outcome.err;

@@ -79,7 +79,7 @@ void Meanwhile(const char* symbol) {
 
 }  // namespace
 
-// Every function: what is to happen meanwhile, lock, count, answer CUDA_ERROR_DEINITIALIZED when told so.
+// Every function: the concurrent action, lock, count, CUDA_ERROR_DEINITIALIZED on request.
 #define ENTER(symbol)                                     \
   Meanwhile(#symbol);                                     \
   std::unique_lock<std::recursive_mutex> lock(S().mutex); \

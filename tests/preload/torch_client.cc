@@ -170,7 +170,7 @@ void Pools() {
   hotpack_torch_free(first, 5 * kMiB, 0, stream);
   void* again = hotpack_torch_malloc(4 * kMiB, 0, stream);
   CHECK(again == first);                        // in captured order
-  hotpack_torch_free(before, kMiB, 0, stream);  // the capture may go on using it
+  hotpack_torch_free(before, kMiB, 0, stream);  // the capture may still use it
   CUgraph graph = nullptr;
   OK(cuStreamEndCapture(stream, &graph));
   hotpack_torch_end_allocate_to_pool(0, id);

@@ -70,7 +70,7 @@ hotpack_stats Stats() {
   return stats;
 }
 
-// MODE pool: by a default stream. unseen: by a stream that hotpack is never told of.
+// MODE pool: by a default stream. unseen: by a stream that hotpack does not know.
 void Pool(bool unseen) {
   const CUstream owner = NewStream(), other = NewStream();
   PoolRounds(owner, unseen ? NewStream() : nullptr, other, 30);
@@ -158,7 +158,7 @@ void Returned() {
   Use(second, Malloc(second));
 }
 
-// A block is used by a stream that its release does not name, and that was told of.
+// A block is used by a stream that its release does not name, but that record_stream named.
 void Recorded(CUstream owner) {
   const CUstream user = NewStream();
   void* fill = hotpack_torch_malloc(60 << 20, 0, owner);  // fills a small arena

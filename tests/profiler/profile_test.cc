@@ -210,7 +210,7 @@ TEST(BuildProfile, RetainedBlocksAreNotPlanned) {
     recorder.Touch(10);
     recorder.Touch(11);
   }
-  // Balanced only if what is kept is small: the detector is asked for it by name.
+  // Balanced only if little is kept, so the period is given.
   Profile profile = BuildProfile(recorder.Tail(), {3, 15});
   std::vector<ProfileBlock> blocks = From(profile, 77);
   EXPECT_FALSE(blocks[0].planned);

@@ -189,7 +189,7 @@ class Drawer {
   std::vector<Op> step_;
   std::vector<uint32_t> sizes_;
   int told_ = 0, deviations_ = 0;
-  int late_ = 0;  // until this iteration the allocator hears of one stream alone
+  int late_ = 0;  // until this iteration the allocator knows one stream alone
 };
 
 }  // namespace

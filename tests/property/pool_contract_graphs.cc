@@ -1,4 +1,4 @@
-// Captures: announced, as torch.cuda.graph announces them, and raw ones, of which the allocator is not told.
+// Captures: announced ones, as by torch.cuda.graph, and raw ones, of which the allocator does not know.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -33,8 +33,8 @@ void ContractPlayer::BeginCapture(const Op& op) {
   capture->graph.announced = announced;
   static std::atomic<unsigned long long> pools{0};
   capture->graph.id = {++pools, 0};
-  // PyTorch's allocator asks, at a request, whether the work of released blocks it was told of is done, which a capture
-  // forbids to its own thread unless it is relaxed. It makes no such call during captures that were announced.
+  // At a request PyTorch's allocator queries whether the recorded work of released blocks has ended. A capture forbids
+  // such a query to its own thread unless it is relaxed. During announced captures it makes no such call.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if ((announced || !drawn_.settings.tells) && (op.hint >> 2) % 2 == 0) mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
   if (announced && (op.hint >> 3) % 2 == 0) mode = CU_STREAM_CAPTURE_MODE_GLOBAL;

@@ -40,7 +40,7 @@ struct Figures {
   uint64_t served = 0, planned = 0, displaced = 0, plans = 0, passed_through = 0;
 };
 
-// What a child tells its parent, in memory that both have.
+// The child's report to its parent, in shared memory.
 struct Told {
   bool done;
   Figures figures;

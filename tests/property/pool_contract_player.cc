@@ -93,8 +93,8 @@ void ContractPlayer::Judge(const Op& op) {
   Fail(op.what == Do::kUse || op.what == Do::kLaunch ? "a report of a use, unexplained" : "a report of no use", "");
 }
 
-// Which earlier block at the same addresses was it about? Of several the likeliest: what the allocator was told of it
-// has ordered, which the program cannot see.
+// Finds the earlier block at the same addresses that the report is about. Of several it is the most likely one: uses
+// recorded by the allocator are ordered, which the program cannot see.
 void ContractPlayer::JudgeUse(const Block& block, int stream) {
   const auto address = reinterpret_cast<uint64_t>(block.pointer);
   std::string fault, detail;
@@ -210,7 +210,7 @@ void ContractPlayer::Release(int slot, uint32_t hint) {
     ++counts_.skipped;
     return;
   }
-  // PyTorch's allocator records an event on the streams it was told of; during a capture that was announced, later.
+  // PyTorch's allocator records an event on the recorded streams. During an announced capture it does so later.
   for (int s = 0; s < static_cast<int>(streams_.size()); ++s) {
     if (capture_ == nullptr || capture_->graph.announced || (block.told & Bit(s)) == 0 || Works(s)) continue;
     ++counts_.skipped;

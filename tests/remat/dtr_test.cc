@@ -65,7 +65,7 @@ TEST(DtrTest, KeepsToTheBudgetAndComputesTheSame) {
   EXPECT_GT(again, 100);
 }
 
-// In little memory of a large graph it would compute more often than anybody waits for, and writes down.
+// With little memory a large graph would have too many runs to wait for and to write down.
 TEST(DtrTest, GivesUpWhatWouldNotEnd) {
   const Graph graph = Chain(1000);
   const Values values = ValuesOf(graph);

@@ -217,7 +217,7 @@ TEST(EchoTest, OnlyWhatIsAllowedRunsAgain) {
   for (size_t op = 0; op < allowed.size(); ++op) allowed[op] = graph.operators[op].name.starts_with("add");
   const EchoPlan plan = PlanByEcho(graph, values, {}, {.allowed = &allowed});
   for (size_t op = 0; op < allowed.size(); ++op) EXPECT_TRUE(allowed[op] || !plan.again[op]);
-  EXPECT_EQ(plan.outcome.runs_again, 0);  // to let go of the sums alone frees nothing
+  EXPECT_EQ(plan.outcome.runs_again, 0);  // dropping the sums alone frees nothing
 }
 
 TEST(EchoTest, NeverMoreMemoryThanTheProgram) {

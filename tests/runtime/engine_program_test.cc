@@ -85,7 +85,7 @@ TEST(Program, AssignmentInALoop) {
   job.Report("x = x.cuda(); out = model(x)");
 }
 
-// `between`: the optimizer asks for something after the micro-batches, so that the whole step can be told from them.
+// `between`: the optimizer makes a request after the micro-batches, so that the whole step differs from them.
 void Accumulate(Job* job, std::vector<DeviceAddress>* gradients, int batches, bool between) {
   for (int b = 0; b < batches; ++b) {
     std::vector<DeviceAddress> activations;

@@ -39,7 +39,7 @@ TEST(EngineSaved, TheFirstIterationIsPlanned) {
   }
 }
 
-// Weights that differ: the head of the iteration is recognised, and the next run is told.
+// Weights that differ: the head of the iteration is recognised, and saved for the next run.
 TEST(EngineSaved, AnotherStart) {
   for (int weights : {0, 11, 13, 40}) {
     SCOPED_TRACE(std::to_string(weights) + " weights instead of 12");

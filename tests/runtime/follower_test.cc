@@ -248,7 +248,7 @@ TEST(Follower, HolesAreFreeForAsLongAsAsked) {
   EXPECT_EQ(sim.PlayFrom(1), 0u);
 }
 
-// Lives are told by where the cursor is. One that is much longer than known must be seen twice.
+// Lives are known from the cursor's place. One that is much longer than known must be seen twice.
 TEST(Follower, LearnsLives) {
   std::vector<TestBlock> blocks;
   for (uint32_t i = 0; i < 40; ++i) blocks.push_back({i + 1, 1, 100 * i});

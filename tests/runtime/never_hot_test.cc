@@ -123,7 +123,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
     const uint64_t before = engine.Stats().detections;
     for (uint64_t i = 0; i < requests; i += 64) {
       job.Play(64);
-      engine.WaitPlan(-1);  // none is left out because the last still goes on
+      engine.WaitPlan(-1);  // no search is skipped because the previous one still runs
     }
     return engine.Stats().detections - before;
   };

@@ -186,7 +186,7 @@ TEST(BuildScript, TheKnownIterationIsNoNews) {
   EXPECT_TRUE(FindProfile(*history, job).has_value());
 }
 
-// A profile to be planned again is planned only if there is something to gain, unless it is asked for.
+// A profile is replanned only if there is a gain, or on request.
 TEST(BuildScript, NothingLearntIsNoScript) {
   PlanJob job;
   const auto known = BuildScript(ByTurns(), job, Seen(200), kSettings, nullptr);

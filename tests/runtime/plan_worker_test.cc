@@ -10,7 +10,7 @@
 namespace hotpack {
 namespace {
 
-// A job told to hurry ends with what it has; the next one is not cut short by that.
+// A job that must finish early ends with its result so far. The next one is not cut short by that.
 TEST(PlanWorker, HurryEndsTheJobUnderWayAlone) {
   std::atomic<bool> started{false}, hurried_next{false};
   std::atomic<int> jobs{0};

@@ -68,7 +68,7 @@ TEST_F(SpillPolicyTest, BlocksAreThereUntilThePlanIsInForce) {
   EXPECT_TRUE(lock.owns_lock());
 }
 
-// What may have changed while the lock was let go of is asked for again.
+// State that may have changed while the lock was released is read again.
 TEST_F(SpillPolicyTest, WhetherItMayIsAskedBeforeEachTry) {
   SpillPolicy policy(&memory_, 256 * kMiB, Log);
   EngineLock lock(mutex_);

@@ -216,7 +216,7 @@ CASE(FusedBeyondZ) {
       cudnnBackendExecute(NewDnnHandle(s1), Fused(), Pack({'x', 'w', 'z'}, {At(kAtX), At(kAtW), At(kAtZ)}, nullptr)));
 }
 
-// The way of a program that builds everything, keeps the plan and lets go of the rest.
+// As a program that builds everything, keeps the plan and destroys the rest.
 CASE(PlansOutliveWhatTheyWereMadeOf) {
   Give(arena + kAtX, kBytesX);
   Give(arena + kAtW, kBytesW);

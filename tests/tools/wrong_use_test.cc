@@ -44,7 +44,7 @@ struct Subcommand {
   std::vector<std::string> outputs;
   bool prints = false;       // facts on standard output
   bool needs_cuda = false;   // of the simulated device, or a program's
-  bool input_first = false;  // IN is read before anything else is asked of the machine
+  bool input_first = false;  // IN is read before any other access to the machine
 };
 
 const std::vector<Subcommand> kSubcommands = {

@@ -83,7 +83,7 @@ const char* torch_blocks_attach(void) {
   return nullptr;
 }
 
-// Blocks told so far. Thread-safe.
+// Blocks reported so far. Thread-safe.
 uint64_t torch_blocks_told(void) { return blocks.load(std::memory_order_relaxed); }
 
 }  // extern "C"

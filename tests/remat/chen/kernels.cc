@@ -23,7 +23,7 @@ struct Step {
   Training training;
 };
 
-// One layer, with its operands at hand.
+// One layer, with access to its operands.
 class LayerRun {
  public:
   LayerRun(const Step& step, size_t layer, const Operator& op, const Operands& operands)

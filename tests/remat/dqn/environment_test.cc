@@ -58,7 +58,7 @@ TEST(EnvironmentTest, WithoutMemoryTheAgentStaysWhereItIsUntilSomethingGoes) {
   EXPECT_EQ(environment.Choices(), (std::vector<AgentAction>{kOffloadX, kRemoveX}));  // doing nothing is none
   Environment offload = environment;
   offload.Step(kOffloadX);
-  EXPECT_EQ(offload.node(), 4);  // it is asked again, with memory
+  EXPECT_EQ(offload.node(), 4);  // the agent acts again, with memory
   EXPECT_EQ(offload.paused(), kSecond * 3 / 2);
   environment.Step(kRemoveX);
   EXPECT_EQ(environment.node(), 5);
@@ -172,7 +172,7 @@ TEST(EnvironmentTest, RewardsAddUpToWhatHappens) {
   EXPECT_GT(actions, 300);
 }
 
-// Passing over nodes where nothing new can be chosen changes when the agent is asked, not what happens.
+// Skipping nodes without new choices changes when the agent acts, but not the results.
 TEST(EnvironmentTest, NodesAreSkippedWithoutAnythingToChoose) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 50; ++i) {

@@ -51,8 +51,8 @@ Graph SmallGraph(std::mt19937_64& random, int kind) {
   return graph;
 }
 
-// Small graphs and budgets between what every plan needs and what the program does, some of which nothing fits. Memory
-// is taken over in place only where the model knows of it: operators with one result of the same size.
+// Small graphs, and budgets between the least of every plan and the program's, for some of which no plan exists. Memory
+// is taken over in place only as in the model: by operators with one result of the same size.
 std::vector<Case> SmallCases(int count) {
   std::mt19937_64 random(1);
   std::vector<Case> cases;

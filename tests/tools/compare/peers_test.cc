@@ -290,7 +290,7 @@ TEST(RepeatStepTest, TheSteadyStepIsPlayedAgain) {
   EXPECT_EQ(RepeatSteadyStep(file->trace, 0).events.size(), file->trace.events.size());
 }
 
-// What is asked for behind the last mark (an evaluation, say) is played behind the repetitions, and is no iteration.
+// Requests behind the last mark (an evaluation, say) are played behind the repetitions, and are no iteration.
 TEST(RepeatStepTest, WhatComesBehindTheLastMarkIsNoIteration) {
   std::string rows;
   for (int i = 0; i < 3; ++i) rows += "mark,,\nalloc,1,1024\nalloc,2,512\nfree,1,\nfree,2,\n";
