@@ -42,7 +42,7 @@ TEST(NetworksTest, AlexNetHasItsLayers) {
   EXPECT_EQ(sizes.at(280064), 1);               // 96·27²·4 = 279936: pooled
   EXPECT_EQ(sizes.at(256 * 27 * 27 * 4), 3);
   EXPECT_EQ(sizes.at(259584), 4);           // 384·13²·4: two convolutions and their relus
-  EXPECT_EQ(sizes.at(256 * 6 * 6 * 4), 1);  // what the first fully connected layer reads
+  EXPECT_EQ(sizes.at(256 * 6 * 6 * 4), 1);  // the operand of the first fully connected layer
   EXPECT_EQ(sizes.at(4096 * 4), 4);         // two fully connected layers and their relus
   EXPECT_EQ(sizes.at(512), 2);              // label and loss
 }

@@ -254,7 +254,7 @@ TEST(ConvNetTest, LearnsTheTask) {
   EXPECT_GT(result.merit, 0.9);
 }
 
-// All classes have one and the same mean, zero: what a linear function of the pixels could tell apart is their means.
+// All classes have the same mean, zero. A linear function of the pixels could distinguish only their means.
 TEST(ConvTaskTest, ClassMeansAreZeroAndTheirImagesAreNot) {
   constexpr int kImages = 4000;
   const GratingTask task(5, 4, 3);

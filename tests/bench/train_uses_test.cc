@@ -31,7 +31,7 @@ Command Split(const std::string& text, char at) {
   return words;
 }
 
-// What the program wrote of a block.
+// The program's line about a block.
 struct Known {
   uint64_t bytes = 0;
   int64_t uses = 0, first = 0, last = 0;

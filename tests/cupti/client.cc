@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   if (name == "fork") Fork();
   if (name == "end") {
     Steps(20);
-    usleep(500'000);  // what has arrived by then is in the file
+    usleep(500'000);  // records that have arrived by then are in the file
     _exit(0);
   }
   if (name == "killed") {

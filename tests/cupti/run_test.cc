@@ -34,7 +34,7 @@ struct Result {
   Outcome outcome;
   TraceFile file;
   std::vector<TraceFile> more;        // of other contexts and processes
-  std::map<std::string, long> cupti;  // what the stand-in wrote down; empty without it
+  std::map<std::string, long> cupti;  // the stand-in's log; empty without it
 
   std::vector<std::string> Lines() const {
     std::vector<std::string> lines;

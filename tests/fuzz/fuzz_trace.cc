@@ -26,7 +26,7 @@ void PutVarint(uint64_t value, std::string* out) {
 
 uint64_t CodeOf(NameOrdinal name) { return name == kNoName ? 0 : uint64_t{name} + 1; }
 
-// What is the same in every record: context and time, written out.
+// The part that is the same in every record: context and time, written out.
 void PutContext(uint8_t flags, uint16_t thread, uint32_t stream, uint64_t time, uint64_t* last_time, std::string* out) {
   out->push_back(static_cast<char>(flags));
   PutVarint(thread, out);

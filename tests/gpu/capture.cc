@@ -85,8 +85,8 @@ struct Attempt {
     return std::string("capture.during_") + kModeNames[mode] + "." + (other_thread ? "other_thread." : "same_thread.") +
            kCallNames[static_cast<int>(call)];
   }
-  // cudaThreadExchangeStreamCaptureMode: cudaMalloc and its like are unsafe; a global capture forbids them to every
-  // thread, a thread-local one to its own, a relaxed one to none. What is ordered by another stream is not unsafe.
+  // cudaThreadExchangeStreamCaptureMode: cudaMalloc and similar calls are unsafe. A global capture forbids them to
+  // every thread, a thread-local one to its own, a relaxed one to none. Calls ordered by another stream are not unsafe.
   bool Allowed() const {
     if (call == Call::kMallocAsync || call == Call::kFreeAsync || mode == cudaStreamCaptureModeRelaxed) return true;
     return mode == cudaStreamCaptureModeThreadLocal && other_thread;

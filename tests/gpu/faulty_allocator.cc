@@ -39,7 +39,7 @@ EXPORT cudaError_t cudaMalloc(void** result, size_t bytes) {
   }
   const size_t rounded = (bytes + 511) / 512 * 512;
   if (rounded > kArena) return cudaErrorMemoryAllocation;
-  // A ring without regard to what is live; with `overlap` a small one. Long enough otherwise for a quick run's blocks.
+  // A ring that ignores live blocks; with `overlap` a small one. Otherwise it is long enough for a quick run's blocks.
   const size_t end = Fault("overlap") ? size_t{8} << 20 : kArena;
   if (next + rounded > end) next = 0;
   *result = arena + next + (Fault("misaligned") ? 256 : 0);

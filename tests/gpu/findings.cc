@@ -13,7 +13,8 @@
 namespace hotpack::gpu {
 namespace {
 
-// What is to be written at an abnormal end. Replaced by each finding and never freed: a signal may be reading it.
+// The text for an abnormal end. Each finding replaces it, and none is freed, because a signal handler may be reading
+// it.
 std::atomic<const std::string*> last_words{nullptr};
 
 void WriteAll(int file, const char* text, size_t size) {

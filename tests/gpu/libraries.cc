@@ -51,7 +51,7 @@ std::vector<float> Download(const float* p, size_t count) {
   return values;
 }
 
-// What hotpack was asked between two moments.
+// hotpack's requests between two moments.
 class Requests {
  public:
   explicit Requests(const Probe& probe) : probe_(probe), before_(probe.Stats()) {}
@@ -236,7 +236,7 @@ void RunLibraries(Probe& probe) {
     probe.found->Skip("libraries.cudnn", "it carries NVIDIA's runtime, which needs NVIDIA's driver");
     return;
   }
-  // A library that does not get on with this machine must not hide what the other has to say.
+  // A library that fails on this machine must not hide the other's result.
   struct Library {
     const char* name;
     void (*run)(const Probe&);

@@ -50,7 +50,7 @@ const Case* FindCase(const std::string& name) {
   return nullptr;
 }
 
-// Empty, or what is wrong.
+// Returns an empty string, or the fault.
 std::string Take(const std::string& option, const std::string& value, Options* options) {
   if (option == "--case") {
     options->chosen = FindCase(value);

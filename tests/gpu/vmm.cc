@@ -116,8 +116,7 @@ void LargestReservation(const Probe& probe, const Driver& driver) {
                     std::to_string(largest >> 30) + " GiB; the device has " + std::to_string(total >> 30) + " GiB");
 }
 
-// One handle at two addresses: what is written at one is read at the other. And memory outlives its handle while
-// mapped.
+// One handle at two addresses: a value written at one is read at the other. Memory outlives its handle while mapped.
 void TwoMappings(const Probe& probe, const Driver& driver) {
   const CUmemAllocationProp prop = DeviceMemory();
   const CUmemAccessDesc access = Access();

@@ -42,7 +42,7 @@ class Asker {
     }
   }
 
-  // What is found is a placement of at most that height.
+  // The result is a placement of at most that height.
   Outcome Ask(Bytes capacity, int64_t most_failures = kNoLimit, int64_t most_work = kNoLimit,
               const std::atomic<bool>* cancel = nullptr) {
     StopCheck stop(kNoLimit, cancel);
@@ -119,7 +119,7 @@ TEST(ExactSearchTest, TheLeastHeightMayBeAboveTheLoad) {
   ExpectLeast(instance, 11);
 }
 
-// What the bounds see at once is not searched for.
+// Results that follow from the bounds need no search.
 void ExpectNoneAtOnce(const Instance& instance) {
   const Bytes least = testing::ReferenceOptimum(instance).height;
   Asker asker(instance);
@@ -219,7 +219,7 @@ TEST(ExactSearchPropertyTest, AgreesWithTheJudgeAboveTheLoad) {
   }
 }
 
-// What was found when the rectangle was cut is found again.
+// The search finds the packing from which the rectangle was cut.
 TEST(ExactSearchPropertyTest, FillsCutRectangles) {
   Random random(testing::TestSeed() + 52);
   int64_t found = 0;

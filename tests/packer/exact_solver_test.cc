@@ -81,7 +81,7 @@ TEST(SharedBestTest, ADecisionEndsWithAProof) {
 
 TEST(ExactSolverTest, ProvesAMinimumAboveTheLoad) { ExpectMinimum(testing::AboveItsLoad(), 1, kAllWork); }
 
-// All sizes in units of 512 bytes: what is proved for one unit holds for all of it.
+// All sizes in units of 512 bytes: a proof for one unit holds for all of it.
 TEST(ExactSolverTest, BoundsAreRaisedByWholeUnits) {
   Instance instance = testing::AboveItsLoad();
   for (Block& block : instance.blocks) {
@@ -148,7 +148,7 @@ TEST(ExactSolverTest, LowersTheBestWhereTheTargetIsOutOfReach) {
   EXPECT_LT(run.best.height(), load + (stacked - load) / 10);
 }
 
-// What was made in part proves nothing and places nothing.
+// A model made in part proves nothing and places nothing.
 TEST(ExactSolverTest, DoesNothingOnceTimeIsUp) {
   Attempt run(testing::ManySizedInstance(400, 5));
   const Bytes lower = run.best.lower(), height = run.best.height();

@@ -217,8 +217,8 @@ TEST(RepackTest, EndsWithinMillisecondsOfACancellation) {
   }
 }
 
-// Packing by one thread is all its own work, so its processor time is what has to be within the limit; the wall clock
-// of a busy machine is not asserted.
+// Packing by one thread does all its own work, so its processor time must be within the limit. The wall clock of a busy
+// machine is not checked.
 TEST(RepackTest, KeepsTheTimeLimit) {
   for (Algorithm algorithm : kSearchers) {
     const Instance instance = testing::ManySizedInstance(BlocksFor(algorithm), 5);

@@ -162,7 +162,7 @@ unsigned AccessFlags(CUdeviceptr address) {
   return flags;
 }
 
-// Two devices. What the first has becomes the second's to use as well, by the one call or the other.
+// Two devices. The first one's memory becomes accessible to the second, by either call.
 void Peers(bool by_pool) {
   const CUcontext first = Start();
   CUcontext second = nullptr;

@@ -135,7 +135,7 @@ void OutOfMemoryOnPlan() {
   }
 }
 
-// One iteration of a job: true if all its requests were answered. What was is used and released.
+// Plays one iteration of a job. Returns true if all its requests succeeded. Allocated blocks are used and released.
 static bool Iteration() {
   std::vector<CUdeviceptr> blocks;
   CUdeviceptr address = 0;

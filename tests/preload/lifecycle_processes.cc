@@ -22,7 +22,7 @@ constexpr unsigned kSeconds = 20;  // for anything that a child does
 
 char* self = nullptr;
 
-// What a child can do with what its parent had: the driver does not work after a fork, and says so.
+// Uses of the parent's state in a child. The driver does not work after a fork, and reports that.
 void InChild(CUdeviceptr block) {
   alarm(kSeconds);
   CUdeviceptr address = 0;

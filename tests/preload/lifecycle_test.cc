@@ -85,7 +85,7 @@ TEST(Libraries, PluginAndPreload) {
   EXPECT_THAT(result.outcome.err, testing::HasSubstr("(and 100 requests of 1 other"));
 }
 
-// A program that makes a context, a stream and work, but never asks for memory, sees what it would see without us.
+// A program that makes a context, a stream and work, but never allocates, has the same results as without hotpack.
 TEST(Bystanders, AreNotTouched) {
   const TemporaryDirectory directory;
   const auto calls = [&](const char* hotpack) {

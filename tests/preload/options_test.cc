@@ -107,7 +107,7 @@ TEST(OptionWarnings, UnknownNamesGetOneLineEach) {
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 2);
 }
 
-// What the tests and other projects use is not ours to complain of; nor is anything where hotpack is not used.
+// Variables of the tests and of other projects are not reported, and none is if hotpack is not used.
 TEST(OptionWarnings, OthersAreLeftInPeace) {
   const std::map<std::string, std::string> known = {
       {"HOTPACK_SHARED", "/x"}, {"HOTPACK_TEST_SEED", "1"}, {std::string("HOT") + "PACKER", "1"}};

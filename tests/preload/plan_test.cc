@@ -327,7 +327,7 @@ TEST_P(PlanOnSimulatedDevice, TheFirstIterationIsPlanned) {
     }
     const auto requests = second.stats["requests"].get<int64_t>(), planned = second.stats["planned"].get<int64_t>();
     const auto peak = second.stats["live_peak"].get<int64_t>();
-    // What is not planned: weights, optimizer state, and what the recording has before its first step.
+    // Requests that are not planned: weights, optimizer state, and those before the recording's first step.
     EXPECT_LE(requests - planned, first.stats["retained"].get<int64_t>() + 8) << second.outcome.err;
     EXPECT_GT(planned, first.stats["planned"].get<int64_t>());
     EXPECT_GE(second.stats["steady_iteration"], 0);

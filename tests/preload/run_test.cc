@@ -237,7 +237,7 @@ struct Bad {
   std::string message;
 };
 
-// They would keep released memory to themselves; what the user has chosen stays.
+// They would keep released memory. The user's choice stays.
 TEST(Run, FrameworksAskForEveryTensor) {
   const std::map<std::string, std::string> none = {{"PYTORCH_NO_CUDA_MEMORY_CACHING", ""},
                                                    {"XLA_PYTHON_CLIENT_ALLOCATOR", ""}};

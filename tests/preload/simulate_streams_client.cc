@@ -174,7 +174,7 @@ void TwoContexts() {
   OK(cuGraphDestroy(graphs[0]));
 }
 
-// A capture that ends with its context keeps nothing of what the thread asks for later.
+// A capture that ends with its context does not affect the thread's later requests.
 void CaptureEndsWithContext() {
   Start();
   CUcontext first = nullptr, second = nullptr;

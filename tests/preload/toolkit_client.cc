@@ -68,7 +68,7 @@ int Visit(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// Every look-up that the stub saw of a hooked function, and what the library's memory holds.
+// Prints every look-up of a hooked function that the stub saw, and the library's memory for it.
 int Judge(const char* object, long least_lookups) {
   Search search = {object, {}, {}, {}, false};
   for (const char* symbol : kHooked) {

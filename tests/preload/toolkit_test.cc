@@ -34,7 +34,7 @@ Pointers Run(std::vector<std::string> command, bool on) {
   return pointers;
 }
 
-// What libcudart 13 is known to look up, by what it is for.
+// The known look-ups of libcudart 13, by purpose.
 const std::set<std::string> kWanted = {"cuGetProcAddress_v2",          "cuMemAlloc_v2",
                                        "cuMemAllocPitch_v2",           "cuMemFree_v2",
                                        "cuMemGetAddressRange_v2",      "cuMemAllocAsync",

@@ -25,7 +25,7 @@ constexpr ssize_t kBytes = 4 << 20;
 
 void Use(CUstream stream, void* block) { OK(cuMemsetD8Async(reinterpret_cast<CUdeviceptr>(block), 0, kBytes, stream)); }
 
-// `after`'s coming work comes after what was submitted to `before`.
+// Orders `after`'s later work after the work submitted to `before`.
 void Wait(CUstream after, CUstream before) {
   CUevent event = nullptr;
   OK(cuEventCreate(&event, 0));
@@ -128,7 +128,7 @@ void Ended() {
     void* next = Malloc(other);
     Use(other, next);
     Free(next, other);
-    // A stream that may have the handle of one that has ended knows nothing of what that one waited for.
+    // A stream with the handle of an ended one does not inherit that one's waits.
     const CUstream again = NewStream();
     hotpack_except_stream(again);
     void* last = Malloc(again);

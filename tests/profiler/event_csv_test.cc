@@ -140,7 +140,7 @@ TEST(EventCsvTest, RandomMutations) {
       ASSERT_THAT(std::string(trace.status().message()), StartsWith("f:"));
       continue;
     }
-    // What was read can be written and read again.
+    // A recording that was read can be written and read again.
     absl::StatusOr<Trace> back = ParseEventCsv(FormatEventCsv(*trace), "f");
     ASSERT_TRUE(back.ok()) << back.status();
     ASSERT_EQ(CommonPrefix(*back, *trace), trace->events.size());

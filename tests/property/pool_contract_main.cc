@@ -171,7 +171,7 @@ Ended Play(const Mode& mode, const Program& program) {
   return ended;
 }
 
-// Takes out what can be taken out, while the program fails in the same way.
+// Removes operations while the program fails in the same way.
 void Shrink(const Mode& mode, Program* program, const std::string& fault) {
   if (program->first.size() != 1) return;
   std::vector<Op>* ops = program->second.empty() ? &program->first[0].ops : &program->second[0].ops;

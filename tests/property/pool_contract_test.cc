@@ -79,7 +79,7 @@ class PoolContract : public testing::TestWithParam<const ContractShape*> {
     ASSERT_EQ(result.code, 0) << result.out << "once more: " << result.again;
     ASSERT_TRUE(sum.contains("passed_through")) << result.out;
     printf("%s", result.out.c_str());
-    // They show something only if all kinds of what is drawn occurred, and plans were made and followed.
+    // They are evidence only if all kinds of draws occurred, and plans were made and followed.
     EXPECT_GT(sum.at("requests"), 20 * sum.at("programs"));
     EXPECT_EQ(sum.at("requests"), sum.at("releases") + sum.at("refused"));
     EXPECT_GT(shape.told == 1000 ? sum.at("told") : sum.at("untold"), sum.at("programs"));

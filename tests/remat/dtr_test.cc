@@ -29,7 +29,7 @@ TEST(DtrTest, ByHand) {
   EXPECT_EQ(Simulate(graph, *four)->runs_again, 0);
 }
 
-// h prefers what is large, cheap and stale: of two that could go the cheap one does.
+// h prefers large, cheap and stale values: of two candidates the cheap one is evicted.
 TEST(DtrTest, TheCheapOneGoes) {
   Graph graph = Chain(6);
   graph.operators[1].cost = 1000;  // x2; x1 costs 10

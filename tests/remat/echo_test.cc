@@ -99,7 +99,7 @@ TEST(EchoTest, Figure13) {
   }
 }
 
-// A heavy operator's gradient needs what it read: that is computed again, it is not.
+// A heavy operator's gradient needs its operand: the operand is recomputed, the operator is not.
 TEST(EchoTest, HeavyOperatorsDoNotRunAgain) {
   for (int t : {3, 8}) {
     const Graph graph = Broadcasts(t, 1000);

@@ -13,7 +13,7 @@
 namespace hotpack::remat {
 namespace {
 
-// What Fit() says is what the simulator and the verifier say of its schedule.
+// Fit()'s result agrees with the simulator and the verifier on its schedule.
 void ExpectTrue(const Graph& graph, const BudgetFit& fitted, const Schedule& schedule, Bytes budget) {
   EXPECT_EQ(Verify(graph, schedule), "");
   const absl::StatusOr<Outcome> outcome = Simulate(graph, schedule);

@@ -122,7 +122,7 @@ TEST(SearchTest, CopiesNoMoreThanItHasTo) {
     EXPECT_EQ(found.time, TotalCost(graph));
     EXPECT_EQ(found.steps, 0);  // nothing is faster
     EXPECT_EQ(Copies(found.schedule), gone);
-    Decisions all = NothingGoes(values);  // what can be copied
+    Decisions all = NothingGoes(values);  // all values that can be copied
     std::fill(all.ways.begin(), all.ways.end(), GapAction::kOffload);
     const Found less =
         search.Run({.budget = whole - 100 * gone, .swap = true, .steps = 100, .from = {&all}, .anew = false});

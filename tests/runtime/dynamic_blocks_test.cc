@@ -52,7 +52,7 @@ TEST_F(DynamicBlocksTest, ARangeMeetsTheBlocksThatLieInItInPart) {
   EXPECT_EQ(in(0, 1 << 20).size(), 4u);
 }
 
-// The peak is of what was served at once: a request that is refused leaves no trace.
+// The peak counts served requests only: a refused request leaves no trace.
 TEST_F(DynamicBlocksTest, ARefusedRequestIsNoPeak) {
   blocks_.CountLive(10);
   blocks_.AddLive(90);

@@ -29,7 +29,7 @@ TEST(Program, TrainingStep) {
   EXPECT_LE(stats.reserved_steady, stats.live_peak * 102 / 100 + 4 * kMiB);
 }
 
-// One piece of memory that holds what is observed and the plan side by side only once free memory has been cleared.
+// One piece of memory that holds the observed blocks and the plan together only after free memory was trimmed.
 TEST(Program, FixedArena) {
   Job job(96 * kMiB);
   job.device().SetFixed();
@@ -220,8 +220,8 @@ TEST(Program, WeightsAndOptimizerState) {
   job.Report("weights and optimizer state");
 }
 
-// The plan counts on what the weights leave over of their chunks. They go before it is taken up, and the chunks with
-// them.
+// The plan relies on the rest of the weights' chunks. The weights, and the chunks with them, are freed before it is
+// followed.
 TEST(Program, WhatAPlanCountsOnMayGoBeforeItIsTakenUp) {
   Job job(4096 * kMiB, {}, 2 * kMiB);
   Net net(&job, 20, 8);

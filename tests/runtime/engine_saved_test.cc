@@ -241,7 +241,7 @@ TEST(EngineSaved, TrainingAndEvaluationByTurns) {
   EXPECT_EQ(second_run.not_used(), 0);
 }
 
-// What is different in the first iteration costs what is different, and no more.
+// Differences in the first iteration cost only themselves.
 TEST(EngineSaved, DeviationInTheFirstIteration) {
   auto plan = RunOnce(1);
   const Net::Change changes[] = {

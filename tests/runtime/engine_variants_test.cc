@@ -170,7 +170,7 @@ TEST(Variants, InterruptInTheMiddle) {
   job.GiveAll();
 }
 
-// More shapes than are remembered: bounded, and what is left is served all the same.
+// More shapes than the engine keeps: memory is bounded, and the others are served all the same.
 TEST(Variants, MoreThanAreRemembered) {
   EngineOptions options;
   options.plan_time_limit_ns = 1'000'000;

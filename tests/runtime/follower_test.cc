@@ -215,7 +215,7 @@ TEST(Follower, AForeignBlockIsWaitedFor) {
   EXPECT_EQ(sim.PlayIteration(), 0u);
 }
 
-// A turn that is not taken takes no place: what is put there meanwhile does not hold it up.
+// A turn that is not taken needs no place: a block put there meanwhile does not hold it up.
 TEST(Follower, GhostsDoNotWaitForForeignBlocks) {
   FollowerSim sim(Turns(), 0);
   EXPECT_EQ(sim.Ask(1, 100), Outcome::kPlanned);  // entry 0 is released late, the next at its place are displaced

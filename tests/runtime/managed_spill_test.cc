@@ -192,7 +192,7 @@ TEST(Overcommit, NoManagedMemoryToBeHadIsOutOfMemory) {
   EXPECT_EQ(plain.Allocate(33 * kMiB, 0, &address), EngineStatus::kOutOfMemory);
 }
 
-// While a stream captures the device cannot be waited for, and work may still use what was in a segment.
+// While a stream captures the engine cannot wait for the device, and work may still use a segment's former blocks.
 TEST(Overcommit, ASegmentIsGivenBackOnlyWhenTheDeviceHasBeenWaitedFor) {
   ManagedDeviceMemory memory(32 * kMiB);
   Engine engine(&memory, Overcommit(128 * kMiB));

@@ -133,7 +133,7 @@ TEST(NeverHot, DetectionBacksOffAndComesBack) {
   // Twice the requests, no more searches: about ln(2..3) * 16 each. At a fixed interval they would double each time.
   EXPECT_LE(second, first + 6);
   EXPECT_LE(third, first + 6);
-  // What repeats is found all the same, within a part of what the run has been so far.
+  // A repetition is found all the same, within a part of the run's length so far.
   const uint64_t so_far = engine.Stats().requests;
   const uint64_t sizes[] = {1000, 20000, 3000, 400000, 50000};
   while (engine.Stats().planned == 0 && engine.Stats().requests < 2 * so_far) {

@@ -74,7 +74,7 @@ TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
   EXPECT_EQ(script->height_bytes, 1000 * kBlockUnit);
 }
 
-// Two shapes that begin alike: what is live where they part has the same place in both.
+// Two shapes that begin alike: blocks live where they part have the same place in both.
 TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   auto one = MakeScript(Sizes(units, 5), 10'000, {}, 65536, 50'000'000, nullptr);
@@ -171,7 +171,7 @@ TEST(BuildScript, AMarkedIterationNeedsNoRepetition) {
   const std::optional<Profile> profile = FindProfile(*history, job);
   ASSERT_TRUE(profile.has_value());
   EXPECT_EQ(profile->period, kSizes.size());
-  job.period = kSizes.size() + 1;  // longer than what is remembered
+  job.period = kSizes.size() + 1;  // longer than the history
   EXPECT_FALSE(FindProfile(*history, job).has_value());
 }
 
@@ -192,7 +192,7 @@ TEST(BuildScript, NothingLearntIsNoScript) {
   const auto known = BuildScript(ByTurns(), job, Seen(200), kSettings, nullptr);
   ASSERT_NE(known, nullptr);
   Profile learned = ByTurns();
-  learned.blocks[0].age = 2;  // 300 together, far above what was ever live
+  learned.blocks[0].age = 2;  // 300 together, far above any earlier live peak
   job.profile = learned;
   job.known = known;
   const PlanSettings small{.chunk_bytes = 512, .time_limit_ns = 50'000'000};
@@ -203,7 +203,7 @@ TEST(BuildScript, NothingLearntIsNoScript) {
   EXPECT_NE(BuildScript(learned, job, Seen(300), small, nullptr), nullptr);
 }
 
-// What is live where two scripts of the job part lies where it did.
+// Blocks live where two scripts of the job part keep their places.
 TEST(BuildScript, LikeTheScriptThatHasMostInCommon) {
   const std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   PlanSnapshot snapshot = Seen(10'000);

@@ -34,7 +34,7 @@ TEST(PlanWorker, HurryEndsTheJobUnderWayAlone) {
   EXPECT_FALSE(hurried_next);
 }
 
-// What the poster still does before it waits is done before the job.
+// Work of the poster before its wait is done before the job.
 TEST(PlanWorker, OnDemandAJobBeginsWhenSomebodyWaits) {
   std::atomic<int> jobs{0};
   PlanWorker worker([&](const PlanJob&, const std::atomic<bool>*) { ++jobs; }, true);

@@ -66,7 +66,7 @@ class CommandTest : public hotpack_test::CommandFolder {
   }
 };
 
-// Nothing that only looks at what it is takes the beginning away from what reads it.
+// A command that only detects the format does not consume the beginning of its input.
 TEST_F(CommandTest, ARecordingThroughAPipe) {
   for (const char* file : {"mlp-adam.csv", "mlp-adam.trace"}) {
     const Outcome piped =

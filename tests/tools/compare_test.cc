@@ -87,7 +87,7 @@ TEST(CompareTest, ThePlanIsWhatIsPacked) {
   EXPECT_EQ(compared["iteration"]["plan_lower_bound"], figures["lower_bound"]);
   EXPECT_EQ(compared["iteration"]["requests"], 54);
   EXPECT_TRUE(compared["iteration"]["marked"]);
-  // What the arena holds in that iteration: the plan and the blocks outside it, each rounded up to chunks.
+  // The arena's memory in that iteration: the plan and the blocks outside it, each rounded up to chunks.
   const uint64_t needed =
       compared["iteration"]["plan_height"].get<uint64_t>() + compared["iteration"]["not_planned"].get<uint64_t>();
   EXPECT_GE(Row(compared, "hotpack")["reserved_steady"], compared["live_steady"]);
@@ -132,7 +132,7 @@ TEST(CompareTest, TheTableIsForPeople) {
               AllOf(HasSubstr("iteration with the highest live load: 41 requests, as marked\n"),
                     HasSubstr("\nhotpack's engine "), HasSubstr("\nPyTorch's caching allocator "),
                     HasSubstr("\none arena, best fit "), HasSubstr("driver calls"), Not(HasSubstr("expandable"))));
-  // One measure for all rows; what is held while served is by itself, below them.
+  // One measure for all rows. The memory held while served is listed separately, below them.
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("\nheld at most in the whole run "), Not(HasSubstr("last iteration")),
                                  HasSubstr("\n\nhotpack's engine, held while served by the plan: ")));
 }

@@ -33,7 +33,7 @@ void Log(const char* format, ...) {
   if (write(file, line, static_cast<size_t>(length)) != length) abort();
 }
 
-// What is live, so that leak checkers see it: a program may end with device memory that it has not given back.
+// Live blocks, reachable for leak checkers: a program may end with device memory that it has not freed.
 std::set<void*>& Live() {
   static auto* live = new std::set<void*>;
   return *live;

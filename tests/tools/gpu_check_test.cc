@@ -64,7 +64,7 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
 
 class GpuCheckTest : public ::testing::Test {
  protected:
-  // A kit of gpu_check itself, the simulated device, and what the test adds.
+  // A kit of gpu_check itself, the simulated device, and the test's additions.
   GpuCheckTest() {
     fs::create_directories(Path("kit/bin"));
     fs::create_directories(Path("kit/lib"));

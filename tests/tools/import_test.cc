@@ -110,7 +110,7 @@ TEST_F(ImportTest, APackingInstance) {
       "hotpack import: " + huge + ": block x has 2000000000000 bytes, more than the 1099511627776 of a recording");
 }
 
-// What is exported as an instance is what is packed.
+// The exported instance is the packed one.
 TEST_F(ImportTest, ARecordingAsAnInstance) {
   const std::string recording = kData + "cnn-carried.csv";
   const Outcome outcome = Hotpack({"export", recording, "--format", "minimalloc", "-o", Path("i.csv")});

@@ -180,7 +180,7 @@ TEST(PickleReaderTest, SaysWhereItIsMalformed) {
   EXPECT_EQ(ErrorOf("\x80\x02N.what follows is not looked at"), "read");
 }
 
-// However small the file: what it makes the reader hold is bounded.
+// The reader's memory is bounded, however small the file.
 TEST(PickleReaderTest, MemoryIsBounded) {
   constexpr uint64_t kLimit = uint64_t{16} << 20;
   for (const std::string piece : {"]", "}", "(", "N", "]\x94", "}\x94",

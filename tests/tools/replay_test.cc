@@ -131,7 +131,7 @@ TEST(PlayerTest, RepeatsCarriedBlocks) {
                                       "step", "-200#4", "+100", "+200", "-100#5",  // repetitions
                                       "step", "-200#6", "+100", "+200", "-100#7",  //
                                       "step", "-9#0",                              // the rest of the recording
-                                      "-200#8"));                                  // what is left
+                                      "-200#8"));                                  // the rest
   EXPECT_EQ(played.result.requests, 9u);
   EXPECT_EQ(played.result.step_ns.size(), 4u);
   EXPECT_EQ(played.result.live_peak, 1536u);

@@ -341,8 +341,8 @@ TEST(SnapshotRoundTripTest, SizesStreamsOrderMarksAndTimesSurvive) {
   }
 }
 
-// Python's own reader and its own book-keeping: every entry with what the viewers look for, blocks inside the segment,
-// no two live ones on the same bytes, the blocks of the segment those that are live in the end.
+// Python's own reader and its own book-keeping. Every entry has the members that the viewers need, blocks lie inside
+// the segment, no two live ones overlap, and the segment's blocks are those live at the end.
 constexpr char kCheck[] = R"(
 import pickle, pickletools, sys
 # What the viewer in the browser reads of a pickle.

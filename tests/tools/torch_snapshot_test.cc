@@ -81,8 +81,8 @@ TEST_F(TorchSnapshotTest, WhatPyTorchRecordsIsImported) {
   }
 }
 
-// python -m torch.cuda._memory_viz, each of its commands, in one interpreter. flamegraph.pl, which two of them would
-// fetch, is one that prints what it reads.
+// Runs each command of python -m torch.cuda._memory_viz in one interpreter. flamegraph.pl, which two of them would
+// fetch, is replaced by one that prints its input.
 constexpr char kView[] = R"(
 import os, runpy, sys, warnings
 warnings.simplefilter('ignore')

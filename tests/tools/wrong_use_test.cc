@@ -182,7 +182,7 @@ class WrongUse : public hotpack_test::CommandFolder, public testing::WithParamIn
 INSTANTIATE_TEST_SUITE_P(Each, WrongUse, testing::ValuesIn(kSubcommands),
                          [](const auto& row) { return std::string(row.param.name); });
 
-// What the tables below say of wrong uses counts only where the right one works.
+// The tables of wrong uses below are evidence only if the right use works.
 TEST_P(WrongUse, TheRightUseWorks) {
   if (!Possible()) GTEST_SKIP() << "no simulated device was built";
   const std::string out = Path("out");
@@ -340,7 +340,7 @@ TEST_P(WrongUse, NobodyReads) {
   EXPECT_EQ(gone.err, "");
 }
 
-// With descriptors closed that programs take for granted, what is printed does not end up in a file.
+// With descriptors closed that programs rely on, output does not end up in a file.
 TEST_P(WrongUse, ClosedDescriptors) {
   if (GetParam().outputs.empty()) return;
   if (!Possible()) GTEST_SKIP() << "no simulated device was built";
@@ -392,7 +392,7 @@ TEST_P(WrongUse, AnInterruptHalfWay) {
   }
 }
 
-// A program that is waited for gets the signal; nothing is left of what is kept for it meanwhile.
+// The program that hotpack waits for gets the signal. Nothing remains of the files kept for it meanwhile.
 TEST_P(WrongUse, AnInterruptOfAProgram) {
   const bool runs = IsNamed("run") || IsNamed("record") || IsNamed("doctor");
   if (!runs) return;

@@ -92,7 +92,7 @@ TEST(CutsTest, SegmentsKeepAllThatGoesOver) {
   EXPECT_EQ(second.y, 1200);
 }
 
-// What goes over several cuts is kept once.
+// A result that crosses several cuts is kept once.
 TEST(CutsTest, WhatGoesOnForLong) {
   Graph graph = TwoStates(4);
   graph.storages.push_back(graph.storages[0]);

@@ -92,7 +92,7 @@ TrainingOptions Options(bool updates, Accumulation accumulation = Accumulation::
   return options;
 }
 
-// A plan is followed, and what is left is compared with what the program leaves.
+// Follows a plan, and compares the kept contents with the program's.
 class Same {
  public:
   explicit Same(const Computable& step) : step_(step), expected_(Execute(step, Baseline(step.graph))) {
@@ -285,7 +285,7 @@ TEST(GradientsTest, OfAlgorithmOne) {
   EXPECT_GT(same.again(), 15);
 }
 
-// The test can fail: what was dropped is not there, and dropout without its state draws other numbers.
+// The test can fail: dropped contents are missing, and dropout without its state draws other numbers.
 TEST(GradientsTest, OfAWrongPlanAreOthers) {
   const Computable step = MakeComputable(ResidualNetwork(), Options(true), 7);
   const std::vector<Numbers> expected = Execute(step, Baseline(step.graph));

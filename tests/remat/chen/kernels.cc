@@ -151,7 +151,7 @@ class LayerRun {
     if (layer_.weights.size() > 1) Give(layer_.weights[1], of_bias);
   }
 
-  // Rows of channels; statistics: means, then what a deviation is divided by.
+  // Rows of channels. Statistics: means, then the divisors of deviations.
   void NormForward(Numbers* made) {
     const TensorId x = layer_.inputs[0];
     const size_t channels = Last(x), rows = Size(x) / channels;

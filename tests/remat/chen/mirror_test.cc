@@ -49,7 +49,7 @@ TEST(MirrorTest, OrderOfAChain) {
   EXPECT_EQ(mirrored.operator_of[7], 3);
 }
 
-// m = 2: the second copy begins from the first copy of what has m = 1.
+// m = 2: the second copy begins from the first copy of operators with m = 1.
 TEST(MirrorTest, TwoCopies) {
   const Graph graph = Chain(6);
   const MirroredGraph mirrored = MirrorGraph(graph, ValuesOf(graph), {2, 2, 1, 2, 2, 0, 0, 0, 0, 0, 0, 0, 0});
@@ -111,7 +111,7 @@ TEST(MirrorTest, ARandomOperatorLeavesItsState) {
 void ExpectLikeRebuild(const Graph& graph, const std::vector<bool>& candidates, Bytes budget) {
   const Values values = ValuesOf(graph);
   Segments segments = PlanSegments(graph, candidates, budget);
-  for (size_t v = 0; v < values.values.size(); ++v) {  // BuildSchedule() does not drop what the loss reads at once
+  for (size_t v = 0; v < values.values.size(); ++v) {  // BuildSchedule() does not drop the loss's operands at once
     const Value& value = values.values[v];
     const bool at_once = value.maker >= 0 && !value.uses.empty() && value.uses[0] == value.maker + 1;
     if (!at_once || graph.operators[static_cast<size_t>(value.uses[0])].phase == Phase::kForward) continue;

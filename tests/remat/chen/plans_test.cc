@@ -90,7 +90,7 @@ TEST(ChenPlansTest, ForABudget) {
   }
 }
 
-// Recorded steps: operators in place, gradients that are added up, nothing that says what a splitting point is.
+// Recorded steps: operators in place, summed gradients, no information on splitting points.
 TEST(ChenPlansTest, RecordedSteps) {
   const char* shared = std::getenv("HOTPACK_SHARED");
   const std::filesystem::path folder =

@@ -104,7 +104,7 @@ TEST(EnvironmentTest, TheTransferBackBeginsAsSoonAsNothingIsAboveTheLimit) {
   EXPECT_EQ(roomy.overhead(), kSecond / 2);
 }
 
-// Two variables on the host: what is used again first comes back first, and the other one after it, over one engine.
+// Two variables on the host: the one used again first comes back first, and the other one after it, over one engine.
 TEST(EnvironmentTest, TransfersBackComeInTheOrderOfTheirUse) {
   for (const int idle : {2, 3, 4, 5}) {
     Sequence sequence;
@@ -145,7 +145,7 @@ TEST(EnvironmentTest, LostWhereNothingCanGo) {
   EXPECT_TRUE(environment.Terminal());
 }
 
-// What is foreseen after the last action is what happens, and rewards add up to it.
+// The prediction after the last action is correct, and rewards add up to it.
 TEST(EnvironmentTest, RewardsAddUpToWhatHappens) {
   std::mt19937_64 random(7);
   int won = 0, actions = 0;

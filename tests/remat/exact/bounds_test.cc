@@ -228,7 +228,7 @@ TEST(BoundsTest, BelowEveryPlanner) {
   EXPECT_GT(with_copies, testing::Runs(10));
 }
 
-// More memory is never worse, and copies never lower what they do not bring back in time.
+// More memory is never worse. Copies that do not return in time never lower the bound.
 TEST(BoundsTest, FallsWithTheBudgetAndWithCopies) {
   const Graph graph = Chain(30);
   Nanoseconds before = INT64_MAX;

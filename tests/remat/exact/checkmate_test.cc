@@ -96,7 +96,7 @@ class CheckmateTest : public ::testing::Test {
     return ParseSolverValues(hotpack_test::ReadFile(out), out);
   }
 
-  // The solver's plan is valid, within the budget, takes what the solver says, and no plan of the form takes less.
+  // The solver's plan is valid, within the budget, and takes the solver's time. No plan of the form takes less.
   void ExpectOptimum(const Case& one, const CheckmateModel& model, const absl::StatusOr<SolverValues>& solution,
                      size_t i) {
     ASSERT_TRUE(solution.ok()) << solution.status();
