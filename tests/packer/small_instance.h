@@ -21,11 +21,13 @@ struct KnownInstance {
   Placement placement;
 };
 
-// A rectangle of clock ticks times bytes, cut into at most max_blocks pieces, straight through and in pinwheels (which
-// no sequence of straight cuts gives). The load is the height at every moment, so only a perfect packing is an optimum:
-// hard for heuristics. On top of that, in part of the instances: time is turned round (pieces become carried), pieces
-// at the same height become one block with several intervals, alignments and pins that the packing keeps, and pieces
-// left out or cut short.
+// Returns a rectangle of clock ticks times bytes, cut into at most max_blocks pieces, straight through and in pinwheels
+// (which no sequence of straight cuts gives). The load is the height at every moment. So only a perfect packing is an
+// optimum, which is hard for heuristics. Parts of the instances have in addition:
+//  - rotated time, so that pieces become carried;
+//  - pieces at the same height joined to one block with several intervals;
+//  - alignments and pins that the packing keeps;
+//  - pieces left out or cut short.
 //
 //    offset ▲ ┌─────────┬────┐
 //           │ │    1    │    │       a pinwheel
@@ -36,8 +38,8 @@ struct KnownInstance {
 //           └─┴────┴─────────┴──► clock
 KnownInstance CutRectangle(int max_blocks, Random* random);
 
-// Some two thirds of so many blocks (at least 400), made from a cut rectangle whose sizes are changed a little, so that
-// neither its least height is found nor a bound above its load proved in a second or two.
+// Returns some two thirds of so many blocks (at least 400), made from a cut rectangle with slightly changed sizes. In a
+// second or two neither its least height is found nor a bound above its load proved.
 Instance HardInstance(int blocks, uint64_t seed);
 
 // Seven blocks, no alignment, no pins: load 10, least height 11.

@@ -2,11 +2,13 @@
 //   lifecycle_drawn COUNT [SEED]          draws COUNT lives; prints the seed
 //   lifecycle_drawn life SEED DEPTH END   one of them, to see a failure again
 //
-// A life is a random sequence of: allocate, use, free, start a thread that allocates, end the threads, fork (the child
-// continues with its own life, as far as it can without a driver), fork and start this program again, replace this
-// process by this program, make a context and destroy it with the blocks in it, reset the device. At last comes an end:
-// return from main, exit, _exit, quick_exit or a signal. The parent of a fork knows the child's end, and the status
-// that it must have.
+// A life is a random sequence of:
+//  - allocate, use, free; start a thread that allocates, end the threads;
+//  - fork: the child continues with its own life, as far as it can without a driver;
+//  - fork and start this program again; replace this process by this program;
+//  - make a context and destroy it with the blocks in it; reset the device.
+// At last comes an end: return from main, exit, _exit, quick_exit or a signal. The parent of a fork knows the child's
+// end, and the status that it must have.
 #include <signal.h>
 
 #include <atomic>

@@ -306,8 +306,8 @@ INSTANTIATE_TEST_SUITE_P(All, PlanOnSimulatedDevice, testing::Values("mlp-adam",
 
 TEST_P(PlanOnSimulatedDevice, TheFirstIterationIsPlanned) {
   const std::string trace = HOTPACK_SOURCE_DIR "/tests/data/" + std::string(GetParam()) + ".csv";
-  // Plans as they come (the program itself waits for them, after each step), and in logical time, where the time steps
-  // of a recurrent network are planned before the first iteration is over.
+  // Plans in real time (the program itself waits for them, after each step), and in logical time. There the time steps
+  // of a recurrent network are planned before the first iteration ends.
   for (const auto& [state, logical] :
        {std::pair(false, "0"), std::pair(true, "0"), std::pair(false, "1"), std::pair(true, "1")}) {
     SCOPED_TRACE(std::string(state ? "with weights and optimizer state" : "the iteration alone") +

@@ -266,8 +266,8 @@ void AskedWhileDestroyed() {
   CHECK(stub_chunks() == 0 && stub_mapped() == 0);
 }
 
-// The last user releases the primary context, and before hotpack has dealt with that, another thread retains a new one,
-// which has the same handle, and asks for memory.
+// The last user releases the primary context. Before hotpack has handled that, another thread retains a new one, which
+// has the same handle, and allocates memory.
 void RetainedWhileReleased() {
   Start();
   OK(api.Free(Alloc(4096)));
