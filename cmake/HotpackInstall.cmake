@@ -6,7 +6,7 @@
 #   lib/libhotpack.so.0                the C interface (include/hotpack.h)
 #   lib/libhotpack_torch.so.0          PyTorch's pluggable allocator (python/hotpack registers it)
 #   lib/libhotpack_cupti.so.0          kernel times (hotpack run --cupti), where CUPTI's headers were found
-#   lib/libhotpack_nvtx.so.0           what NVTX loads under `hotpack run` (docs/collectors.md)
+#   lib/libhotpack_nvtx.so.0           loaded by NVTX under `hotpack run` (docs/collectors.md)
 #   lib/hotpack/simgpu/                the simulated device
 #   lib/cmake/hotpack, lib/pkgconfig   hotpack::hotpack, hotpack.pc
 include(CMakePackageConfigHelpers)

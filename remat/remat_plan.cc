@@ -25,7 +25,7 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr int64_t kMaxPackNs = 300'000'000, kMinPackNs = 20'000'000;
-constexpr int64_t kLastPackNs = 2'000'000'000;  // where no plan's arena has fitted by then
+constexpr int64_t kLastPackNs = 2'000'000'000;  // if no plan's arena has fitted by then
 
 struct Packed {
   Instance instance;
@@ -72,16 +72,16 @@ class Planner {
     Add("program",
         BuildSchedule(graph_, values_, std::vector<GapAction>(values_.gaps.size(), GapAction::kKeep), options_.machine)
             .schedule);
-    if (budget <= 0) return Fastest();  // the step as it is
+    if (budget <= 0) return Fastest();  // the unmodified step
     for (const PlannerTraits& planner : kPlanners) {
       if (FunctionOf(planner.algorithm) != nullptr && Runs(planner)) AddPlanner(planner);
     }
-    if (Runs(TraitsOf(RematAlgorithm::kSearch))) AddSearch(from);  // last: it has the time that is left
+    if (Runs(TraitsOf(RematAlgorithm::kSearch))) AddSearch(from);  // last: it gets the rest of the time
     return Fastest();
   }
 
  private:
-  // Planners that copy to the host do so whatever is asked for.
+  // Some planners always copy to the host, whatever `options_.swap` says.
   bool Swaps() const {
     return options_.swap || (options_.algorithm != RematAlgorithm::kAuto && TraitsOf(options_.algorithm).copies);
   }
@@ -126,7 +126,7 @@ class Planner {
       if (!planner.by_budget || (candidate != nullptr && Pack(&candidates_.back()) <= budget_)) return;
     }
   }
-  // The search's time: what the other planners have left, or a moment.
+  // The search's time limit: the rest that the other planners left, or a small minimum.
   struct SearchTime {
     int64_t limit_ns;
     steady_clock::time_point begin = steady_clock::now();

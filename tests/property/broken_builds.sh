@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Breaks the preloaded library on purpose, one safeguard at a time, and sees the property test fail each time.
 #   broken_builds.sh SOURCE_DIR BUILD_DIR CXX [NAME]
-# A mutant is a line of a source file that is replaced. What includes it is compiled anew from the changed copy, and the
-# library is linked with the rest as built. Exit code 0 when every mutant is caught, 2 when a mutant no longer fits the source.
+# A mutant is a line of a source file that is replaced. The files that include it are compiled again from the changed
+# copy, and the library is linked with the rest as built. Exit code 0 when every mutant is caught, 2 when a mutant no
+# longer fits the source.
 set -euo pipefail
 source_dir=$1 build_dir=$2 cxx=$3 only=${4:-}
 . "$source_dir/tests/mutants.sh"
@@ -221,7 +222,7 @@ mutant "pools of the driver, one for all streams" preload/serve/driver_blocks.cc
 mutant "pools of the driver, a use that was told of" preload/serve/driver_blocks.cc \
   "if (Capturing(driver, stream) || !WaitForUsers(driver, block, stream)) return false;" "if (Capturing(driver, stream)) return false;"
 mutant "pools of the driver, a node of the graph" preload/serve/driver_blocks.cc "block->plain = Capturing(driver, stream);" "block->plain = false;"
-# Without hooks nobody sees a capture begin; with them it waits until a release is through.
+# Without hooks the beginning of a capture is not visible. With them it waits until a release has ended.
 check=captured_meanwhile link=link_mutant
 mutant "a capture that begins in the middle of a release" preload/serve/driver_blocks.cc "const std::lock_guard<std::mutex> no_capture_begins(giving_back_);" ""
 check=a_device_without_memory

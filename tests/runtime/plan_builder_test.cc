@@ -1,4 +1,4 @@
-// Plans, made of recorded requests without an engine.
+// Plans from recorded requests, without an engine.
 #include "runtime/script/plan_builder.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ TEST(MakeScript, ThereIsAPlanHoweverShortTheTime) {
   EXPECT_EQ(script->height_bytes, 1000 * kBlockUnit);
 }
 
-// Two shapes that begin alike: what is live where they part has the same place in both.
+// Two shapes that begin alike: blocks live where they part have the same place in both.
 TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   auto one = MakeScript(Sizes(units, 5), 10'000, {}, 65536, 50'000'000, nullptr);
@@ -86,8 +86,8 @@ TEST(MakeScript, ACommonHeadHasTheSamePlaces) {
   for (uint32_t i = 0; i < 4; ++i) EXPECT_EQ(one->entries[i].offset, other->entries[i].offset) << i;
 }
 
-// The same where the first requests differ, as those that have a batch's length do, or one comes before them; with
-// holes beside the zone too, where that costs no chunk.
+// The same if the first requests differ, as those that have a batch's length do, or if another one precedes them. Also
+// with holes outside the zone, where that costs no chunk.
 TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   const std::vector<uint32_t> units{7, 300, 20, 500, 40, 80, 90}, longer{5, 6, 300, 20, 500, 40, 110, 60, 70, 90};
   const std::vector<std::vector<AddressRange>> spares{{}, {{1 << 20, 120 * kBlockUnit}}};
@@ -106,7 +106,7 @@ TEST(MakeScript, ACommonOpeningHasTheSamePlaces) {
   }
 }
 
-// Packed anew from the old placement: never higher where that still holds.
+// Packed again from the old placement: never higher where that still holds.
 TEST(MakeScript, AnOldPlacementIsWhereItStarts) {
   Profile profile = Sizes({40, 60, 70, 30, 90, 10, 55}, 3);
   auto old = MakeScript(profile, 1000, {}, 512, 50'000'000, nullptr);
@@ -171,7 +171,7 @@ TEST(BuildScript, AMarkedIterationNeedsNoRepetition) {
   const std::optional<Profile> profile = FindProfile(*history, job);
   ASSERT_TRUE(profile.has_value());
   EXPECT_EQ(profile->period, kSizes.size());
-  job.period = kSizes.size() + 1;  // longer than what is remembered
+  job.period = kSizes.size() + 1;  // longer than the history
   EXPECT_FALSE(FindProfile(*history, job).has_value());
 }
 
@@ -186,13 +186,13 @@ TEST(BuildScript, TheKnownIterationIsNoNews) {
   EXPECT_TRUE(FindProfile(*history, job).has_value());
 }
 
-// A profile to be planned again is planned only if there is something to gain, unless it is asked for.
+// A profile is replanned only if there is a gain, or on request.
 TEST(BuildScript, NothingLearntIsNoScript) {
   PlanJob job;
   const auto known = BuildScript(ByTurns(), job, Seen(200), kSettings, nullptr);
   ASSERT_NE(known, nullptr);
   Profile learned = ByTurns();
-  learned.blocks[0].age = 2;  // 300 together, far above what was ever live
+  learned.blocks[0].age = 2;  // 300 together, far above any earlier live peak
   job.profile = learned;
   job.known = known;
   const PlanSettings small{.chunk_bytes = 512, .time_limit_ns = 50'000'000};
@@ -203,7 +203,7 @@ TEST(BuildScript, NothingLearntIsNoScript) {
   EXPECT_NE(BuildScript(learned, job, Seen(300), small, nullptr), nullptr);
 }
 
-// What is live where two scripts of the job part lies where it did.
+// Blocks live where two scripts of the job part keep their places.
 TEST(BuildScript, LikeTheScriptThatHasMostInCommon) {
   const std::vector<uint32_t> units{300, 20, 500, 40, 80}, longer{300, 20, 500, 40, 60, 70, 90};
   PlanSnapshot snapshot = Seen(10'000);

@@ -152,7 +152,7 @@ TEST(Opening, NothingIsKnownOnceTheHistoryHasForgotten) {
   EXPECT_TRUE(FindOpening(tail, *Four(), 8).empty());
 }
 
-// Any history against any script: what is said is true of both.
+// Any history against any script: every report is true of both.
 TEST(Opening, IsAlwaysConsistent) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 400; ++round) {

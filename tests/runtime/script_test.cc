@@ -44,7 +44,7 @@ TEST(CompileScript, UnplannedEntriesHaveNoPlaceAndNoNeighbours) {
   EXPECT_EQ(Successors(*script, 2), std::vector<uint32_t>{0});
 }
 
-// Each address by itself: who uses it next, on the cycle.
+// Each address by itself: its next user on the cycle.
 TEST(CompileScript, EdgesAgreeWithBruteForce) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 300; ++round) {

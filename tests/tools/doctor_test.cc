@@ -237,7 +237,7 @@ TEST_F(Record, NothingToRecord) {
   EXPECT_FALSE(fs::exists(Path("job.trace")));
 }
 
-// Its end is written to its beginning; and whoever asked how it ended would wait for a writer.
+// Its end is written to its beginning, and a process that asked how it ended would wait for a writer.
 TEST_F(Record, APipeIsRefused) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   const Outcome outcome = Hotpack({"record", "--simulate", "-o", Path("pipe"), "--", "touch", Path("ran")});

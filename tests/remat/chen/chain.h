@@ -1,7 +1,8 @@
 // Chen et al. 2016, Algorithm 1: backpropagation with data dropping in a linear chain.
 //
-//   forward     v ─ 1 ─ 2 ─ 3 ─|─ 4 ─ 5 ─ 6 ─|─ 7 ─ 8 ─ g      temp[k]: what goes into segment k
-//   backward    from the last segment to the first: all its layers forward again, what goes into each one in localtemp, then backward
+//   forward     v ─ 1 ─ 2 ─ 3 ─|─ 4 ─ 5 ─ 6 ─|─ 7 ─ 8 ─ g      temp[k]: the input of segment k
+//   backward    from the last segment to the first: all its layers run forward again, with each layer's input in
+//               localtemp, then backward
 #pragma once
 
 #include <vector>
@@ -13,11 +14,11 @@
 
 namespace hotpack::remat {
 
-// `ends`: by operator, where a segment ends; the forward pass's last operator ends one, whatever is said. As published
-// a segment's layers all run again, the last one too, whose result nothing needs: twice the forward pass, exactly.
-// InvalidArgument with one line if the forward pass is no chain: if an operator reads another result than that of the
-// one before it, or cannot run again in its segment. The schedule passes Verify(). `graph` must pass Check(). O(size of
-// the graph). Thread-safe.
+// Returns the schedule of Algorithm 1, which passes Verify(). `graph` must pass Check(). O(size of the graph).
+// Thread-safe. `ends`: by operator, whether a segment ends there. The last operator of the forward pass always ends
+// one. As published all layers of a segment run again, even the last one, whose result is not used. So the forward pass
+// runs exactly twice. Returns InvalidArgument with one line if the forward pass is no chain: an operator reads another
+// result than its predecessor's, or cannot run again in its segment.
 absl::StatusOr<Schedule> ScheduleByAlgorithm1(const Graph& graph, const Values& values, const std::vector<bool>& ends);
 
 }  // namespace hotpack::remat
