@@ -21,8 +21,8 @@ struct PlannerInput {
   int64_t time_limit_ns = 0;  // for planners that learn
 };
 
-// PlanWithChen() and so on: a schedule whose live bytes are at most `budget`, where the planner bounds them. An error with
-// one line: it has none. Thread-safe.
+// PlanWithChen() and so on: a schedule whose live bytes are at most `budget`, where the planner bounds them. An error
+// with one line: it has none. Thread-safe.
 #define HOTPACK_PLANNER(planner, name, in_auto, copies, by_budget) \
   absl::StatusOr<Schedule> PlanWith##planner(const PlannerInput& input, Bytes budget);
 HOTPACK_REMAT_PLANNERS(HOTPACK_PLANNER)

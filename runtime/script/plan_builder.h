@@ -50,8 +50,8 @@ struct RelatedScripts {
 // Packs and compiles a profile. Returns null if the packer refuses.
 // - `max_units`: the largest load that the job has been seen to have, without the blocks that stay. Releases may be
 //   permuted only if the load stays near it.
-// - `fragments`: memory outside the planned zone that is held whatever the plan. Blocks are placed there if that lowers the
-//   zone by at least one chunk of `chunk_bytes`.
+// - `fragments`: memory outside the planned zone that is held whatever the plan. Blocks are placed there if that lowers
+//   the zone by at least one chunk of `chunk_bytes`.
 // - `cancel`: may be set from another thread.
 // - `clock`: counts the time limit (PackOptions::clock); null: the machine's clock does.
 std::shared_ptr<const Script> MakeScript(Profile profile, uint64_t max_units,

@@ -143,12 +143,12 @@ TEST(TraceGraphTest, PlansCopyAndNeverComputeAgain) {
   const remat::Values values = ValuesOf(*graph);
   const remat::Outcome whole = *Simulate(*graph, Baseline(*graph, remat::Release::kAsTheProgram));
   EXPECT_EQ(whole.live_peak, 1'201'000);
-  std::vector<remat::GapAction> ways(values.gaps.size(), remat::GapAction::kAgain);
+  std::vector<remat::GapAction> ways(values.gaps.size(), remat::GapAction::kRecompute);
   const remat::Schedule again = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, again), "");
   EXPECT_EQ(Simulate(*graph, again)->live_peak, whole.live_peak);
   for (size_t g = 0; g < ways.size(); ++g) {
-    ways[g] = values.gaps[g].before > values.gaps[g].after + 4 ? remat::GapAction::kSwap : remat::GapAction::kHold;
+    ways[g] = values.gaps[g].before > values.gaps[g].after + 4 ? remat::GapAction::kOffload : remat::GapAction::kKeep;
   }
   const remat::Schedule schedule = BuildSchedule(*graph, values, ways).schedule;
   EXPECT_EQ(Verify(*graph, schedule), "");

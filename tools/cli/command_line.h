@@ -12,8 +12,8 @@ namespace hotpack {
 // Exit codes and an example, for the end of --help.
 std::string CommandFooter();
 
-// Parses, which runs the chosen subcommand. Returns *exit_code, or kExitBadUse after one line on stderr: wrong options, or
-// standard output took not all that was printed.
+// Parses, which runs the chosen subcommand. Returns *exit_code, or kExitBadUse after one line on stderr: wrong options,
+// or standard output took not all that was printed.
 int RunCommandLine(CLI::App& app, int argc, char** argv, const int& exit_code);
 
 }  // namespace hotpack

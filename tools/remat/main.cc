@@ -1,5 +1,5 @@
-// hotpack-remat: what `hotpack plan` starts. It is a program of its own, so that `hotpack` builds and starts without the
-// planners.
+// hotpack-remat: what `hotpack plan` starts. It is a program of its own, so that `hotpack` builds and starts without
+// the planners.
 #include "CLI/CLI.hpp"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_codes.h"

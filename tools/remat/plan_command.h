@@ -1,5 +1,5 @@
-// hotpack plan: its options, apart from its work. `hotpack` parses them and starts hotpack-remat, which parses them again
-// and plans. So `hotpack` links no planner.
+// hotpack plan: its options, apart from its work. `hotpack` parses them and starts hotpack-remat, which parses them
+// again and plans. So `hotpack` links no planner.
 #pragma once
 
 #include <cstdint>
