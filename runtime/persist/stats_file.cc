@@ -105,39 +105,14 @@ std::vector<ProcessStats> ReadStatsDirectory(const std::string& directory) {
 
 hotpack_stats Combine(const hotpack_stats* stats, size_t count) {
   hotpack_stats sum = {};
-  sum.steady_iteration = -1;
   const hotpack_stats* busiest = nullptr;
   for (const hotpack_stats* s = stats; s != stats + count; ++s) {
-    sum.requests += s->requests;
-    sum.planned += s->planned;
-    sum.dynamic += s->dynamic;
-    sum.displaced += s->displaced;
-    sum.passed_through += s->passed_through;
-    sum.requests_steady += s->requests_steady;
-    sum.planned_steady += s->planned_steady;
-    sum.carried += s->carried;
-    sum.retained += s->retained;
-    sum.plan_height += s->plan_height;
-    sum.plan_lower_bound += s->plan_lower_bound;
-    sum.live_peak += s->live_peak;
-    sum.reserved_peak += s->reserved_peak;
-    sum.reserved_steady += s->reserved_steady;
-    sum.divergences += s->divergences;
-    sum.reoptimizations += s->reoptimizations;
-    sum.heap_allocations_steady += s->heap_allocations_steady;
-    sum.managed_peak += s->managed_peak;
-    sum.detections += s->detections;
-    sum.planning_ns += s->planning_ns;
-    sum.plans += s->plans;
-    sum.variants += s->variants;
-    sum.switches += s->switches;
-    sum.cross_stream += s->cross_stream;
-    sum.cross_stream_waits += s->cross_stream_waits;
-    sum.cross_stream_events += s->cross_stream_events;
-    sum.cross_stream_host_waits += s->cross_stream_host_waits;
-    sum.cross_stream_ns += s->cross_stream_ns;
+#define HOTPACK_STAT(name) sum.name += s->name;
+#include "runtime/stats_table.inc"
+#undef HOTPACK_STAT
     if (busiest == nullptr || s->requests > busiest->requests) busiest = s;
   }
+  sum.steady_iteration = -1;
   if (busiest != nullptr) {
     sum.iterations = busiest->iterations;
     sum.steady_iteration = busiest->steady_iteration;

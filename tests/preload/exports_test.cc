@@ -1,4 +1,4 @@
-// The shared libraries export exactly the symbols of their version scripts.
+// The shared libraries export exactly the symbols of their version scripts, which the lists of functions make.
 #include <set>
 #include <sstream>
 
@@ -28,13 +28,13 @@ std::set<std::string> Exported(const std::string& library) {
 }
 
 TEST(Exports, Preload) {
-  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/hooks/hotpack_preload.map");
-  EXPECT_GT(listed.size(), 100u);
+  const auto listed = Listed(HOTPACK_BINARY_DIR "/preload/hotpack_preload.map");
+  EXPECT_EQ(listed.size(), 211u) << "a row came or went: count it here, so that none goes unseen";
   EXPECT_EQ(Exported(HOTPACK_PRELOAD), listed);
 }
 
 TEST(Exports, CLibrary) {
-  const auto listed = Listed(HOTPACK_SOURCE_DIR "/preload/capi/hotpack.map");
+  const auto listed = Listed(HOTPACK_BINARY_DIR "/preload/hotpack.map");
   EXPECT_EQ(listed.size(), 27u);
   EXPECT_EQ(Exported(HOTPACK_C_LIBRARY), listed);
 }

@@ -3,11 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "runtime/include/hotpack.h"
 #include "tests/preload/subprocess.h"
 
 namespace {
@@ -38,6 +41,21 @@ Outcome Hotpack(std::vector<std::string> arguments, const std::map<std::string, 
 
 int Lines(const std::string& text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
+// The members of hotpack_stats, in their order, as the C header has them.
+std::vector<std::string> MembersOfStats() {
+  const std::string header = ReadFile(HOTPACK_SOURCE_DIR "/runtime/include/hotpack.h");
+  const size_t begin = header.find("typedef struct hotpack_stats {"), end = header.find("} hotpack_stats;");
+  std::vector<std::string> names;
+  std::istringstream lines(header.substr(begin, end - begin));
+  std::string first_line;
+  std::getline(lines, first_line);
+  for (std::string type, name, rest; lines >> type >> name && std::getline(lines, rest);) {
+    EXPECT_TRUE(type == "uint64_t" || type == "int64_t") << type;
+    names.push_back(name.substr(0, name.find(';')));
+  }
+  return names;
+}
+
 TEST(Run, OneLineAndTheFigures) {
   const TemporaryDirectory directory;
   const std::string json = directory.path() + "/stats.json", trace = directory.path() + "/job.trace";
@@ -61,14 +79,17 @@ TEST(Run, OneLineAndTheFigures) {
     names.push_back(name);
     EXPECT_TRUE(value.is_number_integer()) << name;
   }
-  EXPECT_THAT(names, testing::ElementsAre(
-                         "requests", "planned", "dynamic", "displaced", "passed_through", "iterations",
-                         "steady_iteration", "requests_steady", "planned_steady", "carried", "retained", "plan_height",
-                         "plan_lower_bound", "live_peak", "reserved_peak", "reserved_steady", "divergences",
-                         "reoptimizations", "driver_memory_calls_steady", "heap_allocations_steady", "ns_per_request",
-                         "detections", "planning_ns", "managed_peak", "plans", "variants", "switches", "cross_stream",
-                         "cross_stream_waits", "cross_stream_events", "cross_stream_host_waits", "cross_stream_ns"));
+  EXPECT_EQ(names, MembersOfStats());
+  EXPECT_EQ(names.size(), sizeof(hotpack_stats) / sizeof(uint64_t));
   EXPECT_GT(ReadFile(trace).size(), 0u);
+}
+
+// Each is on the page of statistics, and no other is.
+TEST(Run, EveryFigureIsExplained) {
+  const std::string page = ReadFile(HOTPACK_SOURCE_DIR "/docs/statistics.md");
+  for (const std::string& name : MembersOfStats()) {
+    EXPECT_THAT(page, testing::ContainsRegex("\\| `" + name + "` \\|"));
+  }
 }
 
 // Two lines of blocks below the summary, where there was a plan; nowhere else than on a terminal that can show them.

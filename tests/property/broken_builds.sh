@@ -14,19 +14,26 @@ cp -r "$source_dir"/{packer,profiler,runtime,preload} "$work/"
 flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 [ -z "${HOTPACK_TEST_CUDA_INCLUDE:-}" ] || flags+=(-isystem "$HOTPACK_TEST_CUDA_INCLUDE")
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer,hotpack_older_glibc}.a)
-preload_objects="$build_dir/preload/CMakeFiles/hotpack_preload.dir"
+preload_objects=$build_dir/preload/CMakeFiles
 survivors=0 mutants=0
+
+# unchanged TARGET...: the objects of these targets but for those that $work/*.o stand for.
+unchanged() {
+  local target object
+  for target in "$@"; do
+    while read -r object; do
+      [ -e "$work/preload_${object//\//_}" ] || echo "$preload_objects/$target.dir/$object"
+    done < <(cd "$preload_objects/$target.dir" && find -name '*.cc.o' -printf '%P\n')
+  done
+}
 
 # The whole library with $work/*.o in the place of what they were compiled from: an archive's member is not taken if its
 # names are there already.
 link_mutant() {
-  local object
-  local objects=()
-  while read -r object; do
-    [ -e "$work/preload_${object//\//_}" ] || objects+=("$preload_objects/$object")
-  done < <(cd "$preload_objects" && find -name '*.cc.o' -printf '%P\n')
+  local -a objects
+  mapfile -t objects < <(unchanged hotpack_options hotpack_preload_core hotpack_preload_hooks hotpack_preload)
   "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
-    -Wl,--version-script="$source_dir/preload/hooks/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
+    -Wl,--version-script="$build_dir/preload/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
 }
 
@@ -71,7 +78,7 @@ mutant() {
   replace_line "$work/$file" "$line" "$replacement"
   rm -f "$work"/*.o
   local -a sources
-  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_preload)
+  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_options hotpack_preload_core hotpack_preload_hooks hotpack_preload)
   [ ${#sources[@]} -gt 0 ] || exit 2
   for source in "${sources[@]}"; do
     "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source//\//_}.o"
@@ -92,14 +99,11 @@ mutant() {
 
 # The library without hooks, under PyTorch's allocator, which relies on the contract of pools (docs/correctness.md, Pooled releases).
 link_without_hooks() {
-  local object
-  local objects=()
-  while read -r object; do
-    [ -e "$work/preload_${object//\//_}" ] || objects+=("$build_dir/preload/CMakeFiles/hotpack.dir/$object")
-  done < <(cd "$build_dir/preload/CMakeFiles/hotpack.dir" && find -name '*.cc.o' -printf '%P\n')
+  local -a objects
+  mapfile -t objects < <(unchanged hotpack_options hotpack_preload_core hotpack)
   mkdir -p "$work/lib"
   "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
-    -Wl,--version-script="$source_dir/preload/capi/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
+    -Wl,--version-script="$build_dir/preload/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
 }
 # pool_program MODE [NAME=VALUE...]

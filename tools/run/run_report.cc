@@ -108,40 +108,10 @@ CheckerTotals ReadCheckerFile(const std::string& path) {
 }
 
 std::string StatsJson(const hotpack_stats& stats, const CheckerTotals* checker) {
-  nlohmann::ordered_json json = {
-      {"requests", stats.requests},
-      {"planned", stats.planned},
-      {"dynamic", stats.dynamic},
-      {"displaced", stats.displaced},
-      {"passed_through", stats.passed_through},
-      {"iterations", stats.iterations},
-      {"steady_iteration", stats.steady_iteration},
-      {"requests_steady", stats.requests_steady},
-      {"planned_steady", stats.planned_steady},
-      {"carried", stats.carried},
-      {"retained", stats.retained},
-      {"plan_height", stats.plan_height},
-      {"plan_lower_bound", stats.plan_lower_bound},
-      {"live_peak", stats.live_peak},
-      {"reserved_peak", stats.reserved_peak},
-      {"reserved_steady", stats.reserved_steady},
-      {"divergences", stats.divergences},
-      {"reoptimizations", stats.reoptimizations},
-      {"driver_memory_calls_steady", stats.driver_memory_calls_steady},
-      {"heap_allocations_steady", stats.heap_allocations_steady},
-      {"ns_per_request", stats.ns_per_request},
-      {"detections", stats.detections},
-      {"planning_ns", stats.planning_ns},
-      {"managed_peak", stats.managed_peak},
-      {"plans", stats.plans},
-      {"variants", stats.variants},
-      {"switches", stats.switches},
-      {"cross_stream", stats.cross_stream},
-      {"cross_stream_waits", stats.cross_stream_waits},
-      {"cross_stream_events", stats.cross_stream_events},
-      {"cross_stream_host_waits", stats.cross_stream_host_waits},
-      {"cross_stream_ns", stats.cross_stream_ns},
-  };
+  nlohmann::ordered_json json;
+#define HOTPACK_STAT(name) json[#name] = stats.name;
+#include "runtime/stats_table.inc"
+#undef HOTPACK_STAT
   if (checker != nullptr) {
     json["checker_reports"] = checker->reports;
     json["kernels_known"] = checker->kernels_known;

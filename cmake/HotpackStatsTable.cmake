@@ -1,0 +1,18 @@
+# hotpack_stats_table(OUT HEADER): the members of hotpack_stats, one HOTPACK_STAT(name) a line, from the C header. A figure that
+# is added there is summed, printed as JSON and read by Python without another line.
+function(hotpack_stats_table out header)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+  file(READ "${header}" text)
+  string(REGEX MATCH "typedef struct hotpack_stats {[^}]*}" members "${text}")
+  string(REGEX REPLACE "/\\*[^*]*\\*/" "" members "${members}")
+  string(REGEX MATCHALL "u?int64_t [a-z_]+" members "${members}")
+  if(NOT members)
+    message(FATAL_ERROR "${header} has no members of hotpack_stats")
+  endif()
+  set(table "")
+  foreach(member ${members})
+    string(REGEX REPLACE "^u?int64_t " "" name "${member}")
+    string(APPEND table "HOTPACK_STAT(${name})\n")
+  endforeach()
+  file(GENERATE OUTPUT "${out}" CONTENT "${table}")
+endfunction()
