@@ -80,6 +80,14 @@ class Planner {
     return Fastest();
   }
 
+  // Sets the plan's times that do not depend on its schedule: those of the program, and the bound at `budget`.
+  void SetBound(Bytes budget, RematPlan* answer) const {
+    answer->lower_bound_time = answer->baseline_time = TotalCost(graph_);
+    if (answer->outcome.time <= answer->baseline_time) return;
+    const absl::StatusOr<TimeBound> bound = LeastTime(graph_, values_, budget, Bounds());
+    if (bound.ok()) answer->lower_bound_time = std::max(answer->lower_bound_time, bound->time);
+  }
+
  private:
   // Some planners always copy to the host, whatever `options_.swap` says.
   bool Swaps() const {
@@ -295,11 +303,7 @@ class Planner {
     answer.recomputed = answer.outcome.runs_again;
     answer.swapped = std::count_if(answer.schedule.actions.begin(), answer.schedule.actions.end(),
                                    [](const Action& action) { return action.kind == ActionKind::kOffload; });
-    answer.lower_bound_time = answer.baseline_time = TotalCost(graph_);
-    if (answer.outcome.time > answer.baseline_time) {
-      const absl::StatusOr<TimeBound> bound = LeastTime(graph_, values_, budget_, Bounds());
-      if (bound.ok()) answer.lower_bound_time = std::max(answer.lower_bound_time, bound->time);
-    }
+    SetBound(budget_, &answer);
     answer.seconds = std::chrono::duration<double>(steady_clock::now() - begin_).count();
     return answer;
   }
@@ -348,7 +352,10 @@ std::vector<absl::StatusOr<RematPlan>> MakePlans(const Graph& graph, const PlanO
   const RematPlan* smaller = nullptr;
   for (size_t at : order) {
     absl::StatusOr<RematPlan>& answer = answers[at];
-    if (smaller != nullptr && (!answer.ok() || answer->outcome.time > smaller->outcome.time)) answer = *smaller;
+    if (smaller != nullptr && (!answer.ok() || answer->outcome.time > smaller->outcome.time)) {
+      answer = *smaller;
+      planner.SetBound(budgets[at], &*answer);
+    }
     if (answer.ok()) smaller = &*answer;
   }
   return answers;
