@@ -32,7 +32,7 @@
     (CUmemLocation * location, CUmemAllocationType type, CUmemoryPool pool))
 
 // query_hooks.cc, ipc_hooks.cc
-#define HOTPACK_ANSWER_HOOKS(X)                                                              \
+#define HOTPACK_QUERY_HOOKS(X)                                                               \
   X(cuMemGetInfo_v2, "cuMemGetInfo", 3020, 1, (size_t * free, size_t * total))               \
   X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, 1,                                 \
     (void* data, CUpointer_attribute attribute, CUdeviceptr address))                        \
@@ -130,7 +130,7 @@
 
 #define HOTPACK_HOOKS(X)   \
   HOTPACK_MEMORY_HOOKS(X)  \
-  HOTPACK_ANSWER_HOOKS(X)  \
+  HOTPACK_QUERY_HOOKS(X)   \
   HOTPACK_PEER_HOOKS(X)    \
   HOTPACK_RETRY_HOOKS(X)   \
   HOTPACK_STREAM_HOOKS(X)  \

@@ -18,9 +18,9 @@ bool Refuse(CUdeviceptr address) noexcept try {
   uint64_t bytes = 0;
   const bool live = arena->engine->FindBlock(address, &base, &bytes);
   // Without hotpack, memory of a pool has no such handles either.
-  if (!live || arena->origins.OfPool(base) || !hotpack::KeepOutside(bytes)) return true;
+  if (!live || arena->origins.OfPool(base) || !hotpack::ExcludeSize(bytes)) return true;
   char sizes[256];
-  hotpack::ListOutside(sizes, sizeof(sizes));
+  hotpack::ListExcludedSizes(sizes, sizeof(sizes));
   hotpack::Log(
       "cuIpcGetMemHandle: a block of %llu bytes lies in the arena, whose memory has no IPC handles; the call fails. "
       "Blocks of this size come from the driver from now on, in the next run from the start with HOTPACK_IPC=%s",

@@ -11,7 +11,7 @@
 
 namespace hotpack {
 
-constinit std::atomic<int> outside_sizes{-1};
+constinit std::atomic<int> excluded_sizes{-1};
 
 namespace {
 
@@ -19,14 +19,14 @@ constexpr int kSizes = 256;
 constexpr int kUnread = -1;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 60;
 
-// In units of 512 bytes; 0: none. Some of the first `outside_sizes` may still be 0.
+// In units of 512 bytes; 0: none. Some of the first `excluded_sizes` may still be 0.
 constinit std::atomic<uint64_t> sizes[kSizes] = {};
 
 // For any number of bytes; UnitsOf() counts only up to 2^32 units.
 uint64_t AnyUnitsOf(uint64_t bytes) { return bytes / kBlockUnit + (bytes % kBlockUnit != 0 ? 1 : 0); }
 
 bool Contains(uint64_t units) {
-  for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
+  for (int i = 0, n = excluded_sizes.load(std::memory_order_acquire); i < n; ++i) {
     if (sizes[i].load(std::memory_order_relaxed) == units) return true;
   }
   return false;
@@ -56,31 +56,31 @@ void ReadSizes() {
     text = *end == ',' ? end + 1 : end;
   }
   int unread = kUnread;
-  const bool first = outside_sizes.compare_exchange_strong(unread, end_of_sizes);
+  const bool first = excluded_sizes.compare_exchange_strong(unread, end_of_sizes);
   if (first && !good) Log("HOTPACK_IPC: \"%s\" is not a list of sizes in bytes; it is ignored from there on", text);
 }
 
 }  // namespace
 
-bool IsOutsideSize(uint64_t bytes) {
-  if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
+bool IsExcludedSize(uint64_t bytes) {
+  if (excluded_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
   return Contains(AnyUnitsOf(bytes));
 }
 
-bool KeepOutside(uint64_t bytes) {
-  if (outside_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
+bool ExcludeSize(uint64_t bytes) {
+  if (excluded_sizes.load(std::memory_order_acquire) == kUnread) ReadSizes();
   bool added = false;
   const int place = bytes > 0 && bytes <= kMaxBytes ? Insert(AnyUnitsOf(bytes), &added) : -1;
   if (place < 0) return false;
-  for (int seen = outside_sizes.load(); seen <= place && !outside_sizes.compare_exchange_weak(seen, place + 1);) {
+  for (int seen = excluded_sizes.load(); seen <= place && !excluded_sizes.compare_exchange_weak(seen, place + 1);) {
   }
   return added;
 }
 
-void ListOutside(char* text, size_t size) {
+void ListExcludedSizes(char* text, size_t size) {
   text[0] = '\0';
   size_t used = 0;
-  for (int i = 0, n = outside_sizes.load(std::memory_order_acquire); i < n; ++i) {
+  for (int i = 0, n = excluded_sizes.load(std::memory_order_acquire); i < n; ++i) {
     const unsigned long long bytes = sizes[i].load(std::memory_order_relaxed) * kBlockUnit;
     if (bytes == 0) continue;
     const int length = snprintf(text + used, size - used, "%s%llu", used > 0 ? "," : "", bytes);

@@ -14,20 +14,20 @@
 namespace hotpack {
 
 // The number of sizes. Below 0: HOTPACK_IPC has not been read yet.
-extern constinit std::atomic<int> outside_sizes;
-bool IsOutsideSize(uint64_t bytes);
+extern constinit std::atomic<int> excluded_sizes;
+bool IsExcludedSize(uint64_t bytes);
 
 // Returns whether cuMemAlloc requests of `bytes` are left to the driver. Sizes count in units of 512 bytes. Lock-free:
 // one load and one compare while there are no sizes.
 inline bool IsExcluded(uint64_t bytes) {
-  return outside_sizes.load(std::memory_order_acquire) != 0 && IsOutsideSize(bytes);
+  return excluded_sizes.load(std::memory_order_acquire) != 0 && IsExcludedSize(bytes);
 }
 
 // Excludes `bytes` from now on. Returns true if it was not excluded before. With too many sizes it does nothing and
 // returns false.
-bool KeepOutside(uint64_t bytes);
+bool ExcludeSize(uint64_t bytes);
 
 // Writes all sizes in the format of HOTPACK_IPC, as many as fit.
-void ListOutside(char* text, size_t size);
+void ListExcludedSizes(char* text, size_t size);
 
 }  // namespace hotpack

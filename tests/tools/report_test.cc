@@ -23,10 +23,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::ordered_json;
 
-ReportModel PictureOf(const TraceFile& file) {
-  absl::StatusOr<ReportModel> picture = MakePicture(file, {});
-  EXPECT_TRUE(picture.ok()) << picture.status();
-  return picture.ok() ? *std::move(picture) : ReportModel{};
+ReportModel ReportModelOf(const TraceFile& file) {
+  absl::StatusOr<ReportModel> model = MakeReportModel(file, {});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return model.ok() ? *std::move(model) : ReportModel{};
 }
 
 std::vector<uint64_t> Read(const Json& column) {
@@ -143,17 +143,17 @@ TEST(ReportTest, OccurrencesDoNotOverlap) {
 
 TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
   const TraceFile file = hotpack_test::Sample();
-  const ReportModel picture = PictureOf(file);
-  ASSERT_EQ(picture.blocks.size(), 8u);
-  EXPECT_EQ(picture.period, 8u);
-  EXPECT_EQ(picture.unplanned.blocks, 3u);
-  EXPECT_EQ(picture.unplanned.most, 3 << 20);
-  auto name = [&](NameOrdinal ordinal) { return ordinal == kNoName ? std::string("-") : picture.names[ordinal]; };
+  const ReportModel model = ReportModelOf(file);
+  ASSERT_EQ(model.blocks.size(), 8u);
+  EXPECT_EQ(model.period, 8u);
+  EXPECT_EQ(model.unplanned.blocks, 3u);
+  EXPECT_EQ(model.unplanned.most, 3 << 20);
+  auto name = [&](NameOrdinal ordinal) { return ordinal == kNoName ? std::string("-") : model.names[ordinal]; };
   std::map<std::string, int> ranges;
-  for (size_t i = 0; i < picture.blocks.size(); ++i) {
-    const PictureBlock& block = picture.blocks[i];
+  for (size_t i = 0; i < model.blocks.size(); ++i) {
+    const ReportBlock& block = model.blocks[i];
     ++ranges[name(block.notes.range)];
-    const Bytes size = picture.instance.blocks[i].size;
+    const Bytes size = model.instance.blocks[i].size;
     if (size == 4 << 20) {
       EXPECT_EQ(name(block.notes.first_kernel), "k_forward");
       EXPECT_EQ(name(block.notes.last_kernel), "k_backward<float>");
@@ -174,17 +174,17 @@ TEST(ReportTest, NotesComeFromTheIterationThatHasMost) {
 }
 
 TEST(ReportTest, CurvesAreLoadAndTop) {
-  const ReportModel picture = PictureOf(hotpack_test::Sample());
-  EXPECT_EQ(Validate(picture.instance, picture.packed.placement), "");
-  const PlacementCurves& curves = picture.curves;
+  const ReportModel model = ReportModelOf(hotpack_test::Sample());
+  EXPECT_EQ(Validate(model.instance, model.packed.placement), "");
+  const PlacementCurves& curves = model.curves;
   Bytes most = 0, top = 0;
   for (size_t i = 0; i < curves.at.size(); ++i) {
     Bytes load = 0, high = 0;
-    for (size_t b = 0; b < picture.instance.blocks.size(); ++b) {
-      for (const Residency& residency : picture.instance.blocks[b].residency) {
+    for (size_t b = 0; b < model.instance.blocks.size(); ++b) {
+      for (const Residency& residency : model.instance.blocks[b].residency) {
         if (residency.begin > curves.at[i] || residency.end <= curves.at[i]) continue;
-        load += picture.instance.blocks[b].size;
-        high = std::max(high, picture.packed.placement.offsets[b] + picture.instance.blocks[b].size);
+        load += model.instance.blocks[b].size;
+        high = std::max(high, model.packed.placement.offsets[b] + model.instance.blocks[b].size);
       }
     }
     EXPECT_EQ(curves.load[i], load) << i;
@@ -192,23 +192,23 @@ TEST(ReportTest, CurvesAreLoadAndTop) {
     most = std::max(most, load);
     top = std::max(top, high);
   }
-  EXPECT_EQ(most, MaxLoad(picture.instance));
-  EXPECT_EQ(top, picture.packed.placement.height);
+  EXPECT_EQ(most, MaxLoad(model.instance));
+  EXPECT_EQ(top, model.packed.placement.height);
 }
 
 TEST(ReportTest, WhatDoesNotRepeatIsPackedWhole) {
   const TraceFile file = Steps({{1024, 4096, 512, 9000}}, 2);
-  const ReportModel picture = PictureOf(file);
-  EXPECT_EQ(picture.period, 0u);
-  EXPECT_THAT(picture.what, HasSubstr("no iteration repeats"));
-  ASSERT_EQ(picture.blocks.size(), 4u);
-  EXPECT_EQ(picture.blocks[0].kind, BlockKind::kPacked);
-  EXPECT_EQ(picture.blocks[3].kind, BlockKind::kKept);
-  EXPECT_EQ(picture.blocks[3].asked, 9000);
-  EXPECT_TRUE(picture.iterations.empty());
+  const ReportModel model = ReportModelOf(file);
+  EXPECT_EQ(model.period, 0u);
+  EXPECT_THAT(model.what, HasSubstr("no iteration repeats"));
+  ASSERT_EQ(model.blocks.size(), 4u);
+  EXPECT_EQ(model.blocks[0].kind, BlockKind::kPacked);
+  EXPECT_EQ(model.blocks[3].kind, BlockKind::kKept);
+  EXPECT_EQ(model.blocks[3].asked, 9000);
+  EXPECT_TRUE(model.iterations.empty());
   TraceFile none;
   none.trace.events.push_back({EventKind::kMark});
-  EXPECT_FALSE(MakePicture(none, {}).ok());
+  EXPECT_FALSE(MakeReportModel(none, {}).ok());
 }
 
 TEST(ReportTest, APlanIsNeverAStackOfAllBlocks) {
@@ -219,53 +219,53 @@ TEST(ReportTest, APlanIsNeverAStackOfAllBlocks) {
     block.residency.push_back({i, i + 2});
     instance.blocks.push_back(block);
   }
-  const absl::StatusOr<ReportModel> picture = MakePicture(instance, {}, {.time_limit_ns = 1});
-  ASSERT_TRUE(picture.ok());
-  EXPECT_EQ(Validate(picture->instance, picture->packed.placement), "");
-  EXPECT_LE(picture->packed.placement.height, 3 * 512);
+  const absl::StatusOr<ReportModel> model = MakeReportModel(instance, {}, {.time_limit_ns = 1});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(Validate(model->instance, model->packed.placement), "");
+  EXPECT_LE(model->packed.placement.height, 3 * 512);
 }
 
 TEST(ReportTest, APlanFileIsRefusedAsOne) {
   const std::string path = ::testing::TempDir() + "/report_test.plan";
   ASSERT_TRUE(WriteFile(path, absl::string_view("\x89hotplan\x01\0\0\0", 12)).ok());
-  EXPECT_THAT(ReadPicture(path, {}).status().message(), HasSubstr("a plan file has no recording in it"));
+  EXPECT_THAT(ReadReportModel(path, {}).status().message(), HasSubstr("a plan file has no recording in it"));
 }
 
-PageInput InputOf(const TraceFile& file, const ReportModel& picture) {
+PageInput InputOf(const TraceFile& file, const ReportModel& model) {
   PageInput input;
   input.name = "sample.trace";
   input.file = &file;
-  input.picture = &picture;
+  input.model = &model;
   return input;
 }
 
 TEST(ReportTest, ThePageHoldsEveryBlockExactly) {
   const TraceFile file = hotpack_test::Sample();
-  const ReportModel picture = PictureOf(file);
-  const Json data = PageData(InputOf(file, picture));
+  const ReportModel model = ReportModelOf(file);
+  const Json data = PageData(InputOf(file, model));
   const uint64_t unit = data["unit"];
   const auto index = Read(data["blocks"]["index"]), begin = Read(data["blocks"]["begin"]),
              end = Read(data["blocks"]["end"]);
   const auto offset = Read(data["blocks"]["offset"]), size = Read(data["blocks"]["size"]),
              range = Read(data["blocks"]["range"]);
-  ASSERT_EQ(index.size(), picture.blocks.size());
+  ASSERT_EQ(index.size(), model.blocks.size());
   for (size_t k = 0; k < index.size(); ++k) {
     const auto i = static_cast<size_t>(index[k]);
-    EXPECT_EQ(begin[k], static_cast<uint64_t>(picture.instance.blocks[i].residency[0].begin));
-    EXPECT_EQ(end[k], static_cast<uint64_t>(picture.instance.blocks[i].residency[0].end));
-    EXPECT_EQ(offset[k] * unit, static_cast<uint64_t>(picture.packed.placement.offsets[i]));
-    EXPECT_EQ(size[k] * unit, static_cast<uint64_t>(picture.instance.blocks[i].size));
-    EXPECT_EQ(data["names"][range[k] - 1], picture.names[picture.blocks[i].notes.range]);
+    EXPECT_EQ(begin[k], static_cast<uint64_t>(model.instance.blocks[i].residency[0].begin));
+    EXPECT_EQ(end[k], static_cast<uint64_t>(model.instance.blocks[i].residency[0].end));
+    EXPECT_EQ(offset[k] * unit, static_cast<uint64_t>(model.packed.placement.offsets[i]));
+    EXPECT_EQ(size[k] * unit, static_cast<uint64_t>(model.instance.blocks[i].size));
+    EXPECT_EQ(data["names"][range[k] - 1], model.names[model.blocks[i].notes.range]);
   }
   EXPECT_TRUE(std::is_sorted(begin.begin(), begin.end()));
   EXPECT_EQ(Read(data["run"]["most"]).size(), file.trace.events.size());
-  EXPECT_EQ(Read(data["iterations"]["state"]).size(), picture.iterations.size());
+  EXPECT_EQ(Read(data["iterations"]["state"]).size(), model.iterations.size());
 }
 
 TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
   const TraceFile file = hotpack_test::Sample();
-  const ReportModel picture = PictureOf(file);
-  PageInput input = InputOf(file, picture);
+  const ReportModel model = ReportModelOf(file);
+  PageInput input = InputOf(file, model);
   input.block_limit = 2;
   const Json data = PageData(input);
   EXPECT_EQ(data["figures"]["blocks"], 8);
@@ -279,8 +279,8 @@ TEST(ReportTest, TheLargestBlocksStayWhenThereAreTooMany) {
 TEST(ReportTest, ThePageSaysWhatIsMissingAndRoundsNothingUpToAll) {
   TraceFile file = hotpack_test::Sample();
   file.origin.end = TraceOrigin::End::kNotClosed;
-  const ReportModel picture = PictureOf(file);
-  PageInput input = InputOf(file, picture);
+  const ReportModel model = ReportModelOf(file);
+  PageInput input = InputOf(file, model);
   input.stats = {{"requests", 100'000}, {"planned", 99'999}};
   const std::string page = Page(input);
   EXPECT_THAT(page, HasSubstr("The program ended without closing the recording"));
@@ -291,8 +291,8 @@ TEST(ReportTest, ThePageSaysWhatIsMissingAndRoundsNothingUpToAll) {
 
 TEST(ReportTest, ThePageNeedsNothingElseAndRunsNothingOfTheRecording) {
   const TraceFile file = hotpack_test::Sample();
-  const ReportModel picture = PictureOf(file);
-  PageInput input = InputOf(file, picture);
+  const ReportModel model = ReportModelOf(file);
+  PageInput input = InputOf(file, model);
   input.command = "hotpack run -- 'a<b'";
   std::string page = Page(input);
   EXPECT_THAT(page, HasSubstr("<title>train &lt;b&gt;&amp;co · hotpack report</title>"));
@@ -350,8 +350,8 @@ size_t Rectangles(const std::string& svg, const std::string& name) {
 }
 
 TEST(SvgTest, OneRectangleABlockAndValidXml) {
-  const ReportModel picture = PictureOf(hotpack_test::Sample());
-  const std::string svg = Svg(picture, {});
+  const ReportModel model = ReportModelOf(hotpack_test::Sample());
+  const std::string svg = Svg(model, {});
   EXPECT_EQ(XmlFault(svg), "");
   EXPECT_EQ(Rectangles(svg, "blocks"), 8u);
   EXPECT_EQ(Rectangles(svg, "merged"), 0u);
@@ -369,15 +369,15 @@ TEST(SvgTest, TinyBlocksAreMergedAndABlockAloneIsDrawn) {
     many.blocks.push_back(block);
   }
   many.blocks[0].size = 512 * 2000;
-  const absl::StatusOr<ReportModel> picture = MakePicture(many, {}, {});
-  ASSERT_TRUE(picture.ok());
-  const std::string svg = Svg(*picture, {});
+  const absl::StatusOr<ReportModel> model = MakeReportModel(many, {}, {});
+  ASSERT_TRUE(model.ok());
+  const std::string svg = Svg(*model, {});
   EXPECT_EQ(XmlFault(svg), "");
   EXPECT_LT(svg.size(), 300'000u);
   EXPECT_GT(Rectangles(svg, "merged"), 0u);
   Instance one;
   one.blocks.push_back(many.blocks[0]);
-  const absl::StatusOr<ReportModel> alone = MakePicture(one, {}, {});
+  const absl::StatusOr<ReportModel> alone = MakeReportModel(one, {}, {});
   ASSERT_TRUE(alone.ok());
   EXPECT_EQ(Rectangles(Svg(*alone, {}), "blocks"), 1u);
 }

@@ -20,12 +20,12 @@ int main(int argc, char** argv) {
                         "]]>&lt;\\u003c\n</script>",
                         "</script><script>alert(1)</script>"};
   }
-  const auto picture = hotpack::MakePicture(file, {});
-  if (!picture.ok()) return 1;
+  const auto model = hotpack::MakeReportModel(file, {});
+  if (!model.ok()) return 1;
   hotpack::PageInput input;
   input.name = "sample.trace";
   input.file = &file;
-  input.picture = &*picture;
+  input.model = &*model;
   input.comparison = hotpack::Compare(file.trace, hotpack::PeerNames(), 0);
   std::ofstream out(argv[1], std::ios::binary);
   out << hotpack::Page(input);

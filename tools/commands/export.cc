@@ -113,7 +113,7 @@ absl::Status ExportTorchSnapshot(const Options& options, const TextSink& sink, s
 }
 
 absl::Status ExportSvg(const Options& options, const TextSink& sink, std::string* summary) {
-  absl::StatusOr<ReadPictureResult> read = ReadPicture(options.file, PictureOptions{});
+  absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.file, ReportModelOptions{});
   if (!read.ok()) return read.status();
   *summary = absl::StrCat(read->picture.blocks.size(), " blocks of ", read->picture.what);
   return sink(Svg(read->picture, SvgOptions{}));

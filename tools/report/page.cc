@@ -36,14 +36,14 @@ std::string Heading(const PageInput& input) {
 }
 
 std::string Subtitle(const PageInput& input) {
-  const ReportModel& picture = *input.picture;
+  const ReportModel& model = *input.model;
   std::string text;
   if (!input.command.empty()) absl::StrAppend(&text, "<code>", EscapeHtml(input.command), "</code> · ");
-  absl::StrAppend(&text, EscapeHtml(picture.what), " · ", picture.blocks.size(),
-                  picture.blocks.size() == 1 ? " block" : " blocks");
-  if (!picture.iterations.empty()) {
+  absl::StrAppend(&text, EscapeHtml(model.what), " · ", model.blocks.size(),
+                  model.blocks.size() == 1 ? " block" : " blocks");
+  if (!model.iterations.empty()) {
     const auto equal =
-        std::count_if(picture.iterations.begin(), picture.iterations.end(),
+        std::count_if(model.iterations.begin(), model.iterations.end(),
                       [](const RunIteration& iteration) { return iteration.state == IterationState::kEqual; });
     absl::StrAppend(&text, ", ", equal, equal == 1 ? " time" : " times");
   }
@@ -80,8 +80,8 @@ void AddHeldCards(const Comparison& comparison, Card card) {
 }
 
 std::string Cards(const PageInput& input) {
-  const ReportModel& picture = *input.picture;
-  const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
+  const ReportModel& model = *input.model;
+  const Bytes height = model.packed.placement.height, bound = model.packed.lower_bound;
   std::string cards;
   auto card = [&](absl::string_view term, const std::string& value, const std::string& below) {
     absl::StrAppend(&cards, "<div class=\"card\"><dl style=\"margin:0\"><dt>", term, "</dt><dd>", value,
@@ -91,16 +91,15 @@ std::string Cards(const PageInput& input) {
   card("Plan", SizeText(height),
        absl::StrFormat("of this iteration, %.4f of its lower bound%s",
                        bound > 0 ? static_cast<double>(height) / static_cast<double>(bound) : 1.0,
-                       picture.packed.proven_optimal ? ", optimal" : ""));
+                       model.packed.proven_optimal ? ", optimal" : ""));
   card("Lower bound", SizeText(bound), "no placement of this iteration is lower");
-  const Bytes unplanned = picture.unplanned.most;
+  const Bytes unplanned = model.unplanned.most;
   if (unplanned > 0)
     card("Not in the plan", SizeText(unplanned),
-         absl::StrCat(picture.unplanned.blocks, picture.unplanned.blocks == 1 ? " block" : " blocks",
-                      ", such as weights"));
+         absl::StrCat(model.unplanned.blocks, model.unplanned.blocks == 1 ? " block" : " blocks", ", such as weights"));
   Bytes in_all = 0;
-  for (const Block& block : picture.instance.blocks) in_all += block.size;
-  card("Blocks", std::to_string(picture.blocks.size()),
+  for (const Block& block : model.instance.blocks) in_all += block.size;
+  card("Blocks", std::to_string(model.blocks.size()),
        absl::StrCat(SizeText(in_all), " in all, ",
                     absl::StrFormat("%.1f", bound > 0 ? static_cast<double>(in_all) / static_cast<double>(bound) : 0.0),
                     " times the bound"));
@@ -114,12 +113,12 @@ std::string Cards(const PageInput& input) {
 }
 
 std::string Notices(const PageInput& input) {
-  const ReportModel& picture = *input.picture;
+  const ReportModel& model = *input.model;
   std::string notices;
   auto notice = [&](const std::string& text) { absl::StrAppend(&notices, "<p class=\"notice\">", text, "</p>\n"); };
-  if (picture.blocks.size() > input.block_limit) {
+  if (model.blocks.size() > input.block_limit) {
     notice(absl::StrCat(
-        "There are ", picture.blocks.size(), " blocks; the ", input.block_limit,
+        "There are ", model.blocks.size(), " blocks; the ", input.block_limit,
         " with the largest area (size times life) are drawn and listed. Curves and figures are of all of them."));
   }
   if (input.file != nullptr && input.file->origin.end == TraceOrigin::End::kNotClosed) {
@@ -136,22 +135,22 @@ std::string Notices(const PageInput& input) {
 
 // Without a script: the picture for paper, and the largest blocks.
 std::string Fallback(const PageInput& input) {
-  const ReportModel& picture = *input.picture;
-  std::vector<uint32_t> order(picture.blocks.size());
+  const ReportModel& model = *input.model;
+  std::vector<uint32_t> order(model.blocks.size());
   std::iota(order.begin(), order.end(), 0);
   constexpr size_t kMax = 20;
   const size_t shown = std::min(kMax, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(),
                     [&](uint32_t a, uint32_t b) {
-                      const Bytes size_a = picture.instance.blocks[a].size, size_b = picture.instance.blocks[b].size;
+                      const Bytes size_a = model.instance.blocks[a].size, size_b = model.instance.blocks[b].size;
                       return size_a != size_b ? size_a > size_b : a < b;
                     });
   std::string rows;
   for (size_t k = 0; k < shown; ++k) {
-    const Block& block = picture.instance.blocks[order[k]];
-    absl::StrAppend(&rows, "<tr><td>", picture.blocks[order[k]].request, "</td><td>", SizeText(block.size),
-                    "</td><td>[", block.residency[0].begin, ", ", block.residency[0].end, ")</td><td>",
-                    picture.packed.placement.offsets[order[k]], "</td></tr>\n");
+    const Block& block = model.instance.blocks[order[k]];
+    absl::StrAppend(&rows, "<tr><td>", model.blocks[order[k]].request, "</td><td>", SizeText(block.size), "</td><td>[",
+                    block.residency[0].begin, ", ", block.residency[0].end, ")</td><td>",
+                    model.packed.placement.offsets[order[k]], "</td></tr>\n");
   }
   return absl::StrCat(
       "<style>.paper { display: block } .stage, .tools, .help, #peers-section, #run-section, .columns { display: none "
@@ -182,11 +181,11 @@ std::string Page(const PageInput& input) {
       {"@SUBTITLE@", Subtitle(input)},
       {"@NOTICES@", Notices(input)},
       {"@CARDS@", Cards(input)},
-      {"@PAPER@", Svg(*input.picture, SvgOptions{1120, 430})},
+      {"@PAPER@", Svg(*input.model, SvgOptions{1120, 430})},
       {"@FALLBACK@", Fallback(input)},
       {"@FOOTER@", "Written by hotpack " HOTPACK_VERSION_TEXT " from " + EscapeHtml(input.name) +
                        ". Sizes are rounded up to 512 bytes, as the device does; the clock counts " +
-                       (input.picture->period > 0 ? "requests of the iteration." : "requests and releases.")},
+                       (input.model->period > 0 ? "requests of the iteration." : "requests and releases.")},
       {"@DATA@", data},
       {"@SCRIPT@", kPageScript}};
   std::string page;

@@ -19,7 +19,7 @@ struct PageInput {
   std::string name;                 // of the recording
   std::string title;                // empty: the recorded program's name, or the recording's
   const TraceFile* file = nullptr;  // null: a packing instance
-  const ReportModel* picture = nullptr;
+  const ReportModel* model = nullptr;
   Comparison comparison;         // with other allocators; without requests: none
   std::string peers_note;        // a remark about it
   nlohmann::ordered_json stats;  // of `hotpack run` (docs/statistics.md), null without a run

@@ -40,10 +40,10 @@ std::vector<uint32_t> ShownBlocks(const Instance& instance, size_t limit) {
 }
 
 // Returns the greatest common divisor of all sizes and offsets, which is the page's unit.
-uint64_t CommonUnit(const ReportModel& picture) {
+uint64_t CommonUnit(const ReportModel& model) {
   uint64_t unit = 0;
-  for (const Block& block : picture.instance.blocks) unit = std::gcd(unit, static_cast<uint64_t>(block.size));
-  for (Offset offset : picture.packed.placement.offsets) unit = std::gcd(unit, static_cast<uint64_t>(offset));
+  for (const Block& block : model.instance.blocks) unit = std::gcd(unit, static_cast<uint64_t>(block.size));
+  for (Offset offset : model.packed.placement.offsets) unit = std::gcd(unit, static_cast<uint64_t>(offset));
   return std::max<uint64_t>(unit, 1);
 }
 
@@ -66,9 +66,9 @@ Json NumberColumn(const std::vector<T>& numbers, uint64_t unit = 1) {
 
 // Omits residencies beyond the second (no recording has them), which only the load curve shows. A name is its ordinal +
 // 1, 0 for none.
-Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown, uint64_t unit) {
-  const auto& instance = picture.instance.blocks;
-  const auto& facts = picture.blocks;
+Json BlockColumns(const ReportModel& model, const std::vector<uint32_t>& shown, uint64_t unit) {
+  const auto& instance = model.instance.blocks;
+  const auto& facts = model.blocks;
   auto second = [&](uint32_t i) {
     return instance[i].residency.size() > 1 ? instance[i].residency[1] : Residency{0, 0};
   };
@@ -80,8 +80,7 @@ Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown
       {"begin2", BlockColumn(shown, [&](uint32_t i) { return second(i).begin; })},
       {"end2", BlockColumn(shown, [&](uint32_t i) { return second(i).end; })},
       {"offset",
-       BlockColumn(shown,
-                   [&](uint32_t i) { return static_cast<uint64_t>(picture.packed.placement.offsets[i]) / unit; })},
+       BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(model.packed.placement.offsets[i]) / unit; })},
       {"size", BlockColumn(shown, [&](uint32_t i) { return static_cast<uint64_t>(instance[i].size) / unit; })},
       {"asked", BlockColumn(shown, [&](uint32_t i) { return facts[i].asked; })},
       {"request", BlockColumn(shown, [&](uint32_t i) { return facts[i].request; })},
@@ -97,27 +96,27 @@ Json BlockColumns(const ReportModel& picture, const std::vector<uint32_t>& shown
 }
 
 // Returns the sums that the page states in words.
-Json Figures(const ReportModel& picture, const std::vector<uint32_t>& shown) {
+Json Figures(const ReportModel& model, const std::vector<uint32_t>& shown) {
   Bytes sizes = 0, asked = 0, carried_bytes = 0, kept_bytes = 0;
   uint64_t carried = 0, kept = 0;
-  for (size_t i = 0; i < picture.blocks.size(); ++i) {
-    const Bytes size = picture.instance.blocks[i].size;
+  for (size_t i = 0; i < model.blocks.size(); ++i) {
+    const Bytes size = model.instance.blocks[i].size;
     sizes += size;
-    asked += picture.blocks[i].asked;
-    carried += picture.blocks[i].kind == BlockKind::kCarried;
-    carried_bytes += picture.blocks[i].kind == BlockKind::kCarried ? size : 0;
-    kept += picture.blocks[i].kind == BlockKind::kKept;
-    kept_bytes += picture.blocks[i].kind == BlockKind::kKept ? size : 0;
+    asked += model.blocks[i].asked;
+    carried += model.blocks[i].kind == BlockKind::kCarried;
+    carried_bytes += model.blocks[i].kind == BlockKind::kCarried ? size : 0;
+    kept += model.blocks[i].kind == BlockKind::kKept;
+    kept_bytes += model.blocks[i].kind == BlockKind::kKept ? size : 0;
   }
   double area = 0, shown_area = 0;
-  for (const Block& block : picture.instance.blocks) area += Area(block);
-  for (uint32_t i : shown) shown_area += Area(picture.instance.blocks[i]);
+  for (const Block& block : model.instance.blocks) area += Area(block);
+  for (uint32_t i : shown) shown_area += Area(model.instance.blocks[i]);
   return {
-      {"what", picture.what},
-      {"period", picture.period},
-      {"unroll", picture.unroll},
-      {"clock_end", picture.curves.end},
-      {"blocks", picture.blocks.size()},
+      {"what", model.what},
+      {"period", model.period},
+      {"unroll", model.unroll},
+      {"clock_end", model.curves.end},
+      {"blocks", model.blocks.size()},
       {"shown", shown.size()},
       {"shown_area", area > 0 ? shown_area / area : 1.0},
       {"bytes", sizes},
@@ -126,17 +125,16 @@ Json Figures(const ReportModel& picture, const std::vector<uint32_t>& shown) {
       {"carried_bytes", carried_bytes},
       {"kept_blocks", kept},
       {"kept_bytes", kept_bytes},
-      {"beside_blocks", picture.unplanned.blocks},
-      {"beside_bytes", picture.unplanned.most},
-      {"beside_least", picture.unplanned.least},
-      {"live_peak", picture.live_peak},
-      {"unplanned_requests", picture.unplanned_requests},
-      {"lower_bound", picture.packed.lower_bound},
-      {"height", picture.packed.placement.height},
-      {"peak",
-       picture.curves.load.empty() ? 0 : *std::max_element(picture.curves.load.begin(), picture.curves.load.end())},
-      {"proven_optimal", picture.packed.proven_optimal},
-      {"algorithm", picture.packed.algorithm},  // but not its duration: the same recording gives the same page
+      {"beside_blocks", model.unplanned.blocks},
+      {"beside_bytes", model.unplanned.most},
+      {"beside_least", model.unplanned.least},
+      {"live_peak", model.live_peak},
+      {"unplanned_requests", model.unplanned_requests},
+      {"lower_bound", model.packed.lower_bound},
+      {"height", model.packed.placement.height},
+      {"peak", model.curves.load.empty() ? 0 : *std::max_element(model.curves.load.begin(), model.curves.load.end())},
+      {"proven_optimal", model.packed.proven_optimal},
+      {"algorithm", model.packed.algorithm},  // but not its duration: the same recording gives the same page
   };
 }
 
@@ -199,20 +197,20 @@ Json IterationColumns(const std::vector<RunIteration>& iterations) {
 }  // namespace
 
 Json PageData(const PageInput& input) {
-  const ReportModel& picture = *input.picture;
-  const std::vector<uint32_t> shown = ShownBlocks(picture.instance, input.block_limit);
-  const uint64_t unit = CommonUnit(picture);
-  Json data = {{"name", input.name}, {"command", input.command}, {"unit", unit}, {"figures", Figures(picture, shown)}};
-  data["blocks"] = BlockColumns(picture, shown, unit);
-  data["names"] = picture.names;
-  if (!picture.ids.empty()) {
-    for (uint32_t i : shown) data["ids"].push_back(picture.ids[i]);
+  const ReportModel& model = *input.model;
+  const std::vector<uint32_t> shown = ShownBlocks(model.instance, input.block_limit);
+  const uint64_t unit = CommonUnit(model);
+  Json data = {{"name", input.name}, {"command", input.command}, {"unit", unit}, {"figures", Figures(model, shown)}};
+  data["blocks"] = BlockColumns(model, shown, unit);
+  data["names"] = model.names;
+  if (!model.ids.empty()) {
+    for (uint32_t i : shown) data["ids"].push_back(model.ids[i]);
   }
-  data["curves"] = {{"at", NumberColumn(picture.curves.at)},
-                    {"load", NumberColumn(picture.curves.load, unit)},
-                    {"top", NumberColumn(picture.curves.top, unit)},
-                    {"beside_at", NumberColumn(picture.unplanned.at)},
-                    {"unplanned", NumberColumn(picture.unplanned.bytes, kBlockUnit)},
+  data["curves"] = {{"at", NumberColumn(model.curves.at)},
+                    {"load", NumberColumn(model.curves.load, unit)},
+                    {"top", NumberColumn(model.curves.top, unit)},
+                    {"beside_at", NumberColumn(model.unplanned.at)},
+                    {"unplanned", NumberColumn(model.unplanned.bytes, kBlockUnit)},
                     {"beside_unit", kBlockUnit}};
   data["peers"] = PeerRows(input);
   data["peers_note"] = input.peers_note;
@@ -220,7 +218,7 @@ Json PageData(const PageInput& input) {
   data["held_while_served"] =
       input.comparison.held_while_served > 0 ? Json(input.comparison.held_while_served) : Json();
   data["run"] = input.file != nullptr ? RunFacts(input) : Json();
-  data["iterations"] = IterationColumns(picture.iterations);
+  data["iterations"] = IterationColumns(model.iterations);
   data["stats"] = input.stats;
   data["ramp"] = kRamp;
   data["kinds"] = kKinds;

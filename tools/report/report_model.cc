@@ -12,26 +12,26 @@
 namespace hotpack {
 namespace {
 
-absl::Status PackBlocks(const PictureOptions& options, ReportModel* picture) {
-  if (picture->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
+absl::Status PackBlocks(const ReportModelOptions& options, ReportModel* model) {
+  if (model->instance.blocks.empty()) return absl::InvalidArgumentError("no requests to pack");
   WorkClock clock;
   PackOptions pack_options;
   pack_options.clock = &clock;
   pack_options.time_limit_ns = options.time_limit_ns;
-  picture->packed = Pack(picture->instance, pack_options);
-  if (picture->packed.status == PackStatus::kOk && absl::string_view(picture->packed.algorithm) == "stacked" &&
-      picture->instance.blocks.size() > 1) {
+  model->packed = Pack(model->instance, pack_options);
+  if (model->packed.status == PackStatus::kOk && absl::string_view(model->packed.algorithm) == "stacked" &&
+      model->instance.blocks.size() > 1) {
     // Time ran out before the first solver finished, so no two blocks share an offset. That plan is not worth showing.
     // One pass of best-fit takes some microseconds a block.
     pack_options.algorithm = Algorithm::kBestFit;
     pack_options.time_limit_ns = INT64_MAX;
-    picture->packed = Pack(picture->instance, pack_options);
+    model->packed = Pack(model->instance, pack_options);
   }
-  if (picture->packed.status != PackStatus::kOk) {
-    return absl::InvalidArgumentError(PackStatusText(picture->packed.status));
+  if (model->packed.status != PackStatus::kOk) {
+    return absl::InvalidArgumentError(PackStatusText(model->packed.status));
   }
-  picture->curves = CurvesOf(picture->instance, picture->packed.placement);
-  picture->live_peak = LivePeak(picture->curves, picture->unplanned);
+  model->curves = CurvesOf(model->instance, model->packed.placement);
+  model->live_peak = LivePeak(model->curves, model->unplanned);
   return absl::OkStatus();
 }
 
@@ -73,7 +73,7 @@ std::optional<uint64_t> RequestOf(const TraceFile& file, const RecordedRequests&
   }
 }
 
-void Describe(const TraceFile& file, const RecordedRequest& request, PictureBlock* block) {
+void Describe(const TraceFile& file, const RecordedRequest& request, ReportBlock* block) {
   const Event& event = file.trace.events[request.event];
   block->asked = static_cast<Bytes>(event.bytes);
   block->stream = event.stream;
@@ -81,7 +81,7 @@ void Describe(const TraceFile& file, const RecordedRequest& request, PictureBloc
 }
 
 // Adds the notes. events[i] is the allocation that represents blocks[i], kNever if none does.
-void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, ReportModel* picture) {
+void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, ReportModel* model) {
   std::vector<std::pair<uint64_t, size_t>> sorted;
   for (size_t i = 0; i < events.size(); ++i) {
     if (events[i] != kNever) sorted.emplace_back(events[i], i);
@@ -89,84 +89,84 @@ void AddNotes(const TraceFile& file, const std::vector<uint64_t>& events, Report
   std::sort(sorted.begin(), sorted.end());
   std::vector<uint64_t> ascending;
   for (const auto& [event, i] : sorted) ascending.push_back(event);
-  const std::vector<BlockNotes> notes = NotesOfBlocks(file, ascending, &picture->names);
-  for (size_t k = 0; k < sorted.size(); ++k) picture->blocks[sorted[k].second].notes = notes[k];
+  const std::vector<BlockNotes> notes = NotesOfBlocks(file, ascending, &model->names);
+  for (size_t k = 0; k < sorted.size(); ++k) model->blocks[sorted[k].second].notes = notes[k];
 }
 
-void FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* picture) {
+void FillIteration(const TraceFile& file, const HotIteration& hot, ReportModel* model) {
   const Profile& profile = hot.profile;
   const RecordedRequests requests = CollectRequests(file.trace);
-  picture->period = profile.period;
-  picture->unroll = profile.unroll;
-  picture->iterations = CutRun(file.trace, requests, profile);
+  model->period = profile.period;
+  model->unroll = profile.unroll;
+  model->iterations = CutRun(file.trace, requests, profile);
   std::vector<uint32_t> index;
-  picture->instance = ToInstance(profile, &index);
-  picture->unplanned_requests = profile.blocks.size() - index.size();
-  const uint64_t occurrence = ChooseOccurrence(file, picture->iterations, profile.first_ordinal);
+  model->instance = ToInstance(profile, &index);
+  model->unplanned_requests = profile.blocks.size() - index.size();
+  const uint64_t occurrence = ChooseOccurrence(file, model->iterations, profile.first_ordinal);
   const uint64_t length = profile.blocks.size();
-  picture->unplanned = UnplannedLoadOf(file.trace, requests, hot);
+  model->unplanned = UnplannedLoadOf(file.trace, requests, hot);
   std::vector<uint64_t> events;
   for (uint32_t i : index) {
-    PictureBlock block;
+    ReportBlock block;
     block.request = i;
     block.asked = static_cast<Bytes>(profile.blocks[i].units * kBlockUnit);
     block.kind = i + uint64_t{profile.blocks[i].age} > length ? BlockKind::kCarried : BlockKind::kPacked;
     const std::optional<uint64_t> stands_for = RequestOf(file, requests, profile, occurrence, i);
     if (stands_for) Describe(file, requests.all[*stands_for], &block);
     events.push_back(stands_for ? requests.all[*stands_for].event : kNever);
-    picture->blocks.push_back(block);
+    model->blocks.push_back(block);
   }
-  AddNotes(file, events, picture);
+  AddNotes(file, events, model);
 }
 
-void FillWhole(const TraceFile& file, ReportModel* picture) {
-  picture->what = "the whole recording: no iteration repeats";
-  picture->instance = WholeRecording(file.trace);
+void FillWhole(const TraceFile& file, ReportModel* model) {
+  model->what = "the whole recording: no iteration repeats";
+  model->instance = WholeRecording(file.trace);
   std::vector<uint64_t> events;
   for (const RecordedRequest& request : CollectRequests(file.trace).all) {
-    PictureBlock block;
+    ReportBlock block;
     block.request = events.size();
     block.kind = request.release == kNever ? BlockKind::kKept : BlockKind::kPacked;
     Describe(file, request, &block);
     events.push_back(request.event);
-    picture->blocks.push_back(block);
+    model->blocks.push_back(block);
   }
-  AddNotes(file, events, picture);
+  AddNotes(file, events, model);
 }
 
 }  // namespace
 
-absl::StatusOr<ReportModel> MakePicture(const TraceFile& file, const PictureOptions& options) {
-  ReportModel picture;
+absl::StatusOr<ReportModel> MakeReportModel(const TraceFile& file, const ReportModelOptions& options) {
+  ReportModel model;
   const std::optional<LargestIteration> largest = FindLargestIteration(file.trace);
   if (largest) {
     const HotIteration& hot = largest->hot;
-    picture.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ",
-                                hot.profile.period, " requests");
-    if (hot.profile.unroll > 1) absl::StrAppend(&picture.what, ", unrolled ", hot.profile.unroll, " times");
-    FillIteration(file, hot, &picture);
+    model.what = absl::StrCat("the ", largest->marked ? "marked " : "", "iteration with the highest live load, ",
+                              hot.profile.period, " requests");
+    if (hot.profile.unroll > 1) absl::StrAppend(&model.what, ", unrolled ", hot.profile.unroll, " times");
+    FillIteration(file, hot, &model);
   } else {
-    FillWhole(file, &picture);
+    FillWhole(file, &model);
   }
-  if (absl::Status status = PackBlocks(options, &picture); !status.ok()) return status;
-  return picture;
+  if (absl::Status status = PackBlocks(options, &model); !status.ok()) return status;
+  return model;
 }
 
-absl::StatusOr<ReportModel> MakePicture(Instance instance, std::vector<std::string> ids,
-                                        const PictureOptions& options) {
-  ReportModel picture;
-  picture.what = "a packing instance";
-  picture.instance = std::move(instance);
-  picture.ids = std::move(ids);
-  for (size_t i = 0; i < picture.instance.blocks.size(); ++i) {
-    PictureBlock block;
+absl::StatusOr<ReportModel> MakeReportModel(Instance instance, std::vector<std::string> ids,
+                                            const ReportModelOptions& options) {
+  ReportModel model;
+  model.what = "a packing instance";
+  model.instance = std::move(instance);
+  model.ids = std::move(ids);
+  for (size_t i = 0; i < model.instance.blocks.size(); ++i) {
+    ReportBlock block;
     block.request = i;
-    block.asked = picture.instance.blocks[i].size;
-    block.kind = picture.instance.blocks[i].residency.size() > 1 ? BlockKind::kCarried : BlockKind::kPacked;
-    picture.blocks.push_back(block);
+    block.asked = model.instance.blocks[i].size;
+    block.kind = model.instance.blocks[i].residency.size() > 1 ? BlockKind::kCarried : BlockKind::kPacked;
+    model.blocks.push_back(block);
   }
-  if (absl::Status status = PackBlocks(options, &picture); !status.ok()) return status;
-  return picture;
+  if (absl::Status status = PackBlocks(options, &model); !status.ok()) return status;
+  return model;
 }
 
 }  // namespace hotpack

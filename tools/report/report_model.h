@@ -21,7 +21,7 @@ enum class BlockKind : uint8_t {
   kKept = 2,     // of a whole recording: not released before its end
 };
 
-struct PictureBlock {
+struct ReportBlock {
   uint64_t request = 0;  // its ordinal λ in the iteration, or in the recording
   Bytes asked = 0;       // the requested size, not rounded up
   uint32_t stream = 0;
@@ -36,7 +36,7 @@ struct ReportModel {
   uint64_t unroll = 1;  // iterations planned as one
   Instance instance;    // the clock counts requests; without a repeating iteration requests and releases
   PackResult packed;
-  std::vector<PictureBlock> blocks;  // by block of the instance
+  std::vector<ReportBlock> blocks;  // by block of the instance
   std::vector<std::string> names;
   std::vector<std::string> ids;  // of a packing instance; else empty
   PlacementCurves curves;
@@ -46,7 +46,7 @@ struct ReportModel {
   std::vector<RunIteration> iterations;  // empty if none repeats
 };
 
-struct PictureOptions {
+struct ReportModelOptions {
   // Of the packing, in logical time (packer/stop.h: WorkClock), so that the same recording has the same picture. One
   // pass of best-fit always runs, however long it takes.
   int64_t time_limit_ns = 1'000'000'000;
@@ -55,9 +55,10 @@ struct PictureOptions {
 // Packs the iteration with the highest live load (FindLargestIteration), else the whole recording. Of several equal
 // iterations, streams and notes come from the one with most notes. Errors: no requests, too many bytes (kOverflow).
 // O(events) and the packing.
-absl::StatusOr<ReportModel> MakePicture(const TraceFile& file, const PictureOptions& options);
+absl::StatusOr<ReportModel> MakeReportModel(const TraceFile& file, const ReportModelOptions& options);
 
 // As above for a packing instance, whose blocks have no further facts.
-absl::StatusOr<ReportModel> MakePicture(Instance instance, std::vector<std::string> ids, const PictureOptions& options);
+absl::StatusOr<ReportModel> MakeReportModel(Instance instance, std::vector<std::string> ids,
+                                            const ReportModelOptions& options);
 
 }  // namespace hotpack

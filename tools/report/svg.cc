@@ -88,14 +88,14 @@ class Grains {
   std::vector<char> colours_;  // step + 1, 0: nothing
 };
 
-std::string Blocks(const ReportModel& picture, const Frame& frame) {
-  const LifeSteps steps(picture.instance);
+std::string Blocks(const ReportModel& model, const Frame& frame) {
+  const LifeSteps steps(model.instance);
   std::array<std::string, kRampSteps> framed, bare, grains;  // by colour
   Grains small(frame);
-  for (size_t i = 0; i < picture.instance.blocks.size(); ++i) {
-    const Block& block = picture.instance.blocks[i];
+  for (size_t i = 0; i < model.instance.blocks.size(); ++i) {
+    const Block& block = model.instance.blocks[i];
     const size_t step = steps.Of(block);
-    const Offset offset = picture.packed.placement.offsets[i];
+    const Offset offset = model.packed.placement.offsets[i];
     const double y0 = frame.Y(offset + block.size), y1 = frame.Y(offset);
     for (const Residency& residency : block.residency) {
       const double x0 = frame.X(residency.begin), x1 = frame.X(residency.end);
@@ -177,8 +177,8 @@ std::string Grid(const Frame& frame, int lines) {
 }
 
 // Draws plan and lower bound across a frame, with their names next to it; the names keep apart.
-std::string Marks(const ReportModel& picture, const Frame& frame, bool name) {
-  const Bytes height = picture.packed.placement.height, bound = picture.packed.lower_bound;
+std::string Marks(const ReportModel& model, const Frame& frame, bool name) {
+  const Bytes height = model.packed.placement.height, bound = model.packed.lower_bound;
   const double right = frame.left + frame.width, at = frame.Y(height), below = std::max(frame.Y(bound), at + 14);
   std::string text = absl::StrCat(Line(frame.left, frame.Y(height), right, frame.Y(height), kAccent, 1.4, ""),
                                   Line(frame.left, frame.Y(bound), right, frame.Y(bound), kInk, 1, "5 4"));
@@ -190,32 +190,32 @@ std::string Marks(const ReportModel& picture, const Frame& frame, bool name) {
 
 }  // namespace
 
-std::string Svg(const ReportModel& picture, const SvgOptions& options) {
+std::string Svg(const ReportModel& model, const SvgOptions& options) {
   const double inner = options.height - kTop - kBetween - kFoot, width = options.width - kLeft - kRight;
-  const double top = static_cast<double>(std::max<Bytes>(1, picture.packed.placement.height)) * 1.02,
-               end = static_cast<double>(std::max<Clock>(1, picture.curves.end));
+  const double top = static_cast<double>(std::max<Bytes>(1, model.packed.placement.height)) * 1.02,
+               end = static_cast<double>(std::max<Clock>(1, model.curves.end));
   const Frame map{kLeft, kTop, width, inner * (1 - kLoadShare), end, top};
   const Frame load{kLeft, kTop + map.height + kBetween, width, inner * kLoadShare, end, top};
-  const std::vector<Bytes> loads = Largest(picture.curves, picture.curves.load, load),
-                           tops = Largest(picture.curves, picture.curves.top, load);
+  const std::vector<Bytes> loads = Largest(model.curves, model.curves.load, load),
+                           tops = Largest(model.curves, model.curves.top, load);
   const std::string title =
-      absl::StrCat(picture.blocks.size(), picture.blocks.size() == 1 ? " block" : " blocks", ", ", picture.what,
-                   ": plan ", SizeText(picture.packed.placement.height),
+      absl::StrCat(model.blocks.size(), model.blocks.size() == 1 ? " block" : " blocks", ", ", model.what, ": plan ",
+                   SizeText(model.packed.placement.height),
                    absl::StrFormat(", %.4f of the lower bound",
-                                   static_cast<double>(picture.packed.placement.height) /
-                                       static_cast<double>(std::max<Bytes>(1, picture.packed.lower_bound))));
+                                   static_cast<double>(model.packed.placement.height) /
+                                       static_cast<double>(std::max<Bytes>(1, model.packed.lower_bound))));
   return absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", options.width, " ", options.height,
                       "\" width=\"", options.width, "\" height=\"", options.height,
                       "\" font-family=\"Helvetica, Arial, sans-serif\" role=\"img\">\n<title>", title,
                       "</title>\n<rect width=\"", options.width, "\" height=\"", options.height, "\" rx=\"6\" fill=\"",
-                      kPaper, "\"/>\n", Text(kLeft, 20, "start", kInk, title, 13), Grid(map, 7), Blocks(picture, map),
-                      Marks(picture, map, true), Grid(load, 3), Area(loads, nullptr, load, kAccent, 0.22),
-                      Area(tops, &loads, load, kWarm, 0.2), Marks(picture, load, false),
+                      kPaper, "\"/>\n", Text(kLeft, 20, "start", kInk, title, 13), Grid(map, 7), Blocks(model, map),
+                      Marks(model, map, true), Grid(load, 3), Area(loads, nullptr, load, kAccent, 0.22),
+                      Area(tops, &loads, load, kWarm, 0.2), Marks(model, load, false),
                       Text(load.left + load.width + 8, load.upper + load.height - 14, "start", kAccent, "load"),
                       Text(load.left + load.width + 8, load.upper + load.height, "start", kWarm, "holes"),
                       Text(kLeft, map.upper + map.height + 18, "start", kFaint,
                            "offset ↑, clock →; colour: lifetime, dark short, bright long"),
-                      Text(kLeft + width, map.upper + map.height + 18, "end", kFaint, absl::StrCat(picture.curves.end)),
+                      Text(kLeft + width, map.upper + map.height + 18, "end", kFaint, absl::StrCat(model.curves.end)),
                       "</svg>\n");
 }
 

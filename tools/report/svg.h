@@ -15,6 +15,6 @@ struct SvgOptions {
 // Returns blocks with time to the right and offset up, coloured by lifetime. Below them: the load, the fragmentation,
 // the plan's height and the lower bound. Blocks smaller than a pixel are merged with their neighbours, so the picture's
 // size bounds the text, not the number of blocks. Well-formed, self-contained XML. O(blocks · log).
-std::string Svg(const ReportModel& picture, const SvgOptions& options);
+std::string Svg(const ReportModel& model, const SvgOptions& options);
 
 }  // namespace hotpack

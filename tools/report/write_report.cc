@@ -35,53 +35,53 @@ void AddPeers(const Trace& trace, PageInput* input) {
 
 }  // namespace
 
-absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options) {
+absl::StatusOr<ReadReportModelResult> ReadReportModel(const std::string& path, const ReportModelOptions& options) {
   absl::StatusOr<std::string> contents = ReadWholeFile(path);
   if (!contents.ok()) return contents.status();
   if (IsPlanFile(reinterpret_cast<const uint8_t*>(contents->data()), contents->size())) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": a plan file has no recording in it; hotpack show prints its figures"));
   }
-  ReadPictureResult result;
-  absl::StatusOr<ReportModel> picture;
+  ReadReportModelResult result;
+  absl::StatusOr<ReportModel> model;
   if (RecogniseFormat(*contents) == FileFormat::kOther) {
     absl::StatusOr<NamedInstance> named = ParseCsv(*contents, path);
     if (!named.ok()) return named.status();
-    picture = MakePicture(std::move(named->instance), std::move(named->ids), options);
+    model = MakeReportModel(std::move(named->instance), std::move(named->ids), options);
   } else {
     absl::StatusOr<TraceFile> file = ParseTrace(*contents, path);
     if (!file.ok()) return file.status();
     result.file = *std::move(file);
-    picture = MakePicture(*result.file, options);
+    model = MakeReportModel(*result.file, options);
   }
-  if (!picture.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", picture.status().message()));
-  result.picture = *std::move(picture);
+  if (!model.ok()) return absl::InvalidArgumentError(absl::StrCat(path, ": ", model.status().message()));
+  result.model = *std::move(model);
   return result;
 }
 
 absl::Status WriteReport(const ReportOptions& options, std::string* summary) {
-  PictureOptions picture_options;
+  ReportModelOptions picture_options;
   picture_options.time_limit_ns = options.time_limit_ns;
-  absl::StatusOr<ReadPictureResult> read = ReadPicture(options.path, picture_options);
+  absl::StatusOr<ReadReportModelResult> read = ReadReportModel(options.path, picture_options);
   if (!read.ok()) return read.status();
   PageInput input;
   input.name = std::filesystem::path(options.path).filename().string();
   input.title = options.title;
   input.file = read->file ? &*read->file : nullptr;
-  input.picture = &read->picture;
+  input.model = &read->model;
   input.stats = options.stats;
   input.command = options.command;
   input.block_limit = options.block_limit;
   if (options.peers && input.file != nullptr) AddPeers(input.file->trace, &input);
   const std::string page = Page(input);
   const absl::Status status = WriteFile(options.out, page);
-  const ReportModel& picture = read->picture;
-  const auto height = static_cast<uint64_t>(picture.packed.placement.height);
-  *summary = absl::StrCat(picture.what, ": ", picture.blocks.size(), " blocks packed into ", FormatSize(height), ", ",
-                          absl::StrFormat("%.4f of the lower bound",
-                                          static_cast<double>(height) /
-                                              static_cast<double>(std::max<Bytes>(1, picture.packed.lower_bound))));
-  if (picture.blocks.size() > options.block_limit)
+  const ReportModel& model = read->model;
+  const auto height = static_cast<uint64_t>(model.packed.placement.height);
+  *summary = absl::StrCat(
+      model.what, ": ", model.blocks.size(), " blocks packed into ", FormatSize(height), ", ",
+      absl::StrFormat("%.4f of the lower bound",
+                      static_cast<double>(height) / static_cast<double>(std::max<Bytes>(1, model.packed.lower_bound))));
+  if (model.blocks.size() > options.block_limit)
     absl::StrAppend(summary, "; ", options.block_limit, " of them are in the page");
   return status;
 }

@@ -12,13 +12,13 @@
 
 namespace hotpack {
 
-struct ReadPictureResult {
+struct ReadReportModelResult {
   std::optional<TraceFile> file;  // nothing: a packing instance
-  ReportModel picture;
+  ReportModel model;
 };
 
 // Reads and packs a recording or a minimalloc CSV. Errors are one line, "FILE: reason" or as of profiler/trace_file.h.
-absl::StatusOr<ReadPictureResult> ReadPicture(const std::string& path, const PictureOptions& options);
+absl::StatusOr<ReadReportModelResult> ReadReportModel(const std::string& path, const ReportModelOptions& options);
 
 struct ReportOptions {
   std::string path;              // of the recording
