@@ -55,8 +55,8 @@ bool ReadStatsFile(const std::string& path, ProcessStats* process);
 // Reads all stats.* files of a directory. Returns the process with most requests first.
 std::vector<ProcessStats> ReadStatsDirectory(const std::string& directory);
 
-// Combines the figures of several arenas. Counts and bytes add up: every member of hotpack_stats that Combine() does not
-// name. steady_iteration, the per-iteration and the per-request figures are those of the arena with most requests.
+// Combines the figures of several arenas. Counts and bytes add up, so every member of hotpack_stats that Combine() does
+// not name. steady_iteration, the per-iteration and the per-request figures are those of the arena with most requests.
 hotpack_stats Combine(const hotpack_stats* stats, size_t count);
 
 }  // namespace hotpack
