@@ -19,15 +19,15 @@ BudgetFitter::State::State(const Graph& graph, const Values& values, const Machi
       helped_(values.values.size()),
       device_(graph.storages.size()),
       host_(graph.storages.size()),
-      made_(graph.storages.size()),
-      copied_(graph.storages.size()),
+      copies_.made(graph.storages.size()),
+      copies_.copied(graph.storages.size()),
       next_use_(values.values.size()),
       pins_(values.values.size()),
       bytes_(values.values.size()),
       slot_(values.values.size()),
       again_(values.values.size()),
-      in_closure_(graph.operators.size()),
-      seen_(values.values.size()),
+      closure_.has(graph.operators.size()),
+      closure_.seen(values.values.size()),
       starts_(graph.operators.size() + 1),
       expires_(graph.operators.size() + 1) {
   contents_.resize(graph.storages.size());
@@ -50,14 +50,14 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
   forbidden_.clear();
   asked_ = *choice;
   evictions_ = 0;
-  fetches_.clear();
+  copies_.fetches.clear();
   if (std::find(asked_.ways.begin(), asked_.ways.end(), GapAction::kOffload) != asked_.ways.end()) {
-    needs_.assign(graph_.operators.size() + 1, 0);
-    begins_ = starts_;
+    copies_.needs.assign(graph_.operators.size() + 1, 0);
+    copies_.begins = starts_;
     if (options.fetching == Fetching::kWithRoom) {
-      copies_take_time_ = false;
+      copies_.take_time = false;
       const bool whole = RunUntilSettled(nullptr);
-      copies_take_time_ = true;
+      copies_.take_time = true;
       if (!whole) return kGivenUp;
       asked_ = tried_;
     }
@@ -73,7 +73,7 @@ BudgetFit BudgetFitter::State::Fit(const FitOptions& options, Decisions* choice,
   }
   return {.fits = over_ == 0,
           .over = over_,
-          .time = std::max({clock_, to_host_, to_device_}),
+          .time = std::max({clock_, copies_.to_host, copies_.to_device}),
           .peak = peak_,
           .evictions = evictions_};
 }
@@ -133,14 +133,14 @@ void BudgetFitter::State::Reset(Schedule* schedule) {
   }
   std::fill(helped_.begin(), helped_.end(), -1);
   std::fill(host_.begin(), host_.end(), kNothing);
-  std::fill(made_.begin(), made_.end(), 0);
-  std::fill(copied_.begin(), copied_.end(), 0);
-  copying_.clear();
+  std::fill(copies_.made.begin(), copies_.made.end(), 0);
+  std::fill(copies_.copied.begin(), copies_.copied.end(), 0);
+  copies_.copying.clear();
   missed_.clear();
-  deferred_.clear();
-  next_fetch_ = 0;
-  host_bytes_ = 0;
-  to_host_ = to_device_ = 0;
+  copies_.deferred.clear();
+  copies_.next_fetch = 0;
+  copies_.host_bytes = 0;
+  copies_.to_host = copies_.to_device = 0;
   live_ = peak_ = 0;
   clock_ = 0;
   now_ = -1;
@@ -157,16 +157,16 @@ bool BudgetFitter::State::Run() {
   }
   for (size_t i = 0; i < graph_.operators.size(); ++i) {
     now_ = static_cast<OperatorId>(i);
-    if (!copies_take_time_) begins_[i] = clock_;
-    if (!fetches_.empty()) FetchDue();
+    if (!copies_.take_time) copies_.begins[i] = clock_;
+    if (!copies_.fetches.empty()) FetchDue();
     if (!Make(values_.inputs[i]) || !RunOperator(now_, false)) return false;
-    if (!copying_.empty()) DropCopied();
+    if (!copies_.copying.empty()) DropCopied();
     for (ValueId value : expires_[i]) {
       if (IsThere(value) && GapOf(value) < 0) Drop(value);
     }
   }
   now_ = static_cast<OperatorId>(graph_.operators.size());
-  if (!copies_take_time_) begins_.back() = clock_;
+  if (!copies_.take_time) copies_.begins.back() = clock_;
   FetchDue();
   left_.clear();
   for (size_t v = 0; v < values_.values.size(); ++v) {
@@ -195,7 +195,8 @@ bool BudgetFitter::State::Find(ValueId value) {
     return true;
   }
   if (IsOnHost(value)) {
-    if (std::find(fetch_now_.begin(), fetch_now_.end(), value) == fetch_now_.end()) fetch_now_.push_back(value);
+    if (std::find(copies_.fetch_now.begin(), copies_.fetch_now.end(), value) == copies_.fetch_now.end())
+      copies_.fetch_now.push_back(value);
     return true;
   }
   const OperatorId maker = Of(value).maker;
@@ -207,16 +208,16 @@ bool BudgetFitter::State::Find(ValueId value) {
     return true;
   }
   if (Of(value).overwritten >= now_ && GapOf(value) < 0) missed_.push_back({value, now_});
-  if (in_closure_[At(maker)]) return true;
-  in_closure_[At(maker)] = true;
-  closure_.push_back(maker);
+  if (closure_.has[At(maker)]) return true;
+  closure_.has[At(maker)] = true;
+  closure_.operators.push_back(maker);
   const std::vector<ValueId>& inputs = values_.inputs[At(maker)];
   return std::all_of(inputs.begin(), inputs.end(), [this](ValueId input) { return Find(input); });
 }
 
 bool BudgetFitter::State::Make(const std::vector<ValueId>& wanted) {
-  closure_.clear();
-  fetch_now_.clear();
+  closure_.operators.clear();
+  copies_.fetch_now.clear();
   bool found = true;
   for (ValueId value : wanted) {
     ++pins_[At(value)];
@@ -225,17 +226,17 @@ bool BudgetFitter::State::Make(const std::vector<ValueId>& wanted) {
       found = false;
     }
   }
-  if (closure_.empty() && fetch_now_.empty()) return found;
-  std::sort(closure_.begin(), closure_.end());
-  for (OperatorId op : closure_) {
+  if (closure_.operators.empty() && copies_.fetch_now.empty()) return found;
+  std::sort(closure_.operators.begin(), closure_.operators.end());
+  for (OperatorId op : closure_.operators) {
     for (ValueId input : values_.inputs[At(op)]) ++pins_[At(input)];
   }
-  for (ValueId value : fetch_now_) {
+  for (ValueId value : copies_.fetch_now) {
     if (IsOnHost(value)) Fetch(value);
   }
-  for (OperatorId op : closure_) {
+  for (OperatorId op : closure_.operators) {
     found = found && RunOperator(op, true);
-    in_closure_[At(op)] = false;
+    closure_.has[At(op)] = false;
   }
   if (!found && !again_soon_) {
     for (ValueId value : wanted) {
@@ -279,18 +280,18 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
     if (again && !(changed && pins_[At(there)] <= 1)) return conflict_ = true, false;
     if (again && GapOf(there) >= 0 && Of(there).overwritten != number) return conflict_ = true, false;
   }
-  taken_.clear();
+  closure_.taken.clear();
   for (size_t pair = 0; pair < op.in_place.size(); ++pair) {
     const auto [read, made] = op.in_place[pair];
     const ValueId value = device_[At(read)];
     if (value == kNothing || device_[At(made)] != kNothing || !goes(value)) continue;
     // In a larger storage the unused rest would stay as long as the result.
     if (graph_.storages[At(read)].bytes != graph_.storages[At(made)].bytes) continue;
-    const bool twice = std::any_of(taken_.begin(), taken_.end(), [&](int32_t other) {
+    const bool twice = std::any_of(closure_.taken.begin(), closure_.taken.end(), [&](int32_t other) {
       return op.in_place[At(other)].read == read || op.in_place[At(other)].made == made;
     });
     if (twice) continue;
-    taken_.push_back(static_cast<int32_t>(pair));
+    closure_.taken.push_back(static_cast<int32_t>(pair));
     needed -= graph_.storages[At(made)].bytes;
   }
   if (live_ + needed > options_->budget) {
@@ -300,16 +301,16 @@ bool BudgetFitter::State::RunOperator(OperatorId number, bool again) {
     Pin(outputs, -1);
   }
   if (schedule_ != nullptr) {
-    schedule_->actions.push_back({ActionKind::kRun, number, taken_});
+    schedule_->actions.push_back({ActionKind::kRun, number, closure_.taken});
     if (again && op.random) schedule_->saved_states.push_back(number);
   }
   peak_ = std::max(peak_, live_ + needed);
-  if (!copies_take_time_) needs_[At(now_)] = std::max(needs_[At(now_)], live_ + needed);
+  if (!copies_.take_time) copies_.needs[At(now_)] = std::max(copies_.needs[At(now_)], live_ + needed);
   Wait(op);
-  for (int32_t pair : taken_) Remove(device_[At(op.in_place[At(pair)].read)]);
+  for (int32_t pair : closure_.taken) Remove(device_[At(op.in_place[At(pair)].read)]);
   clock_ += op.cost;
   if (clock_ > options_->max_time) return false;
-  for (ValueId output : outputs) made_[At(Of(output).storage)] = clock_;
+  for (ValueId output : outputs) copies_.made[At(Of(output).storage)] = clock_;
   for (ValueId input : inputs) {
     --pins_[At(input)];
     if (!again) ++next_use_[At(input)], again_[At(input)] = false;

@@ -19,13 +19,13 @@ double Drawn(uint64_t seed, uint64_t index) {
 }  // namespace
 
 void BudgetFitter::State::Drop(ValueId value) {
-  clock_ = std::max(clock_, copied_[At(Of(value).storage)]);
+  clock_ = std::max(clock_, copies_.copied[At(Of(value).storage)]);
   if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kDrop, Of(value).storage});
   Remove(value);
 }
 
 Nanoseconds BudgetFitter::State::CopyTime(Bytes bytes, double bytes_per_ns) const {
-  if (!copies_take_time_) return 0;
+  if (!copies_.take_time) return 0;
   return static_cast<Nanoseconds>(std::ceil(static_cast<double>(bytes) / bytes_per_ns));
 }
 
@@ -34,21 +34,22 @@ void BudgetFitter::State::Copy(ValueId value, GapId gap) {
   const StorageId storage = Of(value).storage;
   if (host_[At(storage)] != value) {
     const Bytes more = host_[At(storage)] == kNothing ? bytes_[At(value)] : 0;
-    if (host_bytes_ + more > machine_.host_memory) return;
-    host_bytes_ += more;
+    if (copies_.host_bytes + more > machine_.host_memory) return;
+    copies_.host_bytes += more;
     host_[At(storage)] = value;
-    to_host_ = std::max(to_host_, made_[At(storage)]) + CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_host);
-    copied_[At(storage)] = to_host_;
+    copies_.to_host = std::max(copies_.to_host, copies_.made[At(storage)]) +
+                      CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_host);
+    copies_.copied[At(storage)] = copies_.to_host;
     if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kOffload, storage});
   }
-  copying_.push_back({value, gap});
+  copies_.copying.push_back({value, gap});
 }
 
 void BudgetFitter::State::DropCopied() {
-  std::erase_if(copying_, [this](const std::pair<ValueId, GapId>& each) {
+  std::erase_if(copies_.copying, [this](const std::pair<ValueId, GapId>& each) {
     const auto [value, gap] = each;
     if (!IsThere(value) || GapOf(value) != gap) return true;
-    if (copied_[At(Of(value).storage)] > clock_ || pins_[At(value)] > 0) return false;
+    if (copies_.copied[At(Of(value).storage)] > clock_ || pins_[At(value)] > 0) return false;
     Drop(value);
     return true;
   });
@@ -56,33 +57,35 @@ void BudgetFitter::State::DropCopied() {
 
 void BudgetFitter::State::PlanFetches() {
   for (size_t g = 0; g < asked_.ways.size(); ++g) {
-    if (asked_.ways[g] == GapAction::kOffload) fetches_.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
+    if (asked_.ways[g] == GapAction::kOffload)
+      copies_.fetches.push_back({values_.gaps[g].before, static_cast<GapId>(g)});
   }
-  std::sort(fetches_.rbegin(), fetches_.rend());
+  std::sort(copies_.fetches.rbegin(), copies_.fetches.rend());
   Nanoseconds free = INT64_MAX;
-  for (auto& [at, gap] : fetches_) {
+  for (auto& [at, gap] : copies_.fetches) {
     const Gap& of = values_.gaps[At(gap)];
     const Bytes bytes = bytes_[At(of.value)];
-    free = std::min(free, begins_[At(at)]) - CopyTime(bytes, machine_.bytes_per_ns_to_device);
+    free = std::min(free, copies_.begins[At(at)]) - CopyTime(bytes, machine_.bytes_per_ns_to_device);
     const auto fits = [&] {
-      return options_->fetching == Fetching::kInTime || needs_[At(at) - 1] + bytes <= options_->budget;
+      return options_->fetching == Fetching::kInTime || copies_.needs[At(at) - 1] + bytes <= options_->budget;
     };
-    while (at > of.after + 1 && begins_[At(at)] > free && fits()) needs_[At(--at)] += bytes;
+    while (at > of.after + 1 && copies_.begins[At(at)] > free && fits()) copies_.needs[At(--at)] += bytes;
   }
-  std::stable_sort(fetches_.begin(), fetches_.end(), [this](const auto& a, const auto& b) {
+  std::stable_sort(copies_.fetches.begin(), copies_.fetches.end(), [this](const auto& a, const auto& b) {
     return std::pair(a.first, values_.gaps[At(a.second)].before) <
            std::pair(b.first, values_.gaps[At(b.second)].before);
   });
 }
 
 void BudgetFitter::State::FetchDue() {
-  for (; next_fetch_ < fetches_.size() && fetches_[next_fetch_].first <= now_; ++next_fetch_)
-    deferred_.push_back(fetches_[next_fetch_].second);
-  if (deferred_.empty()) return;
-  if (!copying_.empty()) DropCopied();
-  std::erase_if(deferred_, [this](GapId gap) {
+  for (; copies_.next_fetch < copies_.fetches.size() && copies_.fetches[copies_.next_fetch].first <= now_;
+       ++copies_.next_fetch)
+    copies_.deferred.push_back(copies_.fetches[copies_.next_fetch].second);
+  if (copies_.deferred.empty()) return;
+  if (!copies_.copying.empty()) DropCopied();
+  std::erase_if(copies_.deferred, [this](GapId gap) {
     const ValueId value = values_.gaps[At(gap)].value;
-    std::erase_if(copying_, [value](const auto& each) { return each.first == value; });
+    std::erase_if(copies_.copying, [value](const auto& each) { return each.first == value; });
     if (GapOf(value) != gap || !IsOnHost(value)) return true;
     if (options_->fetching == Fetching::kWithRoom && live_ + bytes_[At(value)] > options_->budget) return false;
     Fetch(value);
@@ -96,20 +99,20 @@ void BudgetFitter::State::Fetch(ValueId value) {
   const StorageId storage = Of(value).storage;
   Place(value);
   peak_ = std::max(peak_, live_);
-  to_device_ = std::max({to_device_, clock_, copied_[At(storage)]}) +
-               CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_device);
-  made_[At(storage)] = to_device_;
+  copies_.to_device = std::max({copies_.to_device, clock_, copies_.copied[At(storage)]}) +
+                      CopyTime(bytes_[At(value)], machine_.bytes_per_ns_to_device);
+  copies_.made[At(storage)] = copies_.to_device;
   if (schedule_ != nullptr) schedule_->actions.push_back({ActionKind::kPrefetch, storage});
 }
 
 void BudgetFitter::State::Wait(const Operator& op) {
   for (const std::vector<StorageId>* used : {&op.reads, &op.updates}) {
-    for (StorageId id : *used) clock_ = std::max(clock_, made_[At(id)]);
+    for (StorageId id : *used) clock_ = std::max(clock_, copies_.made[At(id)]);
   }
   for (const std::vector<StorageId>* changed : {&op.writes, &op.updates}) {
-    for (StorageId id : *changed) clock_ = std::max(clock_, copied_[At(id)]);
+    for (StorageId id : *changed) clock_ = std::max(clock_, copies_.copied[At(id)]);
   }
-  for (int32_t pair : taken_) clock_ = std::max(clock_, copied_[At(op.in_place[At(pair)].read)]);
+  for (int32_t pair : closure_.taken) clock_ = std::max(clock_, copies_.copied[At(op.in_place[At(pair)].read)]);
 }
 
 void BudgetFitter::State::Pin(const std::vector<ValueId>& outputs, int by) {
@@ -119,14 +122,17 @@ void BudgetFitter::State::Pin(const std::vector<ValueId>& outputs, int by) {
 }
 
 Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
-  if (host_[At(Of(value).storage)] == value) return std::max<Nanoseconds>(0, copied_[At(Of(value).storage)] - clock_);
+  if (host_[At(Of(value).storage)] == value)
+    return std::max<Nanoseconds>(0, copies_.copied[At(Of(value).storage)] - clock_);
   Nanoseconds cost = graph_.operators[At(Of(value).maker)].cost;
   if (!options_->neighbors) return cost;
-  ++stamp_;
+  ++closure_.stamp;
   open_.assign(1, value);
   for (size_t i = 0; i < open_.size() && i < At(kMaxNeighbors); ++i) {
     for (ValueId input : values_.inputs[At(Of(open_[i]).maker)]) {
-      if (IsThere(input) || Of(input).maker < 0 || std::exchange(seen_[At(input)], stamp_) == stamp_) continue;
+      if (IsThere(input) || Of(input).maker < 0 ||
+          std::exchange(closure_.seen[At(input)], closure_.stamp) == closure_.stamp)
+        continue;
       cost += graph_.operators[At(Of(input).maker)].cost;
       open_.push_back(input);
     }
@@ -136,7 +142,9 @@ Nanoseconds BudgetFitter::State::CostOf(ValueId value) {
     for (OperatorId use : Of(open_[i]).uses) {
       if (use >= now_) break;
       for (ValueId output : values_.outputs[At(use)]) {
-        if (IsThere(output) || GapOf(output) < 0 || std::exchange(seen_[At(output)], stamp_) == stamp_) continue;
+        if (IsThere(output) || GapOf(output) < 0 ||
+            std::exchange(closure_.seen[At(output)], closure_.stamp) == closure_.stamp)
+          continue;
         cost += graph_.operators[At(use)].cost;
         open_.push_back(output);
       }
@@ -172,7 +180,7 @@ void BudgetFitter::State::Sort() {
 }
 
 std::vector<std::pair<ValueId, GapId>>::iterator BudgetFitter::State::NextCopied() {
-  return std::find_if(copying_.begin(), copying_.end(), [this](const auto& each) {
+  return std::find_if(copies_.copying.begin(), copies_.copying.end(), [this](const auto& each) {
     return IsThere(each.first) && GapOf(each.first) == each.second && pins_[At(each.first)] == 0;
   });
 }
@@ -196,16 +204,16 @@ std::optional<BudgetFitter::State::Victim> BudgetFitter::State::NextVictim() {
 
 bool BudgetFitter::State::Evict(Bytes bytes) {
   const Bytes target = live_ - bytes;
-  if (!copying_.empty()) DropCopied();
+  if (!copies_.copying.empty()) DropCopied();
   while (live_ > target) {
     const std::optional<Victim> victim = NextVictim();
-    if (const auto copy = NextCopied(); copy != copying_.end()) {
+    if (const auto copy = NextCopied(); copy != copies_.copying.end()) {
       // Waiting for a copy may cost less than recomputing another value.
-      const Nanoseconds wait = copied_[At(Of(copy->first).storage)] - clock_;
+      const Nanoseconds wait = copies_.copied[At(Of(copy->first).storage)] - clock_;
       if (!victim || wait <= CostOf(victim->value)) {
         if (victim) queue_.push_back(*victim);
         const ValueId value = copy->first;
-        copying_.erase(copy);
+        copies_.copying.erase(copy);
         Drop(value);
         continue;
       }

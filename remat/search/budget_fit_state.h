@@ -146,38 +146,46 @@ class BudgetFitter::State {
   Schedule* schedule_ = nullptr;
   std::vector<std::vector<ValueId>> contents_;  // by storage: its successive values
   std::vector<ValueId> device_, host_;          // by storage
-  // By storage: when its contents are complete, and when its last copy to the host ends.
-  std::vector<Nanoseconds> made_, copied_;
-  // Copies to the host under way; their values are dropped at the end.
-  std::vector<std::pair<ValueId, GapId>> copying_;
-  // Copies back and the operators before which they begin, ascending.
-  std::vector<std::pair<OperatorId, GapId>> fetches_;
-  size_t next_fetch_ = 0;
-  std::vector<GapId> deferred_;  // due, but they do not fit yet
-  bool copies_take_time_ = true;
-  // By operator: the most live bytes while it runs, if copies took no time.
-  std::vector<Bytes> needs_;
-  // By operator: when it begins, reruns included, if copies took no time; or starts_.
-  std::vector<Nanoseconds> begins_;
-  std::vector<ValueId> fetch_now_;
-  Bytes host_bytes_ = 0;
+  // Copies to the host and back.
+  struct Copies {
+    // By storage: when its contents are complete, and when its last copy to the host ends.
+    std::vector<Nanoseconds> made, copied;
+    // Copies to the host under way; their values are dropped at the end.
+    std::vector<std::pair<ValueId, GapId>> copying;
+    // Copies back and the operators before which they begin, ascending.
+    std::vector<std::pair<OperatorId, GapId>> fetches;
+    size_t next_fetch = 0;
+    std::vector<GapId> deferred;  // due, but they do not fit yet
+    bool take_time = true;
+    // By operator: the most live bytes while it runs, if copies took no time.
+    std::vector<Bytes> needs;
+    // By operator: when it begins, reruns included, if copies took no time; or starts_.
+    std::vector<Nanoseconds> begins;
+    std::vector<ValueId> fetch_now;
+    Bytes host_bytes = 0;
+    Nanoseconds to_host = 0, to_device = 0;  // when each engine has ended the work issued so far
+  } copies_;
   std::vector<int32_t> next_use_;  // by value: index of its next use after the present operator
   std::vector<int32_t> pins_;      // by value: pending runs that need it
   std::vector<Bytes> bytes_;       // by value
   std::vector<int32_t> slot_;      // by value: index in resident_
   std::vector<char> again_;        // by value: recomputed in the gap that is open
-  std::vector<char> in_closure_;
-  std::vector<int64_t> seen_;
+  // The operators that must run again to restore values, and what a search for them has visited.
+  struct Closure {
+    std::vector<OperatorId> operators;
+    std::vector<char> has;
+    std::vector<int64_t> seen;
+    std::vector<int32_t> taken;
+    int64_t stamp = 0;
+  } closure_;
   std::vector<Nanoseconds> starts_;
   std::vector<std::vector<ValueId>> expires_;
   std::vector<ValueId> resident_, left_, open_;
-  std::vector<OperatorId> closure_;
-  std::vector<int32_t> taken_;
   std::vector<Victim> queue_;  // the next victim is at the back
   size_t since_sorted_ = 0;
-  int64_t stamp_ = 0, evictions_ = 0;
+  int64_t evictions_ = 0;
   Bytes live_ = 0, peak_ = 0, over_ = 0;
-  Nanoseconds clock_ = 0, to_host_ = 0, to_device_ = 0;  // when each engine has ended the work issued so far
+  Nanoseconds clock_ = 0;  // when the work issued so far has ended
   OperatorId now_ = -1;
   bool again_soon_ = false;  // a new constraint was found: start over
   bool conflict_ = false;
