@@ -19,17 +19,17 @@ BudgetFitter::State::State(const Graph& graph, const Values& values, const Machi
       helped_(values.values.size()),
       device_(graph.storages.size()),
       host_(graph.storages.size()),
-      copies_.made(graph.storages.size()),
-      copies_.copied(graph.storages.size()),
       next_use_(values.values.size()),
       pins_(values.values.size()),
       bytes_(values.values.size()),
       slot_(values.values.size()),
       again_(values.values.size()),
-      closure_.has(graph.operators.size()),
-      closure_.seen(values.values.size()),
       starts_(graph.operators.size() + 1),
       expires_(graph.operators.size() + 1) {
+  copies_.made.resize(graph.storages.size());
+  copies_.copied.resize(graph.storages.size());
+  closure_.has.resize(graph.operators.size());
+  closure_.seen.resize(values.values.size());
   contents_.resize(graph.storages.size());
   for (size_t v = 0; v < values.values.size(); ++v) {
     bytes_[v] = graph.storages[At(values.values[v].storage)].bytes;
