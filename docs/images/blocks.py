@@ -40,8 +40,8 @@ def load(blocks):
     return steps
 
 
-# One step of best-fit. lines: [begin, end, height] before it. line: index of the chosen one. block: index, or None for a
-# lift. to: top of the block, or the height lifted to.
+# One step of best-fit. lines: [begin, end, height] before it. line: index of the chosen one. block: index, or None for
+# a lift. to: top of the block, or the height lifted to.
 Step = collections.namedtuple("Step", "lines line block to")
 
 
@@ -80,7 +80,7 @@ def best_fit(blocks):
 
 
 class Node:
-    """A node of the exact search (packer/exact_search.h) for blocks of one interval each, without alignment and pins."""
+    """A node of the exact search (packer/exact_search.h) for blocks of one interval, without alignment and pins."""
 
     def __init__(self, blocks, capacity):
         self.blocks, self.capacity = blocks, capacity

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> str:
     if name == "__version__":  # of the library that is loaded
         return _version()
     raise AttributeError(f"module 'hotpack' has no attribute {name!r}")

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ._errors import Error
 
@@ -19,9 +20,9 @@ class Stats(ctypes.Structure):
     _fields_ = [
         (name, ctypes.c_int64 if name == "steady_iteration" else ctypes.c_uint64)
         for name in (
-            "requests planned dynamic displaced passed_through iterations steady_iteration requests_steady planned_steady "
-            "carried retained plan_height plan_lower_bound live_peak reserved_peak reserved_steady divergences "
-            "reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections planning_ns "
+            "requests planned dynamic displaced passed_through iterations steady_iteration requests_steady "
+            "planned_steady carried retained plan_height plan_lower_bound live_peak reserved_peak reserved_steady "
+            "divergences reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections planning_ns "
             "managed_peak plans variants switches cross_stream cross_stream_waits cross_stream_events "
             "cross_stream_host_waits cross_stream_ns"
         ).split()
@@ -81,8 +82,11 @@ class TorchSegment(ctypes.Structure):
     ]
 
 
+_Kind = TypeVar("_Kind", bound=ctypes.Structure)
+
+
 def _directories() -> list[Path]:
-    """Where the native files may be: $HOTPACK_HOME, the installed package, the build of a checkout. Each has bin/ and lib/."""
+    """The folders of native files, with bin/ and lib/: $HOTPACK_HOME, the installed package, a checkout's build."""
     chosen = os.environ.get("HOTPACK_HOME")
     if chosen:
         return [Path(chosen)]
@@ -108,7 +112,7 @@ def _load(name: str) -> ctypes.CDLL:
 
 
 def preloaded() -> bool:
-    """True under `hotpack run`: the driver's entry points are hooked, and its hotpack_* functions are the ones to call."""
+    """True under `hotpack run`: the driver's entry points are hooked, and its hotpack_* functions are those to call."""
     return hasattr(ctypes.CDLL(None), "hotpack_version")
 
 
@@ -146,7 +150,7 @@ def torch_library() -> ctypes.CDLL:
     return library
 
 
-def fetch(kind, function, *arguments) -> list:
+def fetch(kind: "type[_Kind]", function: Any, *arguments: Any) -> "list[_Kind]":
     """All that a `function(*arguments, out, capacity) -> count` has to say, as a list of `kind`."""
     capacity = 0
     while True:
