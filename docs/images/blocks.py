@@ -45,6 +45,10 @@ def load(blocks):
 Step = collections.namedtuple("Step", "lines line block to")
 
 
+def _life(block):
+    return block.intervals[0][1] - block.intervals[0][0]
+
+
 def best_fit(blocks):
     """The published procedure for blocks of one interval each: its steps. Checked against the offsets in `blocks`."""
     lines = [[min(b.intervals[0][0] for b in blocks), max(b.intervals[0][1] for b in blocks), 0]]
@@ -55,8 +59,7 @@ def best_fit(blocks):
         before = [list(line) for line in lines]
         fits = [i for i in waiting if begin <= blocks[i].intervals[0][0] and blocks[i].intervals[0][1] <= end]
         if fits:
-            life = lambda i: blocks[i].intervals[0][1] - blocks[i].intervals[0][0]
-            chosen = min(fits, key=lambda i: (-life(i), -blocks[i].size, i))
+            chosen = min(fits, key=lambda i: (-_life(blocks[i]), -blocks[i].size, i))
             waiting.remove(chosen)
             if blocks[chosen].offset != height:
                 raise SystemExit(f"block {blocks[chosen].name}: the file is not the published best-fit's placement")

@@ -9,8 +9,8 @@
     docs/images/draw.py packing packed.csv docs/images/packing.svg
 
 The standard library is all it needs. The steps of best-fit and the node of the exact search are worked out here by the
-rules of packer/skyline.h and packer/exact_search.h; where a step leads to another offset than the file's, it ends with an
-error.
+rules of packer/skyline.h and packer/exact_search.h; where a step leads to another offset than the file's, it ends with
+an error.
 """
 
 import sys
@@ -76,8 +76,8 @@ def skyline(blocks, path):
             frame.level(*lifted, stroke=BLUE, width=5)
         waiting = [i for i in range(len(blocks)) if i not in placed[panel]]
         draw_waiting(picture, frame, blocks, waiting, lambda i: blocks[i].name)
-    picture.text(24, 408, "Bold: offset lines. Below each axis: blocks that wait, by their lives. Hatched: bytes that nothing "
-                 "can use any more.", 12, fill=INK)
+    picture.text(24, 408, "Bold: offset lines. Below each axis: blocks that wait, by their lives. Hatched: bytes that "
+                 "nothing can use any more.", 12, fill=INK)
     write(picture, path)
 
 

@@ -1,7 +1,8 @@
 """Figures: hotpack's own, and those that torch.cuda.memory_stats shows."""
 
 import ctypes
-from typing import Any, Iterable, Optional
+from collections.abc import Iterable
+from typing import Any, Optional
 
 from ._library import Stats, TorchStat, TorchStats, core, torch_library
 

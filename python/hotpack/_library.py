@@ -22,8 +22,8 @@ class Stats(ctypes.Structure):
         for name in (
             "requests planned dynamic displaced passed_through iterations steady_iteration requests_steady "
             "planned_steady carried retained plan_height plan_lower_bound live_peak reserved_peak reserved_steady "
-            "divergences reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections planning_ns "
-            "managed_peak plans variants switches cross_stream cross_stream_waits cross_stream_events "
+            "divergences reoptimizations driver_memory_calls_steady heap_allocations_steady ns_per_request detections "
+            "planning_ns managed_peak plans variants switches cross_stream cross_stream_waits cross_stream_events "
             "cross_stream_host_waits cross_stream_ns"
         ).split()
     ]
@@ -120,10 +120,8 @@ def preloaded() -> bool:
 def core() -> ctypes.CDLL:
     """The functions of hotpack.h."""
     library = ctypes.CDLL(None) if preloaded() else _load("libhotpack.so.0")
-    try:
-        library.hotpack_keep_streams
-    except AttributeError:
-        raise Error("the libhotpack_preload.so that is loaded is older than this package") from None
+    if not hasattr(library, "hotpack_keep_streams"):
+        raise Error("the libhotpack_preload.so that is loaded is older than this package")
     library.hotpack_get_stats.argtypes = [ctypes.POINTER(Stats), ctypes.c_size_t]
     library.hotpack_trim.restype = ctypes.c_uint64
     library.hotpack_save_plan.argtypes = [ctypes.c_char_p]

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import os
-from typing import Iterator
+from collections.abc import Iterator
 
 from ._library import core
 from ._simulate import simulated

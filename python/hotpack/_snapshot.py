@@ -42,7 +42,7 @@ def record_memory_history_legacy(
 
 
 def _trace(device: int, events: "list[TorchEvent]") -> "list[dict[str, Any]]":
-    trace: "list[dict[str, Any]]" = []
+    trace: list[dict[str, Any]] = []
 
     def add(action: str, event: TorchEvent, **more: object) -> None:
         trace.append({"action": action, "size": event.bytes, "stream": event.stream, "time_us": event.time_us,

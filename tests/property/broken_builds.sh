@@ -13,17 +13,23 @@ cp -r "$source_dir"/{packer,profiler,runtime,preload} "$work/"
 flags=(-std=c++20 -O1 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -I"$work" -DHOTPACK_CHECK_LEVEL=0)
 [ -z "${HOTPACK_TEST_CUDA_INCLUDE:-}" ] || flags+=(-isystem "$HOTPACK_TEST_CUDA_INCLUDE")
 libraries=("$build_dir"/lib/lib{hotpack_runtime,hotpack_profiler,hotpack_packer,hotpack_older_glibc}.a)
-preload_objects="$build_dir/preload/CMakeFiles/hotpack_preload.dir"
 survivors=0 mutants=0
+
+# kept_objects LIBRARY: its objects and those of the core that both libraries share, except those that were compiled again.
+kept_objects() {
+  local folder object
+  for folder in "$build_dir/preload/CMakeFiles"/{hotpack_preload_core,"$1"}.dir; do
+    while read -r object; do
+      [ -e "$work/preload_${object//\//_}" ] || echo "$folder/$object"
+    done < <(cd "$folder" && find -name '*.cc.o' -printf '%P\n')
+  done
+}
 
 # The whole library with $work/*.o in the place of what they were compiled from: an archive's member is not taken if its
 # names are there already.
 link_mutant() {
-  local object
-  local objects=()
-  while read -r object; do
-    [ -e "$work/preload_${object//\//_}" ] || objects+=("$preload_objects/$object")
-  done < <(cd "$preload_objects" && find -name '*.cc.o' -printf '%P\n')
+  local -a objects
+  mapfile -t objects < <(kept_objects hotpack_preload)
   "$cxx" -shared -o "$work/libmutant.so" "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$source_dir/preload/hooks/hotpack_preload.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
     -Wl,--undefined=hotpack_version -Wl,--undefined=arc4random -static-libgcc -static-libstdc++ -lpthread -ldl
@@ -70,7 +76,7 @@ mutant() {
   replace_line "$work/$file" "$line" "$replacement"
   rm -f "$work"/*.o
   local -a sources
-  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_preload)
+  mapfile -t sources < <(readers "$file" hotpack_runtime hotpack_profiler hotpack_preload_core hotpack_preload)
   [ ${#sources[@]} -gt 0 ] || exit 2
   for source in "${sources[@]}"; do
     "$cxx" "${flags[@]}" -c "$work/$source" -o "$work/${source//\//_}.o"
@@ -91,11 +97,8 @@ mutant() {
 
 # The library without hooks, under PyTorch's allocator, which relies on the contract of pools (docs/correctness.md, Pooled releases).
 link_without_hooks() {
-  local object
-  local objects=()
-  while read -r object; do
-    [ -e "$work/preload_${object//\//_}" ] || objects+=("$build_dir/preload/CMakeFiles/hotpack.dir/$object")
-  done < <(cd "$build_dir/preload/CMakeFiles/hotpack.dir" && find -name '*.cc.o' -printf '%P\n')
+  local -a objects
+  mapfile -t objects < <(kept_objects hotpack)
   mkdir -p "$work/lib"
   "$cxx" -shared -o "$work/lib/libhotpack.so.0" -Wl,-soname,libhotpack.so.0 "$work"/*.o "${objects[@]}" "${libraries[@]}" \
     -Wl,--version-script="$source_dir/preload/capi/hotpack.map" -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--no-undefined \
