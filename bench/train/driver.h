@@ -9,17 +9,18 @@
 namespace hotpack::train {
 
 // What the training programs call. The names are those of cuda.h, whose macros choose the versions of the entry points.
-#define HOTPACK_TRAIN_DRIVER_CALLS(CALL)                                                                          \
-  CALL(cuInit)                                                                                                    \
-  CALL(cuDeviceGetCount)                                                                                          \
-  CALL(cuDeviceGet) CALL(cuDevicePrimaryCtxRetain) CALL(cuDevicePrimaryCtxRelease) CALL(cuCtxSetCurrent)          \
-      CALL(cuGetErrorString) CALL(cuMemAlloc) CALL(cuMemFree) CALL(cuMemAllocAsync) CALL(cuMemFreeAsync)          \
-          CALL(cuMemHostAlloc) CALL(cuMemFreeHost) CALL(cuStreamCreate) CALL(cuStreamDestroy)                     \
-              CALL(cuStreamSynchronize) CALL(cuStreamWaitEvent) CALL(cuEventCreate) CALL(cuEventDestroy)          \
-                  CALL(cuEventRecord) CALL(cuEventSynchronize) CALL(cuMemcpyHtoD) CALL(cuMemcpyDtoH)              \
-                      CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) CALL(cuModuleLoadData) CALL(cuModuleUnload) \
-                          CALL(cuModuleGetFunctionCount) CALL(cuModuleEnumerateFunctions) CALL(cuFuncGetName)     \
-                              CALL(cuLaunchKernel)
+// The layout that clang-format gives to the list does not settle.
+// clang-format off
+#define HOTPACK_TRAIN_DRIVER_CALLS(CALL) \
+  CALL(cuInit) CALL(cuDeviceGetCount) CALL(cuDeviceGet) CALL(cuDevicePrimaryCtxRetain) \
+  CALL(cuDevicePrimaryCtxRelease) CALL(cuCtxSetCurrent) CALL(cuGetErrorString) CALL(cuMemAlloc) \
+  CALL(cuMemFree) CALL(cuMemAllocAsync) CALL(cuMemFreeAsync) CALL(cuMemHostAlloc) CALL(cuMemFreeHost) \
+  CALL(cuStreamCreate) CALL(cuStreamDestroy) CALL(cuStreamSynchronize) CALL(cuStreamWaitEvent) \
+  CALL(cuEventCreate) CALL(cuEventDestroy) CALL(cuEventRecord) CALL(cuEventSynchronize) CALL(cuMemcpyHtoD) \
+  CALL(cuMemcpyDtoH) CALL(cuMemcpyHtoDAsync) CALL(cuMemcpyDtoHAsync) CALL(cuModuleLoadData) \
+  CALL(cuModuleUnload) CALL(cuModuleGetFunctionCount) CALL(cuModuleEnumerateFunctions) CALL(cuFuncGetName) \
+  CALL(cuLaunchKernel)
+// clang-format on
 
 struct Driver {
 #define HOTPACK_TRAIN_MEMBER(name) decltype(&::name) name##_call;

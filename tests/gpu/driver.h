@@ -25,12 +25,13 @@ void NeedDriver(CUresult result, const char* what);
 // The functions of virtual memory management and those that answer about pointers. Calls through a null pointer do not
 // happen: Missing() is asked first.
 struct Driver {
-#define HOTPACK_GPU_FUNCTIONS(X)                                                                          \
-  X(cuMemGetAllocationGranularity)                                                                        \
-  X(cuMemAddressReserve)                                                                                  \
-  X(cuMemAddressFree) X(cuMemCreate) X(cuMemMap) X(cuMemSetAccess) X(cuMemUnmap) X(cuMemRelease)          \
-      X(cuMemRetainAllocationHandle) X(cuMemGetAddressRange_v2) X(cuPointerGetAttribute) X(cuMemAlloc_v2) \
-          X(cuMemFree_v2) X(cuDeviceTotalMem_v2)
+// The layout that clang-format gives to the list does not settle.
+// clang-format off
+#define HOTPACK_GPU_FUNCTIONS(X) \
+  X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemMap) \
+  X(cuMemSetAccess) X(cuMemUnmap) X(cuMemRelease) X(cuMemRetainAllocationHandle) X(cuMemGetAddressRange_v2) \
+  X(cuPointerGetAttribute) X(cuMemAlloc_v2) X(cuMemFree_v2) X(cuDeviceTotalMem_v2)
+// clang-format on
 #define HOTPACK_MEMBER(name) decltype(&::name) name = nullptr;
   HOTPACK_GPU_FUNCTIONS(HOTPACK_MEMBER)
 #undef HOTPACK_MEMBER
