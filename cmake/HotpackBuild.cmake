@@ -115,6 +115,14 @@ function(hotpack_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()
 
+# hotpack_unity(TARGET GROUP FILES...): with HOTPACK_UNITY, the files are compiled as one. Their names must not clash.
+function(hotpack_unity target group)
+  if(HOTPACK_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+    set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP ${group})
+  endif()
+endfunction()
+
 # In-process tests only: a sanitizer's run time cannot be preloaded under foreign programs together with hotpack.
 set(HOTPACK_SANITIZED_LAYERS packer profiler remat runtime bench fuzz)
 add_custom_target(sanitized_tests)  # builds just those
